@@ -1,0 +1,50 @@
+# Everything runs from .venv, which is made on first use from the locked set: a fresh clone needs Python and make only.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types man bench lock clean
+
+help: ## List what can be made.
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(READY) ## Show the whole story on the simulator: a GPU dies, the spare takes its place.
+	$(BIN)/lumctl demo
+
+test: lint types $(READY) ## Run every check that CI runs.
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## Style and the direction of imports.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+types: $(READY) ## Types.
+	$(BIN)/mypy
+
+man: $(READY) ## Write the manual pages anew from the commands.
+	$(BIN)/python -m lumctl.cli.manual man
+
+bench: $(READY) ## Measure what is promised about speed.
+	$(BIN)/python tests/bench/startup.py
+
+lock: ## Resolve the newest allowed versions anew and write them down.
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[all,dev]'
+	build/lock/bin/pip freeze --exclude lumctl > .ci/requirements.txt
+	rm -rf build/lock
+
+clean: ## Remove everything that was made here.
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): .ci/requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'lumctl needs Python 3.11 or newer and "$(PYTHON)" is not: name one, as in: make PYTHON=python3.11' >&2; exit 2; }
+	@test -x $(BIN)/pip || { rm -rf .venv; $(PYTHON) -m venv .venv; } || { \
+	  rm -rf .venv; echo 'no virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 2; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement .ci/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

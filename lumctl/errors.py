@@ -1,0 +1,62 @@
+"""Every error a user may meet, with its exit code.
+
+A domain error is one line (``message``) and, where there is one, a ``hint`` that says what to do. The command line
+prints both and exits with ``exit_code``; a traceback on a user's screen is a bug.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a shell script reads from ``$?``."""
+
+    DONE = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    UNHEALTHY = 4
+    REFUSED = 5
+    ROLLED_BACK = 6
+    HALF_DONE = 7
+    INTERRUPTED = 130
+
+
+class LumctlError(Exception):
+    """The root of all domain errors."""
+
+    exit_code: ExitCode = ExitCode.UNEXPECTED
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(LumctlError):
+    """The command, the inventory or the configuration is wrong."""
+
+    exit_code = ExitCode.USAGE
+
+
+class UnreachableError(LumctlError):
+    """A host, a device or the simulator could not be reached."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class RefusedError(LumctlError):
+    """Nothing was done: a precondition, a stale plan, a lock or a policy stands against it."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class RolledBackError(LumctlError):
+    """A change failed and everything it did was undone: the rack is as it was."""
+
+    exit_code = ExitCode.ROLLED_BACK
+
+
+class HalfDoneError(LumctlError):
+    """A change stopped half way and could not be undone: a person must look."""
+
+    exit_code = ExitCode.HALF_DONE

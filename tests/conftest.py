@@ -1,0 +1,34 @@
+"""What tests of every folder share."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+CAPTURES = REPOSITORY.parent / "shared" / "captures"
+
+
+@pytest.fixture(scope="session")
+def captures():
+    """Outputs of real hardware, which are not part of the project: tests read them where they are at hand."""
+    if not CAPTURES.is_dir():
+        pytest.skip("the captures of real hardware are not at hand")
+    return CAPTURES
+
+
+@pytest.fixture(scope="session")
+def require_program() -> Callable[[str], str]:
+    """The path of a program of the system; without it a test is skipped, or fails where all parts must be there."""
+
+    def require(name: str) -> str:
+        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        if found is None and os.environ.get("LUMCTL_REQUIRE_SYSTEM_PARTS") == "1":
+            pytest.fail(f"{name} is not installed, and LUMCTL_REQUIRE_SYSTEM_PARTS=1 asks for it")
+        if found is None:
+            pytest.skip(f"{name} is not installed")
+        return found
+
+    return require
