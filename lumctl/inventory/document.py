@@ -1,0 +1,261 @@
+"""The inventory as it is written: one class for each mapping of the file. The JSON Schema is made from these.
+
+A value here is as the person wrote it: names are folded, defaults not filled in, references not checked. What it all
+stands for is :mod:`lumctl.inventory.model`; the way there is :mod:`lumctl.inventory.resolve`.
+"""
+
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+
+from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
+from lumctl.inventory.positions import MarkedDict, MarkedList
+from lumctl.inventory.problems import Mark
+
+T = TypeVar("T")
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Number = Annotated[int, Field(ge=0, le=1_000_000)]
+Decibel = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Power = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
+PciAddress = Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")]
+# Everything is checked in strict mode, except that a member of an enumeration is written as text.
+RoleWord = Annotated[Role, Field(strict=False)]
+EvidenceWord = Annotated[Evidence, Field(strict=False)]
+KindWord = Annotated[DeviceKind, Field(strict=False)]
+
+
+def _shape(value: Any) -> str:
+    return "many" if isinstance(value, list) else "one"
+
+
+# Told apart by shape, not by trial: so an item of a wrong type is reported at the item and once.
+OneOrMany = Annotated[
+    Annotated[T, Tag("one")] | Annotated[list[T], Field(min_length=1), Tag("many")], Discriminator(_shape)
+]
+
+
+class Entry(BaseModel):
+    """A mapping of the file that remembers where it was written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    _written: MarkedDict = PrivateAttr(default_factory=lambda: MarkedDict(Mark(1, 1)))
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, MarkedDict):
+            return handler(data)
+        data.valid_keys = tuple(cls.model_fields)
+        entry = handler(data)
+        entry._written = data  # noqa: SLF001 - its own
+        return entry
+
+    @property
+    def at(self) -> Mark:
+        """Where the entry stands."""
+        return self._written.at
+
+    def mark(self, key: str, item: int = 0, of: int = 0) -> Mark:
+        """Where the value of ``key`` stands; where the entry stands if the key was not written.
+
+        Where the value is a list of ``of`` items, where number ``item`` of it stands.
+        """
+        value = self._written.get(key)
+        if isinstance(value, MarkedList) and 0 <= item < of == len(value):
+            return value.item_marks[item]
+        return self._written.value_marks.get(key, self._written.at)
+
+    def cut(self, *keys: str) -> bool:
+        """Whether one of these keys was written and taken out, because its value did not fit: do not miss it."""
+        return any(key in self._written.cut and key not in self._written for key in keys)
+
+    def item_mark(self, key: str, item: Any) -> Mark:
+        """Where the value of ``item`` of the mapping under ``key`` stands."""
+        value = self._written.get(key)
+        return value.key_marks.get(item, value.at) if isinstance(value, MarkedDict) else self.mark(key)
+
+
+class RackEntry(Entry):
+    """One rack: a domain of light. One store and one lease belong to it."""
+
+    location: Text | None = Field(None, description="Where it stands, for people.")
+    store: Text | None = Field(
+        None, description="Folder (relative to this file, ~ allowed) or database URL of journal, leases and health."
+    )
+
+
+class SshEntry(Entry):
+    """How hosts are reached over SSH. What is left out is as the SSH client configuration says."""
+
+    user: Text | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    jump: Text | None = Field(None, description="Jump host: [USER@]HOST[:PORT].")
+    key_file: Text | None = Field(None, description="Private key; relative to this file, ~ allowed.")
+    config_file: Text | None = Field(None, description="SSH client configuration; relative to this file, ~ allowed.")
+    sudo: bool | None = Field(None, description="Put `sudo -n` before commands that need it (default: false).")
+
+
+class TransponderDefaults(Entry):
+    """What transponders are unless they say otherwise. Powers are planning values, dBm."""
+
+    driver: Text | None = Field(None, description="Name of the driver plug-in (default: hostport).")
+    verify: list[EvidenceWord] | None = Field(
+        None, description="What can prove whom a receiver hears, best first (default: lldp)."
+    )
+    tx_power_dbm: Power | None = Field(None, description="Launch power (default: 2).")
+    rx_sensitivity_dbm: Power | None = Field(None, description="Least power that a receiver needs (default: -15.8).")
+
+
+class Defaults(Entry):
+    """Settings for all hosts and all transponders; an entry's own go before."""
+
+    ssh: SshEntry | None = None
+    transponder: TransponderDefaults | None = None
+
+
+class AcceleratorEntry(Entry):
+    """Accelerators of one kind in each host of the entry around it."""
+
+    id: Text = Field(description="Folded; {host} stands for the host's name.", examples=["{host}-gpu[0-3]"])
+    model: Text
+    memory_gib: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+    role: RoleWord = Role.ACTIVE
+    index: OneOrMany[Number] | None = Field(
+        None, description="Minor numbers on the host (default: the position in the host's list, from 0)."
+    )
+    pci: OneOrMany[PciAddress] | None = Field(None, description="PCI address of each accelerator.")
+    uuid: OneOrMany[Text] | None = Field(None, description="UUID of each accelerator.")
+
+
+class HostEntry(Entry):
+    """Servers of one kind."""
+
+    name: Text = Field(description="Folded.", examples=["h[01-16]"])
+    rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
+    address: OneOrMany[Text] = Field(
+        "{name}", description="Host name or IP address for SSH; folded; {name} stands for the host's name."
+    )
+    ssh: SshEntry | None = None
+    accelerators: list[AcceleratorEntry] = []
+
+
+class GeometryEntry(Entry):
+    """The shape of a mesh: a parallelogram of hexagonal cells."""
+
+    columns: Annotated[int, Field(ge=1, le=64)]
+    rows: Annotated[int, Field(ge=1, le=64)]
+
+
+class DeviceEntry(Entry):
+    """Meshes or switches of one kind."""
+
+    id: Text = Field(description="Folded.", examples=["rail[0-3]"])
+    rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
+    kind: KindWord
+    driver: Text = Field(description="Name of the driver plug-in.", examples=["smartlight"])
+    address: OneOrMany[Text] = Field(description="HOST:PORT; folded; {id} stands for the device's id.")
+    geometry: GeometryEntry | None = Field(None, description="Meshes only, and needed there.")
+    port_count: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
+        None, description="Switches only, and needed there: ports are numbered from 0."
+    )
+    loss_per_puc_db: Decibel = Field(0.25, description="Planning value: loss of one PUC on a path.")
+    loss_per_port_db: Decibel = Field(1.0, description="Planning value: loss of coupling in or out at one port.")
+    settle_ms: Annotated[float, Field(ge=0, le=600_000, allow_inf_nan=False)] = Field(
+        5.0, description="How long after a change light is where it should be."
+    )
+    stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="PUCs that do not move, and how they stand.")
+    blocked_ports: list[Number] = Field([], description="Ports that must not be used.")
+
+
+class TransponderEntry(Entry):
+    """Lanes of one kind: each turns one interface of an accelerator's host into light."""
+
+    id: Text = Field(description="Folded.", examples=["h[01-16]-gpu0-a"])
+    accelerator: OneOrMany[Text] = Field(description="Folded, one for each id.")
+    interface: OneOrMany[Text] = Field(description="Network interface of the host, such as eth2.")
+    device: OneOrMany[Text] = Field(description="Mesh or switch that the fibre runs to.")
+    port: OneOrMany[Number] | None = Field(None, description="Duplex lane: its device port; else use tx and rx.")
+    tx: OneOrMany[Number] | None = Field(None, description="Device port into which the lane sends light.")
+    rx: OneOrMany[Number] | None = Field(None, description="Device port from which the lane receives light.")
+    driver: Text | None = None
+    verify: list[EvidenceWord] | None = Field(None, description="What can prove whom the receiver hears, best first.")
+    tx_power_dbm: Power | None = None
+    rx_sensitivity_dbm: Power | None = None
+
+
+RankList = Annotated[
+    Annotated[Text, Tag("one")] | Annotated[list[Number], Field(min_length=1), Tag("many")], Discriminator(_shape)
+]
+"""Rank numbers: a list, or a text such as ``0-7,12``."""
+
+
+class RingEntry(Entry):
+    """Each rank is linked to the next, the last to the first."""
+
+    kind: Literal["ring"]
+    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
+
+
+class PairsEntry(Entry):
+    """The listed pairs of ranks are linked."""
+
+    kind: Literal["pairs"]
+    pairs: list[Annotated[list[Number], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+
+
+class TorusEntry(Entry):
+    """Ranks in row-major order on a torus."""
+
+    kind: Literal["torus"]
+    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
+    shape: list[Annotated[int, Field(ge=1, le=100_000)]] = Field(
+        min_length=1, max_length=8, description="Extent of each dimension; their product is the number of ranks."
+    )
+
+
+class JobEntry(Entry):
+    """A training job and the links that it needs."""
+
+    name: Text
+    ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
+    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = []
+
+
+_LIMITS = Thresholds()
+Limit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ThresholdsEntry(Entry):
+    """Limits of the health rules, where the hardware states none of its own."""
+
+    gpu_temperature_c: Limit = _LIMITS.gpu_temperature_c
+    memory_temperature_c: Limit = _LIMITS.memory_temperature_c
+    rx_margin_db: Limit = _LIMITS.rx_margin_db
+    stale_after_s: Limit = _LIMITS.stale_after_s
+    xid_max_age_s: Limit = _LIMITS.xid_max_age_s
+    light_deadline_s: Limit = _LIMITS.light_deadline_s
+
+
+class Document(Entry):
+    """An inventory file of lumctl. See lumctl-inventory(5)."""
+
+    lumctl: Literal[1] = Field(description="Version of this format.")
+    racks: dict[Text, RackEntry | None] = Field(min_length=1)
+    defaults: Defaults | None = None
+    hosts: list[HostEntry] = Field(min_length=1)
+    devices: list[DeviceEntry] = []
+    transponders: list[TransponderEntry] = []
+    jobs: list[JobEntry] = []
+    thresholds: ThresholdsEntry | None = None
+    policies: list[Any] = Field([], max_length=0, description="Reserved; must be empty.")

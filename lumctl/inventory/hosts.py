@@ -1,0 +1,104 @@
+"""Racks, hosts and accelerators, from the document to the model."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
+from lumctl.inventory.model import Accelerator, Host, Rack, SshSettings
+from lumctl.inventory.scope import Scope
+
+
+def resolve_racks(document: Document, scope: Scope) -> None:
+    """Fill ``scope.racks``."""
+    for name, entry in document.racks.items():
+        store = entry.store if entry else None
+        if entry and store and "://" not in store:
+            store = str(scope.path(store, entry.mark("store")))
+        scope.racks[name] = Rack(name, entry.location if entry else None, store)
+
+
+def resolve_hosts(document: Document, scope: Scope) -> None:
+    """Fill ``scope.hosts`` and ``scope.accelerators``."""
+    for entry in document.hosts:
+        names = scope.expand(entry.name, entry.mark("name"))
+        if names is None:
+            scope.doubts.names.add(entry.name)
+            for group in entry.accelerators:
+                scope.doubts.names.add(group.id)
+            continue
+        ssh = _ssh(document, entry, scope)
+        racks = scope.racks_of(entry, names)
+        addresses = scope.texts(entry, "address", names) or names
+        for name, rack, address in zip(names, racks, addresses, strict=True):
+            if scope.define("host", name, entry.mark("name")):
+                filled = scope.fill(address, entry.mark("address"), "name", name)
+                scope.hosts[name] = Host(name, rack, filled or name, ssh)
+        _resolve_accelerators(entry, dict(zip(names, racks, strict=True)), scope)
+
+
+def _ssh(document: Document, entry: HostEntry, scope: Scope) -> SshSettings:
+    """A host's own settings before the defaults of the file."""
+    common = document.defaults.ssh if document.defaults else None
+    layers = [layer for layer in (entry.ssh, common) if layer]
+    said: dict[str, Any] = {}
+    for layer in layers:
+        for key in SshEntry.model_fields:
+            value = getattr(layer, key)
+            if value is not None and key not in said:
+                said[key] = scope.path(value, layer.mark(key)) if key.endswith("_file") else value
+    return SshSettings(**said)
+
+
+def _resolve_accelerators(entry: HostEntry, rack_of: dict[str, str], scope: Scope) -> None:
+    position = 0
+    for group in entry.accelerators:
+        templates = scope.expand(group.id, group.mark("id"))
+        if templates is None:
+            scope.doubts.names.add(group.id)
+            continue
+        for host, rack in rack_of.items():
+            for accelerator in _accelerators(group, templates, host, rack, position, scope):
+                scope.accelerators[accelerator.id] = accelerator
+        position += len(templates)
+
+
+def _accelerators(
+    group: AcceleratorEntry, templates: list[str], host: str, rack: str, position: int, scope: Scope
+) -> Iterator[Accelerator]:
+    """The accelerators of one entry in one host. ``position`` counts those of the entries before it."""
+    indices = scope.numbers(group, "index", templates) if group.index is not None else None
+    pcis = scope.texts(group, "pci", templates) if group.pci is not None else None
+    uuids = scope.texts(group, "uuid", templates) if group.uuid is not None else None
+    for at, template in enumerate(templates):
+        mark = group.mark("id")
+        name = scope.fill(template, mark, "host", host)
+        if name is None:
+            scope.doubts.names.add(group.id)
+            return
+        accelerator = Accelerator(
+            id=name,
+            host=host,
+            rack=rack,
+            model=group.model,
+            memory_gib=group.memory_gib,
+            role=group.role,
+            index=indices[at] if indices else position + at,
+            pci=_short_pci(pcis[at]) if pcis else None,
+            uuid=uuids[at] if uuids else None,
+        )
+        if not scope.define("accelerator", accelerator.id, mark):
+            continue
+        only = [("index", f"index {accelerator.index} of {host}")]
+        if accelerator.pci:
+            only.append(("pci", f"PCI address {accelerator.pci} of {host}"))
+        if accelerator.uuid:
+            only.append(("uuid", f"UUID {accelerator.uuid}"))
+        for key, what in only:
+            scope.take(what, accelerator.id, group.mark(key, at, len(templates)))
+        yield accelerator
+
+
+def _short_pci(written: str) -> str:
+    """Lower case, with a domain of four digits: nvidia-smi prints eight, the kernel four."""
+    domain, rest = written.lower().split(":", 1)
+    return f"{domain[-4:]}:{rest}"

@@ -1,0 +1,150 @@
+"""Jobs and the links that they need, from the document to the model."""
+
+from collections import Counter
+from dataclasses import replace
+from math import prod
+
+from lumctl.errors import UsageError
+from lumctl.inventory.document import Document, Entry, JobEntry, PairsEntry, RingEntry, TorusEntry
+from lumctl.inventory.folding import FoldError, expand_numbers
+from lumctl.inventory.model import Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
+from lumctl.inventory.problems import Mark, Problems
+from lumctl.inventory.scope import Scope
+from lumctl.inventory.wiring import job_circuits
+
+_SMALLEST_RING = 2
+
+Links = RingLinks | PairLinks | TorusLinks
+
+
+def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
+    """Fill ``scope.jobs``; returns the entries of those jobs whose lanes can be judged."""
+    sound: dict[str, JobEntry] = {}
+    for entry in document.jobs:
+        ranks, usable = _ranks(entry, scope)
+        links = [_links(item, len(ranks), scope) for item in entry.links] if ranks else []
+        if not scope.define("job", entry.name, entry.mark("name")):
+            continue
+        racks = {scope.accelerators[rank].rack for rank in ranks if rank in scope.accelerators} - {""}
+        if len(racks) > 1:
+            scope.problems.add(
+                entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack"
+            )
+        job = Job(entry.name, min(racks, default=""), tuple(ranks), tuple(item for item in links if item))
+        scope.jobs[job.name] = job
+        in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)
+        if usable and not in_doubt and all(links) and not entry.cut("links"):
+            sound[job.name] = entry
+    return sound
+
+
+def _ranks(entry: JobEntry, scope: Scope) -> tuple[list[str], bool]:
+    """The accelerators in rank order, and whether the job could run on them."""
+    written = [entry.ranks] if isinstance(entry.ranks, str) else entry.ranks
+    ranks: list[str] = []
+    usable = True
+    for item, text in enumerate(written):
+        mark = entry.mark("ranks", item, len(written))
+        names = scope.expand(text, mark)
+        if names is None:
+            return [], False
+        for name in names:
+            usable &= _check_rank(entry.name, len(ranks), name, mark, scope)
+            ranks.append(name)
+    return ranks, usable
+
+
+def _check_rank(job: str, rank: int, name: str, mark: Mark, scope: Scope) -> bool:
+    accelerator = scope.refer("accelerator", name, scope.accelerators, mark)
+    if accelerator is None:
+        return False
+    if accelerator.role is not Role.ACTIVE:
+        scope.once("role", mark, f"rank {rank} runs on {name}, which is {accelerator.role}, expected an active one")
+    return scope.take(f"accelerator {name}", f"rank {rank} of {job}", mark)
+
+
+def _links(entry: RingEntry | PairsEntry | TorusEntry, count: int, scope: Scope) -> Links | None:
+    if isinstance(entry, PairsEntry):
+        return _pairs(entry, count, scope)
+    ranks = _rank_numbers(entry, entry.ranks, count, scope)
+    if ranks is None or not scope.spend(len(ranks)):
+        return None
+    if isinstance(entry, TorusEntry):
+        if prod(entry.shape) != len(ranks):
+            shape = " x ".join(str(extent) for extent in entry.shape)
+            message = f"found a torus of {shape} = {prod(entry.shape)} for {len(ranks)} ranks"
+            scope.problems.add(entry.mark("shape"), f"{message}, expected the same number")
+            return None
+        return TorusLinks(ranks, tuple(entry.shape))
+    if len(ranks) < _SMALLEST_RING:
+        scope.problems.add(entry.mark("ranks"), f"found a ring of {len(ranks)} rank, expected {_SMALLEST_RING} or more")
+        return None
+    return RingLinks(ranks)
+
+
+def _rank_numbers(entry: Entry, written: str | list[int] | None, count: int, scope: Scope) -> tuple[int, ...] | None:
+    if entry.cut("ranks"):
+        return None
+    if written is None:
+        return tuple(range(count))
+    try:
+        numbers = expand_numbers(written) if isinstance(written, str) else written
+    except FoldError as error:
+        scope.problems.add(entry.mark("ranks"), str(error))
+        return None
+    twice = [number for number, times in Counter(numbers).items() if times > 1]
+    if twice:
+        scope.problems.add(entry.mark("ranks"), f"rank {twice[0]} is listed twice")
+    in_range = [_in_range(rank, count, entry.mark("ranks", at, len(numbers)), scope) for at, rank in enumerate(numbers)]
+    return tuple(numbers) if all(in_range) and not twice else None
+
+
+def _pairs(entry: PairsEntry, count: int, scope: Scope) -> PairLinks | None:
+    good = True
+    for at, (a, b) in enumerate(entry.pairs):
+        mark = entry.mark("pairs", at, len(entry.pairs))
+        good &= _in_range(max(a, b), count, mark, scope)
+        if a == b:
+            scope.problems.add(mark, f"found a link of rank {a} to itself, expected two ranks")
+            good = False
+    return PairLinks(tuple((a, b) for a, b in entry.pairs)) if good else None
+
+
+def _in_range(rank: int, count: int, mark: Mark, scope: Scope) -> bool:
+    if rank < count:
+        return True
+    scope.once("rank", mark, f"found rank {rank}, expected 0 to {count - 1}")
+    return False
+
+
+def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Problems) -> None:
+    """Each link of each job finds its lanes, on one device and of one kind, and no port serves two links."""
+    for name, entry in entries.items():
+        job = inventory.jobs[name]
+        try:
+            circuits = job_circuits(inventory, job, job.ranks)
+        except UsageError as error:
+            problems.add(_first_bad(inventory, job, entry), error.message)
+            continue
+        users: dict[tuple[str, int], str] = {}
+        links: set[str] = set()
+        for circuit in circuits:
+            if circuit.id in links:
+                problems.add(entry.mark("links"), f"link {circuit.id} is there twice, expected each link once")
+                continue
+            links.add(circuit.id)
+            for port in circuit.ports:
+                other = users.setdefault((circuit.device, port), circuit.id)
+                if other != circuit.id:
+                    what = f"links {other} and {circuit.id} both need port {port} of {circuit.device}"
+                    problems.add(entry.mark("links"), f"{what}, expected a lane for each")
+
+
+def _first_bad(inventory: Inventory, job: Job, entry: JobEntry) -> Mark:
+    """Where the first group of links stands that cannot be had."""
+    for at in range(len(job.links)):
+        try:
+            job_circuits(inventory, replace(job, links=job.links[: at + 1]), job.ranks)
+        except UsageError:
+            return entry.links[at].at
+    return entry.mark("links")

@@ -1,0 +1,165 @@
+"""The resolved inventory as data for JSON and as rows for tables."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from lumctl.inventory.folding import fold
+from lumctl.inventory.model import Device, Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks
+from lumctl.inventory.wiring import job_circuits
+
+SECTIONS = {
+    "racks": "name",
+    "hosts": "name",
+    "accelerators": "id",
+    "devices": "id",
+    "transponders": "id",
+    "jobs": "name",
+}
+"""The sections of an inventory, with the field that names a component of each."""
+
+_KINDS: Mapping[type, str] = {RingLinks: "ring", PairLinks: "pairs", TorusLinks: "torus"}
+
+Row = dict[str, Any]
+
+
+def as_data(inventory: Inventory) -> dict[str, Any]:
+    """The whole inventory as JSON values: the document ``lumctl/inventory/v1``."""
+    return {
+        "path": str(inventory.path),
+        "digest": inventory.digest,
+        **{section: [_plain(value) for value in getattr(inventory, section).values()] for section in SECTIONS},
+        "thresholds": _plain(inventory.thresholds),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        data = {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {"kind": _KINDS[type(value)], **data} if type(value) in _KINDS else data
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, (str, Path)) else value
+
+
+def _racks(inventory: Inventory) -> list[Row]:
+    return [_plain(rack) for rack in inventory.racks.values()]
+
+
+def _hosts(inventory: Inventory) -> list[Row]:
+    return [
+        _plain(host)
+        | {"accelerators": len(inventory.accelerators_of(host.name)), "ssh": None}
+        | {key: value for key, value in _plain(host.ssh).items() if key in {"user", "port", "jump"}}
+        | {"sudo": "yes" if host.ssh.sudo else "no"}
+        for host in inventory.hosts.values()
+    ]
+
+
+def _accelerators(inventory: Inventory) -> list[Row]:
+    return [
+        _plain(accelerator) | {"memory_gib": f"{accelerator.memory_gib:g}"}
+        for accelerator in inventory.accelerators.values()
+    ]
+
+
+def _devices(inventory: Inventory) -> list[Row]:
+    return [_device(inventory, device) for device in inventory.devices.values()]
+
+
+def _device(inventory: Inventory, device: Device) -> Row:
+    used = {
+        port for lane in inventory.transponders.values() if lane.lane.device == device.id for port in lane.lane.ports
+    }
+    shape = device.geometry
+    row: Row = _plain(device)
+    return row | {
+        "cells": f"{shape.columns} x {shape.rows}" if shape else None,
+        "pucs": shape.puc_count if shape else None,
+        "ports": device.port_count,
+        "used": len(used),
+        "stuck": ", ".join(f"{puc} {state}" for puc, state in device.stuck.items()),
+        "blocked": ", ".join(str(port) for port in sorted(device.blocked_ports)),
+    }
+
+
+def _transponders(inventory: Inventory) -> list[Row]:
+    return [
+        _plain(transponder)
+        | {
+            "device": transponder.lane.device,
+            "lane": _lane(transponder.lane),
+            "verify": ", ".join(transponder.verify),
+        }
+        for transponder in inventory.transponders.values()
+    ]
+
+
+def _lane(lane: Lane) -> str:
+    return f"port {lane.tx}" if lane.duplex else f"tx {lane.tx} rx {lane.rx}"
+
+
+def _jobs(inventory: Inventory) -> list[Row]:
+    return [_job(inventory, job) for job in inventory.jobs.values()]
+
+
+def _job(inventory: Inventory, job: Job) -> Row:
+    return {
+        "name": job.name,
+        "rack": job.rack,
+        "ranks": len(job.ranks),
+        "accelerators": _folded_text(job.ranks),
+        "links": ", ".join(_links(item) for item in job.links),
+        "circuits": len(job_circuits(inventory, job, job.ranks)),
+    }
+
+
+def _links(links: RingLinks | PairLinks | TorusLinks) -> str:
+    match links:
+        case RingLinks(ranks):
+            return f"ring of {len(ranks)}"
+        case PairLinks(pairs):
+            return f"{len(pairs)} pairs"
+        case TorusLinks(shape=shape):
+            return f"torus of {' x '.join(str(extent) for extent in shape)}"
+
+
+_LONG = 12
+
+_ROWS: Mapping[str, tuple[Callable[[Inventory], list[Row]], tuple[str, ...]]] = {
+    "racks": (_racks, ()),
+    "hosts": (_hosts, ("address",)),
+    "accelerators": (_accelerators, ("host", "index", "pci", "uuid")),
+    "devices": (_devices, ("address",)),
+    "transponders": (_transponders, ("accelerator", "host", "interface", "lane")),
+    "jobs": (_jobs, ()),
+}
+"""For each section how its rows are made, and which fields follow the name: these do not keep rows apart when a table
+is folded, they are folded with the name.
+"""
+
+
+def rows_of(inventory: Inventory, section: str, *, folded: bool) -> list[Row]:
+    """The rows of one section's table; if ``folded``, a long one has one row for components that are alike."""
+    make, following = _ROWS[section]
+    rows = make(inventory)
+    return _folded(rows, (SECTIONS[section], *following)) if folded and len(rows) > _LONG else rows
+
+
+def _folded(rows: list[Row], merged: tuple[str, ...]) -> list[Row]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(repr({key: value for key, value in row.items() if key not in merged}), []).append(row)
+    return [
+        group[0] | {key: _folded_text(str(row[key]) for row in group if row[key] is not None) for key in merged}
+        for group in groups.values()
+    ]
+
+
+def _folded_text(values: Iterable[str]) -> str:
+    return ", ".join(fold(values))

@@ -1,0 +1,109 @@
+"""Finding an inventory, reading it, and reporting everything that is wrong with it at once."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from lumctl.errors import UsageError
+from lumctl.inventory.examples import example_paths
+from lumctl.inventory.hosts import resolve_hosts, resolve_racks
+from lumctl.inventory.jobs import check_lanes, resolve_jobs
+from lumctl.inventory.lanes import resolve_devices, resolve_transponders
+from lumctl.inventory.model import Inventory, Thresholds
+from lumctl.inventory.positions import MarkedDict, found, read_yaml
+from lumctl.inventory.problems import Mark, Problems
+from lumctl.inventory.reading import Doubts, Unsure, read_document
+from lumctl.inventory.scope import Scope
+
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+def find_inventory(path: str | None) -> Path:
+    """The inventory to use: ``path``, ``$LUMCTL_INVENTORY``, ``./lumctl.yaml``, or the one in the user's settings.
+
+    Raises:
+        UsageError: none was named and there is none in the usual places.
+    """
+    named = path or os.environ.get("LUMCTL_INVENTORY")
+    if named:
+        return Path(named)
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    usual = (Path("lumctl.yaml"), settings / "lumctl" / "inventory.yaml")
+    for candidate in usual:
+        if candidate.is_file():
+            return candidate
+    shipped = " or ".join(str(example) for example in example_paths())
+    raise UsageError(
+        f"no inventory found: neither -i/--inventory nor $LUMCTL_INVENTORY names one, and there is no ./{usual[0]} and "
+        f"no {usual[1]}",
+        hint=f"name one, such as the example {shipped}" if shipped else "name one with -i FILE",
+    )
+
+
+def load_inventory(path: Path) -> Inventory:
+    """The inventory at ``path``, resolved and checked.
+
+    Raises:
+        InventoryError: it cannot be read or has errors; all of them are in it.
+    """
+    problems = Problems(path)
+    content = _read(path, problems)
+    text = _decode(content, problems)
+    data = read_yaml(text, problems)
+    if not isinstance(data, MarkedDict):
+        if not problems:
+            problems.add(Mark(1, 1), f"found {found(data)}, expected a mapping with the keys lumctl, racks, hosts, ...")
+        raise problems.error()
+    inventory = _resolve(data, path, hashlib.sha256(content).hexdigest(), problems)
+    if problems:
+        raise problems.error()
+    return inventory
+
+
+def _read(path: Path, problems: Problems) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        problems.add(None, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+        raise problems.error() from None
+    if len(content) > _MAX_BYTES:
+        problems.add(None, f"is larger than {_MAX_BYTES // 1024 // 1024} MiB, expected an inventory")
+        raise problems.error()
+    return content
+
+
+def _decode(content: bytes, problems: Problems) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", errors="replace")
+        mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        problems.add(mark, f"found byte 0x{content[error.start]:02x}, expected UTF-8 text")
+        raise problems.error() from None
+
+
+def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> Inventory:
+    doubts = Doubts(Unsure(), Unsure())
+    document = read_document(data, problems, doubts)
+    if document is None:
+        raise problems.error()
+    scope = Scope(path.parent.absolute(), problems, doubts)
+    resolve_racks(document, scope)
+    resolve_hosts(document, scope)
+    resolve_devices(document, scope)
+    resolve_transponders(document, scope)
+    sound_jobs = resolve_jobs(document, scope)
+    inventory = Inventory(
+        path=path,
+        digest=digest,
+        racks=scope.racks,
+        hosts=scope.hosts,
+        accelerators=scope.accelerators,
+        transponders=scope.transponders,
+        devices=scope.devices,
+        jobs=scope.jobs,
+        thresholds=Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds(),
+    )
+    check_lanes(inventory, sound_jobs, problems)
+    return inventory

@@ -1,0 +1,237 @@
+"""The rack as written down, resolved: every folded name expanded, every reference checked.
+
+These are plain frozen values; how they are written in YAML is ``document.py``, how they are read is ``load.py``.
+Units are part of the names: ``_db`` (a ratio), ``_dbm`` (a power), ``_gib``, ``_c`` (degrees Celsius), ``_s``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+
+class Role(StrEnum):
+    """What an accelerator is for."""
+
+    ACTIVE = "active"
+    SPARE = "spare"
+    DISABLED = "disabled"
+
+
+class Evidence(StrEnum):
+    """What can show that a receiver hears the intended transmitter.
+
+    ``lldp``: the receiver's host names the transmitter's host and interface in its LLDP neighbour table.
+    ``blink``: the transmitter is switched off and on and the far receiver's power follows.
+    """
+
+    LLDP = "lldp"
+    BLINK = "blink"
+
+
+class DeviceKind(StrEnum):
+    """A kind of light-moving device."""
+
+    MESH = "mesh"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """How a host is reached over SSH; ``None`` leaves the choice to the SSH client configuration file."""
+
+    user: str | None = None
+    port: int | None = None
+    jump: str | None = None
+    key_file: Path | None = None
+    config_file: Path | None = None
+    sudo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """One rack; ``store`` is a folder or a database URL, ``None`` means the user's own state folder."""
+
+    name: str
+    location: str | None = None
+    store: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One server of a rack."""
+
+    name: str
+    rack: str
+    address: str
+    ssh: SshSettings = SshSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One GPU or other accelerator. ``index`` is its minor number on the host (stable when a sibling is lost)."""
+
+    id: str
+    host: str
+    rack: str
+    model: str
+    memory_gib: float
+    role: Role
+    index: int
+    pci: str | None = None
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Where a transponder meets the fabric: one duplex port (``tx == rx``) or a transmit and a receive port.
+
+    ``tx`` is the device port into which the transponder sends light, ``rx`` the one it receives light from.
+    """
+
+    device: str
+    tx: int
+    rx: int
+
+    @property
+    def duplex(self) -> bool:
+        """Whether one port carries both directions."""
+        return self.tx == self.rx
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The device ports of this lane, each once."""
+        return (self.tx,) if self.duplex else (self.tx, self.rx)
+
+
+@dataclass(frozen=True, slots=True)
+class Transponder:
+    """Turns one electrical lane of an accelerator's host into light.
+
+    ``interface`` is the host's network interface it sits behind; ``verify`` says what can prove whom its receiver
+    hears, best first. Powers are the planning values of the loss budget.
+    """
+
+    id: str
+    accelerator: str
+    host: str
+    interface: str
+    lane: Lane
+    driver: str
+    verify: tuple[Evidence, ...]
+    tx_power_dbm: float
+    rx_sensitivity_dbm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The shape of a mesh: a parallelogram of ``columns`` x ``rows`` hexagonal cells."""
+
+    columns: int
+    rows: int
+
+    @property
+    def puc_count(self) -> int:
+        """Number of PUCs: three edges for each hexagon, and those that close the rim."""
+        return 3 * self.columns * self.rows + 2 * self.columns + 2 * self.rows - 1
+
+    @property
+    def port_count(self) -> int:
+        """Number of ports: two free waveguides at each rim vertex where only two PUCs meet."""
+        return 4 * self.columns + 4 * self.rows + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A mesh or a switch. A mesh has a ``geometry``; a switch has ``port_count`` only."""
+
+    id: str
+    rack: str
+    kind: DeviceKind
+    driver: str
+    address: str
+    geometry: Geometry | None
+    port_count: int
+    loss_per_puc_db: float
+    loss_per_port_db: float
+    settle_ms: float
+    stuck: Mapping[int, str] = field(default_factory=dict)
+    blocked_ports: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RingLinks:
+    """Each rank is linked to the next one, the last to the first."""
+
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairLinks:
+    """The listed pairs of ranks are linked."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TorusLinks:
+    """Ranks in row-major order on a torus of ``shape``; each is linked to its neighbour along every dimension."""
+
+    ranks: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed."""
+
+    name: str
+    rack: str
+    ranks: tuple[str, ...]
+    links: tuple[RingLinks | PairLinks | TorusLinks, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Limits that an operator may set; each stands where the hardware states none of its own.
+
+    ``light_deadline_s`` is how long light may take to arrive and be recognised after a change: links re-lock within
+    a second or two.
+    """
+
+    gpu_temperature_c: float = 75.0
+    memory_temperature_c: float = 95.0
+    rx_margin_db: float = 2.0
+    stale_after_s: float = 30.0
+    xid_max_age_s: float = 86400.0
+    light_deadline_s: float = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A whole inventory file. All mappings keep the order of the file; ``digest`` is the SHA-256 of its text."""
+
+    path: Path
+    digest: str
+    racks: Mapping[str, Rack]
+    hosts: Mapping[str, Host]
+    accelerators: Mapping[str, Accelerator]
+    transponders: Mapping[str, Transponder]
+    devices: Mapping[str, Device]
+    jobs: Mapping[str, Job]
+    thresholds: Thresholds
+    _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        lanes: dict[str, list[Transponder]] = {}
+        for transponder in self.transponders.values():
+            lanes.setdefault(transponder.accelerator, []).append(transponder)
+        object.__setattr__(self, "_lanes", {accelerator: tuple(found) for accelerator, found in lanes.items()})
+
+    def transponders_of(self, accelerator: str) -> tuple[Transponder, ...]:
+        """The lanes of one accelerator, in the order of the file: lane 0, lane 1, ..."""
+        return self._lanes.get(accelerator, ())
+
+    def accelerators_of(self, host: str) -> tuple[Accelerator, ...]:
+        """The accelerators of one host, in the order of the file."""
+        return tuple(a for a in self.accelerators.values() if a.host == host)

@@ -1,0 +1,217 @@
+"""From marked values to the document: every error of shape is reported, and what is well formed is handed on.
+
+Checks of meaning (references, ports, jobs) still run on the rest of a file that has errors of shape, so that all errors
+come out at once. For that a value that does not fit is cut out: an optional key alone, else its whole entry. Names that
+were cut out are kept aside as *unsure*: who refers to them is not reported as well.
+"""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from lumctl.inventory.document import Document
+from lumctl.inventory.positions import MarkedDict, MarkedList, found
+from lumctl.inventory.problems import Mark, Problems, listing
+
+_EXPECTED = {
+    "string_type": "a text (quote it if it looks like a number)",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_too_long": "a text of at most {max_length} characters",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+    "finite_number": "a finite number",
+    "int_parsing": "a whole number as key",
+    "string_pattern_mismatch": "a PCI address such as 0000:9b:00.0",
+}
+_ANY = "*"
+_SECTION_ITEM = 2
+"""How many steps lead to an item of a section of the file, such as the first host."""
+
+_DEFINING = {"racks", "hosts", "devices", "transponders", "jobs"}
+"""The sections that define names."""
+
+_Step = tuple[MarkedDict | MarkedList, Any]
+"""A container and the key or index in it."""
+
+
+class Unsure:
+    """Names that were meant to be defined by something that had to be cut out, as glob patterns."""
+
+    def __init__(self) -> None:
+        self._patterns: set[str] = set()
+
+    def add(self, written: Any) -> None:
+        """Note a name as written (folded, with placeholders); anything but a text stands for all names."""
+        text = written if isinstance(written, str) else _ANY
+        self._patterns.add(re.sub(r"\{[^}]*\}?|\[[^\]]*\]?", _ANY, text))
+
+    def __contains__(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
+
+
+class Doubts(NamedTuple):
+    """What cannot be judged, because its definition was cut out: names, and the lanes of accelerators."""
+
+    names: Unsure
+    lanes: Unsure
+
+
+def read_document(data: MarkedDict, problems: Problems, doubts: Doubts) -> Document | None:
+    """The document, without the parts that do not fit; ``None`` if too little is left.
+
+    ``data`` is used up: what does not fit is removed from it.
+    """
+    first = True
+    while True:
+        try:
+            return Document.model_validate(data)
+        except ValidationError as error:
+            spots = [(detail, _spot(data, detail)) for detail in error.errors(include_url=False)]
+        if first:
+            # Unknown keys first: a misspelt key is not reported as a missing one too.
+            for detail, spot in sorted(spots, key=lambda pair: pair[0]["type"] != "extra_forbidden"):
+                _report(detail, spot, problems)
+        first = False
+        if not _cut_out(data, spots, doubts):
+            return None
+
+
+class _Spot(NamedTuple):
+    """Where an error of the model lies in the data: the value and the containers around it, outermost first."""
+
+    value: Any
+    around: tuple[_Step, ...]
+
+    @property
+    def mark(self) -> Mark:
+        if not self.around:
+            return Mark(1, 1)
+        container, key = self.around[-1]
+        return container.value_marks[key] if isinstance(container, MarkedDict) else container.item_marks[key]
+
+    @property
+    def key_mark(self) -> Mark:
+        container, key = self.around[-1]
+        return container.key_marks[key] if isinstance(container, MarkedDict) else self.mark
+
+
+def _spot(data: MarkedDict, detail: ErrorDetails) -> _Spot:
+    """Follow an error's location. Steps that the model puts in (the tag of a union) are not in the data."""
+    value: Any = data
+    around: list[_Step] = []
+    for step in detail["loc"]:
+        here = isinstance(value, MarkedDict) and step in value
+        if here or (isinstance(value, MarkedList) and isinstance(step, int) and step < len(value)):
+            around.append((value, step))
+            value = value[step]
+    return _Spot(value, tuple(around))
+
+
+def _report(detail: ErrorDetails, spot: _Spot, problems: Problems) -> None:
+    kind, context = detail["type"], detail.get("ctx", {})
+    match kind:
+        case "extra_forbidden":
+            container, key = spot.around[-1]
+            if isinstance(container, MarkedDict):
+                meant = problems.unknown(spot.key_mark, "key", str(key), container.valid_keys, listed=True)
+                container.cut.add(meant)
+        case "missing" if not (isinstance(spot.value, MarkedDict) and detail["loc"][-1] in spot.value.cut):
+            problems.add(spot.mark, f"key {str(detail['loc'][-1])!r} is missing here")
+        case "missing":
+            pass
+        case "literal_error" | "enum":
+            _report_word(spot, re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]], problems)
+        case "union_tag_invalid" if isinstance(spot.value, MarkedDict) and "kind" in spot.value:
+            steps: tuple[_Step, ...] = (*spot.around, (spot.value, "kind"))
+            inner = _Spot(spot.value["kind"], steps)
+            _report_word(inner, re.findall(r"'([^']*)'", context["expected_tags"]), problems)
+        case "union_tag_not_found" if isinstance(spot.value, dict):
+            problems.add(spot.mark, "key 'kind' is missing here", "expected ring, pairs or torus")
+        case "too_short" | "too_long":
+            bound = context.get("min_length", context.get("max_length"))
+            word = "at least" if kind == "too_short" else "at most"
+            problems.add(spot.mark, f"found a list of length {context['actual_length']}, expected {word} {bound}")
+        case _:
+            expected = _EXPECTED.get("model_type" if kind.startswith("union_tag") else kind)
+            text = f"expected {expected.format(**context)}" if expected else detail["msg"]
+            problems.add(spot.mark, f"found {found(spot.value)}, {text}")
+
+
+def _report_word(spot: _Spot, words: list[str], problems: Problems) -> None:
+    hint = problems.nearest(spot.value, words) if isinstance(spot.value, str) else None
+    message = f"found {found(spot.value)}, expected {listing(words)}"
+    problems.add(spot.mark, message, f"did you mean {hint!r}?" if hint else None)
+
+
+def _cut_out(data: MarkedDict, spots: list[tuple[ErrorDetails, _Spot]], doubts: Doubts) -> bool:
+    """Remove what does not fit; whether there was anything to remove."""
+    doomed: dict[tuple[int, Any], _Step] = {}
+    for detail, spot in spots:
+        around = _cut_at(spot)
+        if around:
+            container, key = around[-1]
+            doomed[id(container), key] = (container, key)
+        elif detail["type"] == "missing":
+            return False
+    # From the end of each list: a removal must not shift what is still to be removed.
+    for container, key in sorted(doomed.values(), key=lambda step: -step[1] if isinstance(step[1], int) else 0):
+        _remove(container, key, doubts, whole_section=container is data and key in _DEFINING)
+    return bool(doomed)
+
+
+def _cut_at(spot: _Spot) -> tuple[_Step, ...]:
+    """The steps to what must go: the value itself, or the list around it.
+
+    A value in a list goes with its whole list, for a shorter one would no longer match the names beside it. Entries
+    stand for themselves.
+    """
+    around = spot.around
+    if not isinstance(spot.value, MarkedDict):
+        while len(around) > _SECTION_ITEM and isinstance(around[-1][0], MarkedList):
+            around = around[:-1]
+    return around
+
+
+def _remove(container: MarkedDict | MarkedList, key: Any, doubts: Doubts, *, whole_section: bool) -> None:
+    for mapping in _mappings(container[key]):
+        _doubt(mapping, doubts)
+    if isinstance(container, MarkedDict):
+        if whole_section:
+            doubts.names.add(_ANY)
+        elif not container.valid_keys:
+            doubts.names.add(str(key))  # a rack
+        container.cut.add(key)
+    else:
+        if not isinstance(container[key], MarkedDict):
+            doubts.names.add(_ANY)
+        del container.item_marks[key]
+    del container[key]
+
+
+def _mappings(value: Any) -> Iterator[MarkedDict]:
+    if isinstance(value, MarkedDict):
+        yield value
+    items = value.values() if isinstance(value, MarkedDict) else value if isinstance(value, MarkedList) else ()
+    for item in items:
+        yield from _mappings(item)
+
+
+def _doubt(mapping: MarkedDict, doubts: Doubts) -> None:
+    for key in ("id", "name"):
+        if key in mapping.valid_keys:
+            doubts.names.add(mapping.get(key))
+    if "accelerator" in mapping.valid_keys:
+        accelerator = mapping.get("accelerator")
+        for written in accelerator if isinstance(accelerator, list) else [accelerator]:
+            doubts.lanes.add(written)

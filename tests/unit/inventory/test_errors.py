@@ -1,0 +1,205 @@
+"""Wrong inventories: each error has its place, what was found, what was expected and the nearest word."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumctl.errors import ExitCode
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.problems import InventoryError, Problem
+
+ProblemsOf = Callable[[str | bytes], tuple[Problem, ...]]
+
+
+def edited(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1, f"{old!r} must be there once"
+    return text.replace(old, new)
+
+
+RING = "      - kind: ring\n"
+
+CASES = [
+    # keys, types and words
+    ("lumctl: 1", "lumctl: 2", "1:9: found 2, expected 1"),
+    ("racks:", "rakcs:", "2:1: key 'rakcs' is not known; did you mean 'racks'?"),
+    ("    driver: smartlight\n", "", "12:5: key 'driver' is missing here"),
+    ("model: X100", "modell: X100", "8:9: key 'modell' is not known; did you mean 'model'?"),
+    ("memory_gib: 80", "memory_gib: much", "9:21: found 'much', expected a number"),
+    ("memory_gib: 80", "memory_gib: 0", "9:21: found 0, expected a number above 0"),
+    ("pci: 0000:17:00.0", "pci: 17:00", "10:14: found '17:00', expected a PCI address such as 0000:9b:00.0"),
+    (
+        "model: X100",
+        "model: X100\n        role: spar",
+        "9:15: found 'spar', expected active, spare or disabled; did you mean 'spare'?",
+    ),
+    ("kind: mesh", "kind: mash", "13:11: found 'mash', expected mesh or switch; did you mean 'mesh'?"),
+    ("geometry: {columns: 3, rows: 2}", "geometry: 3", "16:15: found 3, expected a mapping"),
+    (
+        "    device: mesh\n    port: [0, 2, 4]",
+        "    device: mesh\n    port: [0, x, 4]",
+        "22:15: found 'x', expected a whole number",
+    ),
+    ("name: job", "name: 7", "29:11: found 7, expected a text (quote it if it looks like a number)"),
+    ("kind: ring", "kind: rong", "32:15: found 'rong', expected ring, pairs or torus; did you mean 'ring'?"),
+    ("      - kind: ring", "      - ranks: 0-1", "32:9: key 'kind' is missing here; expected ring, pairs or torus"),
+    ("jobs:", "policies: [x]\njobs:", "28:11: found a list of length 1, expected at most 0"),
+    # names
+    ("name: h[1-3]", "name: h[1-3", "5:11: 'h[1-3' has a bracket without its partner, or one inside another"),
+    ("name: job", "name: jo/b", "29:11: 'jo/b' cannot be a name, expected letters, digits, '-', '_' and '.'"),
+    ("name: job", "name: h1", "29:11: job 'h1' is defined twice, first as host in line 5"),
+    ('"{host}-gpu0"', '"{hots}-gpu0"', "7:13: found '{hots}', expected '{host}'"),
+    (
+        "rows: 2}\n",
+        "rows: 2}\n  - {id: mesh, kind: switch, driver: x, address: 'x:1', port_count: 9}\n",
+        "17:10: switch 'mesh' is defined twice, first as mesh in line 12",
+    ),
+    (
+        "gpu0\n    interface: eth2",
+        "gpu[0,1]\n    interface: eth2",
+        "19:18: found 6 values of 'accelerator', expected 3",
+    ),
+    ("[0, 2, 4]", "[0, 2]", "22:11: found 2 values of 'port', expected 3 (one for each name) or one for all"),
+    # references
+    ("ranks: h[1-2]-gpu0", "ranks: h[1-4]-gpu0", "30:12: accelerator 'h4-gpu0' is not known; did you mean"),
+    (
+        "    device: mesh\n    port: [0, 2, 4]",
+        "    device: mehs\n    port: [0, 2, 4]",
+        "21:13: device 'mehs' is not known; did you mean 'mesh'?",
+    ),
+    ("name: h[1-3]", "name: h[1-3]\n    rack: r2", "6:11: rack 'r2' is not known; expected one of: r1"),
+    (
+        "  r1:\nhosts:\n  - name: h[1-3]",
+        "  r1:\n  r2:\nhosts:\n  - name: h[1-3]\n    rack: [r1, r1, r1]",
+        "14:5: key 'rack' is missing here: the file has several racks",
+    ),
+    # ports, PUCs, interfaces, addresses
+    ("[1, 3, 5]", "[1, 3, 4]", "27:18: port 4 of mesh is used twice, by h3-gpu0-a and by h3-gpu0-b"),
+    ("[1, 3, 5]", "[1, 3, 24]", "27:18: found port 24 of mesh, expected 0 to 23"),
+    (
+        "    port: [1, 3, 5]",
+        "    tx: [1, 3, 5]",
+        "27:9: found 'tx', expected 'port' (a duplex lane) or both 'tx' and 'rx'",
+    ),
+    ("rows: 2}", "rows: 2}\n    blocked_ports: [23, 24]", "17:25: found port 24, expected 0 to 23"),
+    ("rows: 2}", "rows: 2}\n    blocked_ports: [3]", "28:15: found port 3 of mesh, which is blocked there"),
+    ("rows: 2}", "rows: 2}\n    stuck: {27: bar}", "17:13: found PUC 27, expected 0 to 26"),
+    ("rows: 2}", "rows: 2}\n    port_count: 9", "17:17: a mesh has no 'port_count', expected 'geometry'"),
+    ("    geometry: {columns: 3, rows: 2}\n", "", "12:5: key 'geometry' is missing here: a mesh needs it"),
+    ("eth3", "eth2", "25:16: interface eth2 of h1 is used twice, by h1-gpu0-a and by h1-gpu0-b"),
+    ("eth3", "eth3;reboot", "25:16: found 'eth3;reboot', expected an interface such as eth2"),
+    ("mesh.example:65432", "mesh.example", "15:14: found 'mesh.example', expected HOST:PORT"),
+    ("mesh.example:65432", "mesh.example:65536", "15:14: found 'mesh.example:65536', expected HOST:PORT"),
+    # jobs
+    (
+        "ranks: h[1-2]-gpu0",
+        "ranks: [h1-gpu0, h1-gpu0]",
+        "30:22: accelerator h1-gpu0 is used twice, by rank 0 of job and by rank 1",
+    ),
+    (
+        "model: X100",
+        "model: X100\n        role: disabled",
+        "31:12: rank 0 runs on h1-gpu0, which is disabled, expected an active one",
+    ),
+    (RING, "      - {kind: ring, ranks: 0-2}\n", "32:29: found rank 2, expected 0 to 1"),
+    (RING, "      - {kind: ring, ranks: [1]}\n", "32:29: found a ring of 1 rank, expected 2 or more"),
+    (RING, "      - {kind: ring, ranks: [1, 1]}\n", "32:29: rank 1 is listed twice"),
+    (RING, "      - {kind: ring, ranks: one}\n", "32:29: found 'one', expected numbers such as 0-3,8"),
+    (RING, "      - {kind: pairs, pairs: [[0, 1], [1, 1]]}\n", "32:39: found a link of rank 1 to itself"),
+    (RING, "      - {kind: pairs, pairs: [[0, 5]]}\n", "32:31: found rank 5, expected 0 to 1"),
+    (
+        RING,
+        "      - {kind: torus, shape: [2, 2]}\n",
+        "32:30: found a torus of 2 x 2 = 4 for 2 ranks, expected the same number",
+    ),
+    (RING, "      - {kind: torus, shape: [1, 2]}\n", "32:9: link job/0-1 needs lane 3 of h1-gpu0, which has 2"),
+    (RING, "      - {kind: pairs, pairs: [[0, 1], [0, 1]]}\n", "32:7: link job/0-1 is there twice"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CASES, ids=[case[2] for case in CASES])
+def test_one_mistake_is_one_line(small: str, problems_of: ProblemsOf, old: str, new: str, expected: str) -> None:
+    problems = problems_of(edited(small, old, new))
+    assert len(problems) == 1, [str(problem) for problem in problems]
+    assert f"rack.yaml:{expected}" in str(problems[0])
+
+
+def test_lanes_of_different_devices_cannot_be_linked(small: str, problems_of: ProblemsOf) -> None:
+    text = edited(
+        small,
+        "transponders:",
+        "  - {id: other, kind: switch, driver: x, address: 'o:1', port_count: 8}\ntransponders:",
+    )
+    text = edited(text, "device: mesh\n    port: [1", "device: [mesh, other, mesh]\n    port: [1")
+    (problem,) = problems_of(text)
+    assert "rack.yaml:33:9: link job/1-0 joins h2-gpu0-b on other and h1-gpu0-a on mesh" in str(problem)
+
+
+def test_a_duplex_lane_cannot_be_linked_to_one_with_two_ports(small: str, problems_of: ProblemsOf) -> None:
+    (problem,) = problems_of(edited(small, "port: [1, 3, 5]", "tx: [1, 3, 5]\n    rx: [6, 7, 8]"))
+    assert "joins a duplex lane to one with separate ports" in problem.message
+
+
+def test_a_port_serves_one_link(small: str, problems_of: ProblemsOf) -> None:
+    text = edited(small, "ranks: h[1-2]-gpu0", "ranks: h[1-3]-gpu0")
+    text = edited(text, RING, "      - {kind: pairs, pairs: [[0, 2]]}\n      - {kind: ring, ranks: 0-1}\n")
+    (problem,) = problems_of(text)
+    assert problem.message.startswith("links job/0-2 and job/1-0 both need port 0 of mesh")
+
+
+def test_an_accelerator_serves_one_job(small: str, problems_of: ProblemsOf) -> None:
+    (problem,) = problems_of(small + "  - {name: other, ranks: [h2-gpu0, h3-gpu0]}\n")
+    assert problem.message == "accelerator h2-gpu0 is used twice, by rank 1 of job and by rank 0 of other"
+
+
+def test_all_errors_come_at_once_and_in_order(small: str, write: Callable[[str | bytes], Path]) -> None:
+    text = edited(small, "model: X100", "modle: X100")
+    text = edited(text, "columns: 3", "columns: three")
+    text = edited(text, "eth3", "-x")
+    text = edited(text, "[1, 3, 5]", "[1, 2, 3, 5]")
+    text = edited(text, "name: job", "nome: job")
+    with pytest.raises(InventoryError) as caught:
+        load_inventory(write(text))
+    first, *rest = caught.value.message.split("\n")
+    assert first.endswith("rack.yaml: 4 errors")
+    assert [line.split(":")[1] for line in rest] == ["8", "16", "27", "29"]
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_what_refers_to_a_wrong_entry_is_not_wrong_too(small: str, problems_of: ProblemsOf) -> None:
+    text = edited(small, "memory_gib: 80", "memory_gib: 80\n        colour: red")
+    text = edited(text, "driver: smartlight", "driver: []")
+    assert [problem.mark and problem.mark.line for problem in problems_of(text)] == [10, 15]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"lumctl: \xff", "1:9: found byte 0xff, expected UTF-8 text"),
+        (b"", "1:1: the file is empty"),
+        (b"- 1\n", "1:1: found a list, expected a mapping"),
+        (b"#" * (4 * 1024 * 1024 + 1), "is larger than 4 MiB"),
+    ],
+)
+def test_files_that_are_no_inventory(problems_of: ProblemsOf, content: bytes, message: str) -> None:
+    (problem,) = problems_of(content)
+    assert message in str(problem)
+    assert "\n" not in str(problem)
+
+
+@pytest.mark.parametrize("name", ["absent.yaml", ".", "nul\0byte"])
+def test_paths_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InventoryError, match="cannot be read"):
+        load_inventory(tmp_path / name)
+
+
+def test_the_whole_file_is_bounded(small: str, problems_of: ProblemsOf) -> None:
+    text = edited(small, "name: h[1-3]", "name: h[0-9999]")
+    text = edited(text, "ranks: h[1-2]-gpu0", "ranks: h[0-9999]-gpu0").replace(RING, RING * 200)
+    messages = [problem.message for problem in problems_of(text)]
+    assert "what is folded stands for more than 1000000 names and ranks in all" in messages
+
+
+def test_a_fold_of_folds_is_bounded(small: str, problems_of: ProblemsOf) -> None:
+    problems = problems_of(edited(small, "name: h[1-3]", "name: h[0-9999][0-9999]"))
+    assert ["more than 100000 names" in problem.message for problem in problems] == [True]

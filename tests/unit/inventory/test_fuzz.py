@@ -1,0 +1,68 @@
+"""Whatever is done to a valid file: it loads, or the error is an inventory error."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumctl.errors import UsageError
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+
+SEEDS = [example("prototype").read_bytes(), example("rack64").read_bytes()]
+BITS = st.sampled_from(
+    [b"[", b"]", b"{", b"}", b": ", b"\n", b"  ", b"- ", b"&a ", b"*ports_a", b"~", b"-1", b"1e999", b"999999",
+     b"!!set ",
+     b"'", b'"', b"\x00", b"\xff", b"0-7", b"[01-99]", b"{host}", b"{id}", b"true", b"[]", b"{}", b"kind", b"<<", b"/"]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[Callable[[bytes], Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rack.yaml"
+
+        def _load(content: bytes) -> Any:
+            path.write_bytes(content)
+            try:
+                return load_inventory(path)
+            except UsageError as error:
+                return error.message
+
+        yield _load
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(SEEDS),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), BITS | st.binary(max_size=4)), min_size=1, max_size=4),
+)
+def test_bytes_replaced_anywhere(
+    load: Callable[[bytes], Any], seed: bytes, edits: list[tuple[float, int, bytes]]
+) -> None:
+    for where, length, new in edits:
+        at = int(where * len(seed))
+        seed = seed[:at] + new + seed[at + length :]
+    assert load(seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(SEEDS), st.randoms(use_true_random=False), BITS)
+def test_values_and_lines_moved_about(load: Callable[[bytes], Any], seed: bytes, random: Any, word: bytes) -> None:
+    lines = seed.split(b"\n")
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(len(lines))
+        match random.randrange(4):
+            case 0:
+                del lines[at]
+            case 1:
+                lines.insert(at, random.choice(lines))
+            case 2:
+                lines[at] = lines[at].partition(b":")[0] + b": " + word
+            case _:
+                lines[at] = lines[at] + b" " + word
+    assert load(b"\n".join(lines))

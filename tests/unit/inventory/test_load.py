@@ -1,0 +1,150 @@
+"""Right inventories: what they stand for, and where they are looked for."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumctl.errors import UsageError
+from lumctl.inventory.examples import EXAMPLES, example
+from lumctl.inventory.load import find_inventory, load_inventory
+from lumctl.inventory.model import Evidence, Geometry, Lane, RingLinks, Role, Thresholds
+from lumctl.inventory.wiring import circuits_of, initial_assignment
+
+Write = Callable[[str | bytes], Path]
+
+
+def test_prototype_is_the_published_test_bed() -> None:
+    inventory = load_inventory(example("prototype"))
+    assert [f"{a.id} {a.memory_gib:g} {a.role}" for a in inventory.accelerators.values()] == [
+        "s0-gpu0 48 active",
+        "s1-gpu0 48 active",
+        "s2-gpu0 48 active",
+        "s3-gpu0 48 spare",
+    ]
+    lanes = {f"s{n}": [t.lane for t in inventory.transponders_of(f"s{n}-gpu0")] for n in range(4)}
+    assert lanes == {
+        "s0": [Lane("mesh", 12, 18), Lane("mesh", 20, 36)],
+        "s1": [Lane("mesh", 5, 9), Lane("mesh", 37, 6)],
+        "s2": [Lane("mesh", 2, 17), Lane("mesh", 1, 0)],
+        "s3": [Lane("mesh", 7, 13), Lane("mesh", 35, 34)],
+    }
+    mesh = inventory.devices["mesh"]
+    assert (mesh.geometry, mesh.port_count, mesh.driver) == (Geometry(7, 3), 44, "smartlight")
+    assert mesh.address.endswith(":65432")
+    assert inventory.jobs["finetune"].links == (RingLinks((0, 1, 2)),)
+    assert len(circuits_of(inventory, initial_assignment(inventory))) == 6
+
+
+def test_rack64_has_four_rails_and_two_jobs() -> None:
+    inventory = load_inventory(example("rack64"))
+    assert (len(inventory.hosts), len(inventory.accelerators), len(inventory.transponders)) == (16, 64, 128)
+    assert [a.id for a in inventory.accelerators.values() if a.role is Role.SPARE] == [f"h16-gpu{n}" for n in range(4)]
+    for transponder in inventory.transponders.values():
+        assert transponder.lane.device == f"rail{inventory.accelerators[transponder.accelerator].index}"
+        assert transponder.lane.duplex
+    for rail in inventory.devices.values():
+        used = [t.lane.tx for t in inventory.transponders.values() if t.lane.device == rail.id]
+        assert (len(used), len(set(used)), rail.port_count) == (32, 32, 76)
+    for job, hosts in (("train-a", 8), ("train-b", 7)):
+        rings = [links for links in inventory.jobs[job].links if isinstance(links, RingLinks)]
+        members = [{inventory.jobs[job].ranks[rank] for rank in ring.ranks} for ring in rings]
+        assert [len(ring) for ring in members] == [hosts] * 4
+        assert [{name[-1] for name in ring} for ring in members] == [{"0"}, {"1"}, {"2"}, {"3"}]
+    assert len(circuits_of(inventory, initial_assignment(inventory))) == 4 * (8 + 7)
+
+
+def test_rack64_loads_fast() -> None:
+    load_inventory(example("rack64"))
+    begun = time.perf_counter()
+    load_inventory(example("rack64"))
+    assert time.perf_counter() - begun < 0.25
+
+
+def test_defaults_are_filled_in(small: str, write: Write) -> None:
+    inventory = load_inventory(write(small))
+    transponder = inventory.transponders["h1-gpu0-a"]
+    assert (transponder.driver, transponder.verify) == ("hostport", (Evidence.LLDP,))
+    assert (transponder.tx_power_dbm, transponder.rx_sensitivity_dbm) == (2.0, -15.8)
+    mesh = inventory.devices["mesh"]
+    assert (mesh.loss_per_puc_db, mesh.loss_per_port_db, mesh.settle_ms) == (0.25, 1.0, 5.0)
+    assert inventory.hosts["h2"].address == "h2"
+    assert inventory.accelerators["h3-gpu0"].pci == "0000:17:00.0"
+    assert inventory.thresholds == Thresholds()
+
+
+def test_settings_of_an_entry_go_before_the_defaults(small: str, write: Write) -> None:
+    head = """\
+defaults:
+  ssh: {user: ops, port: 2222, key_file: keys/id, config_file: ~/ssh_config}
+  transponder: {verify: [blink, lldp], tx_power_dbm: 1.5}
+thresholds: {gpu_temperature_c: 70}
+"""
+    text = small.replace("hosts:\n", f"{head}hosts:\n")
+    text = text.replace(
+        "  - name: h[1-3]\n", '  - name: h[1-3]\n    address: "{name}.lab"\n    ssh: {port: 22, sudo: true}\n'
+    )
+    text = text.replace("    port: [1, 3, 5]\n", "    port: [1, 3, 5]\n    verify: [blink]\n    driver: other\n")
+    path = write(text)
+    inventory = load_inventory(path)
+    host = inventory.hosts["h2"]
+    assert host.address == "h2.lab"
+    assert (host.ssh.user, host.ssh.port, host.ssh.sudo) == ("ops", 22, True)
+    assert host.ssh.key_file == path.parent / "keys/id"
+    assert host.ssh.config_file == Path.home() / "ssh_config"
+    a, b = inventory.transponders_of("h1-gpu0")
+    assert (a.verify, a.driver, a.tx_power_dbm) == ((Evidence.BLINK, Evidence.LLDP), "hostport", 1.5)
+    assert (b.verify, b.driver, b.tx_power_dbm) == ((Evidence.BLINK,), "other", 1.5)
+    assert inventory.thresholds == Thresholds(gpu_temperature_c=70)
+
+
+def test_several_racks_and_kinds_of_devices(write: Write) -> None:
+    text = """\
+lumctl: 1
+racks: {r1: {location: left, store: state}, r2: {store: "postgresql://db/x"}}
+hosts:
+  - name: r[1-2]-h[01-02]
+    rack: [r1, r1, r2, r2]
+    address: 10.0.0.[1-4]
+    accelerators:
+      - {id: "{host}-gpu[0-1]", model: X, memory_gib: 1, index: [3, 4], pci: ["00000000:9B:00.0", "0000:9c:00.0"]}
+      - {id: "{host}-gpu2", model: Y, memory_gib: 1, role: disabled}
+devices:
+  - {id: "sw[1-2]", rack: "r[1-2]", kind: switch, driver: polatis, address: "{id}:3082", port_count: 16}
+"""
+    path = write(text)
+    inventory = load_inventory(path)
+    assert inventory.hosts["r2-h01"].rack == "r2"
+    assert inventory.hosts["r2-h01"].address == "10.0.0.3"
+    first, second, third = inventory.accelerators_of("r1-h02")
+    assert (first.index, first.pci, second.index, third.index) == (3, "0000:9b:00.0", 4, 2)
+    assert (inventory.devices["sw2"].rack, inventory.devices["sw2"].address) == ("r2", "sw2:3082")
+    assert inventory.racks["r1"].store == str(path.parent / "state")
+    assert inventory.racks["r2"].store == "postgresql://db/x"
+
+
+def test_the_inventory_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    with pytest.raises(UsageError, match=r"lumctl.yaml.*config/lumctl/inventory.yaml") as caught:
+        find_inventory(None)
+    assert "prototype.yaml" in (caught.value.hint or "")
+
+    settings = tmp_path / "config/lumctl/inventory.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.touch()
+    assert find_inventory(None) == settings
+    (tmp_path / "lumctl.yaml").touch()
+    assert find_inventory(None) == Path("lumctl.yaml")
+    monkeypatch.setenv("LUMCTL_INVENTORY", "from-environment.yaml")
+    assert find_inventory(None) == Path("from-environment.yaml")
+    assert find_inventory("named.yaml") == Path("named.yaml")
+
+
+def test_examples_are_found_by_name() -> None:
+    assert [example(name).name for name in EXAMPLES] == ["prototype.yaml", "rack64.yaml"]
+    with pytest.raises(UsageError) as caught:
+        example("prototyp")
+    assert caught.value.hint == "did you mean prototype?"

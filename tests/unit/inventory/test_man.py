@@ -1,0 +1,29 @@
+"""lumctl-inventory(5) is written by hand: it must not fall behind the model."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from lumctl.inventory import document
+from lumctl.inventory.load import load_inventory
+
+PAGE = (Path(__file__).parents[3] / "man" / "lumctl-inventory.5").read_text().replace("\\-", "-")
+
+
+def keys() -> Iterator[str]:
+    for model in vars(document).values():
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from model.model_fields
+
+
+@pytest.mark.parametrize("key", sorted(set(keys())))
+def test_every_key_is_described(key: str) -> None:
+    assert key in PAGE
+
+
+def test_its_example_is_an_inventory(write: Callable[[str | bytes], Path]) -> None:
+    example = PAGE.split(".ft CW\n")[1].split(".ft\n")[0]
+    inventory = load_inventory(write(example))
+    assert [len(inventory.hosts), len(inventory.transponders), len(inventory.jobs)] == [3, 6, 1]
