@@ -1,0 +1,121 @@
+"""Where the hosts and devices of an inventory answer: on the rack itself, or on the simulator of that inventory.
+
+A running simulator leaves a small file (``sim.json``) in its runtime folder; this module reads it and nothing else of
+the simulator. The folder is private to the user and named after the inventory, so two inventories never meet.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumctl.errors import RefusedError, UnreachableError
+from lumctl.inventory.model import Inventory, SshSettings
+
+RUNTIME_FILE = "sim.json"
+
+
+@dataclass(frozen=True, slots=True)
+class HostEndpoint:
+    """How one host is reached. ``known_hosts`` is ``None`` where the user's own file is meant."""
+
+    host: str
+    address: str
+    ssh: SshSettings
+    known_hosts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where everything answers. ``target`` is ``rack`` or ``sim``; a device's address is ``host:port``."""
+
+    target: str
+    hosts: Mapping[str, HostEndpoint]
+    devices: Mapping[str, str]
+
+
+def rack_endpoints(inventory: Inventory) -> Endpoints:
+    """The real rack, as the inventory writes it down."""
+    return Endpoints(
+        target="rack",
+        hosts={h.name: HostEndpoint(h.name, h.address, h.ssh) for h in inventory.hosts.values()},
+        devices={d.id: d.address for d in inventory.devices.values()},
+    )
+
+
+def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints:
+    """The running simulator of this inventory.
+
+    Raises:
+        UnreachableError: none is running.
+        RefusedError: one is running, of an older text of this inventory.
+    """
+    folder = folder or sim_runtime_folder(inventory.path)
+    again = "lumctl sim up --detach"
+    try:
+        runtime = json.loads((folder / RUNTIME_FILE).read_text())
+    except FileNotFoundError:
+        raise UnreachableError(f"no simulator of {inventory.path} is running", hint=f"start it: {again}") from None
+    if not _alive(int(runtime["pid"])):
+        raise UnreachableError(f"the simulator of {inventory.path} has ended", hint=f"start it again: {again}")
+    if runtime["digest"] != inventory.digest:
+        raise RefusedError(
+            f"the running simulator was started from an older text of {inventory.path}",
+            hint=f"lumctl sim down, then {again}",
+        )
+    ssh = SshSettings(user=runtime["user"], key_file=Path(runtime["key_file"]), config_file=Path(os.devnull))
+    known_hosts = Path(runtime["known_hosts"])
+    return Endpoints(
+        target="sim",
+        hosts={
+            name: HostEndpoint(
+                name,
+                where["address"],
+                SshSettings(
+                    user=ssh.user,
+                    port=int(where["port"]),
+                    key_file=ssh.key_file,
+                    config_file=ssh.config_file,
+                    sudo=inventory.hosts[name].ssh.sudo,
+                ),
+                known_hosts,
+            )
+            for name, where in runtime["hosts"].items()
+        },
+        devices=dict(runtime["devices"]),
+    )
+
+
+def sim_runtime_folder(inventory_path: Path) -> Path:
+    """The runtime folder of an inventory's simulator (it need not exist)."""
+    key = hashlib.sha256(str(inventory_path.resolve()).encode()).hexdigest()[:8]
+    return private_runtime_folder() / f"sim-{inventory_path.stem}-{key}"
+
+
+def private_runtime_folder() -> Path:
+    """A folder for sockets and keys that only this user can enter, made if it is not there.
+
+    Raises:
+        RefusedError: somebody else owns it, or others may enter it.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base) / "lumctl" if base else Path(tempfile.gettempdir()) / f"lumctl-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise RefusedError(f"{folder} is not a private folder of this user", hint=f"remove it or chmod 700 {folder}")
+    return folder
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,188 @@
+"""What every driver of a mesh must do."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
+from lumctl.devices.protocols import MeshDriver
+from lumctl.devices.testing.checks import becomes_true, supported
+from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
+
+BAR, CROSS = PucState.BAR, PucState.CROSS
+ROUNDS = 12
+"""Random changes in a row that are held against a model."""
+
+
+@dataclass(frozen=True)
+class MeshUnderTest:
+    """A driver and its mesh.
+
+    ``truth`` gives what the chip really holds, seen apart from the driver; without it ``read_states`` is believed,
+    and without that the driver's own ``compare``. ``unreachable`` is a driver aimed at where nothing answers.
+    """
+
+    driver: MeshDriver
+    puc_count: int
+    truth: Callable[[], Mapping[int, PucState]] | None = None
+    unreachable: MeshDriver | None = None
+
+    def holds(self, states: Mapping[int, PucState]) -> bool:
+        """Whether the mesh is in these states, by the best witness there is."""
+        if self.truth is None and Capability.READ_STATES not in self.driver.capabilities:
+            return not self.driver.compare(self.driver.stage(states))
+        seen = self.truth() if self.truth is not None else self.driver.read_states()
+        return all(seen[puc] is state for puc, state in states.items())
+
+    def write(self, states: Mapping[int, PucState]) -> Receipt:
+        """Stage, commit and confirm."""
+        receipt = self.driver.commit(self.driver.stage(states))
+        self.driver.confirm(receipt)
+        return receipt
+
+    def everywhere(self, state: PucState) -> dict[int, PucState]:
+        """Every PUC in one state."""
+        return dict.fromkeys(range(self.puc_count), state)
+
+
+class MeshContract:
+    """Subclass it and override the fixture ``mesh``."""
+
+    @pytest.fixture
+    def mesh(self) -> MeshUnderTest:
+        """Give the driver under test; override this."""
+        pytest.fail("override the fixture `mesh`")
+
+    def test_it_declares_itself(self, mesh: MeshUnderTest) -> None:
+        """Version, kind, capabilities and proof are there for `plugin list`."""
+        driver = type(mesh.driver)
+        assert (driver.api_version, driver.kind) == (1, "mesh")
+        assert all(isinstance(each, Capability) for each in driver.capabilities)
+        assert driver.proven
+        assert isinstance(mesh.driver, MeshDriver)
+
+    def test_it_identifies_itself_in_one_line(self, mesh: MeshUnderTest) -> None:
+        """The line proves that the device answers."""
+        assert len(mesh.driver.identify().splitlines()) == 1
+
+    def test_a_commit_writes_what_was_staged_and_nothing_else(self, mesh: MeshUnderTest) -> None:
+        """Cells that are not named keep their states."""
+        mesh.write(mesh.everywhere(BAR))
+        mesh.write({0: CROSS, mesh.puc_count - 1: CROSS})
+        assert mesh.holds(mesh.everywhere(BAR) | {0: CROSS, mesh.puc_count - 1: CROSS})
+
+    def test_staging_and_comparing_touch_nothing(self, mesh: MeshUnderTest) -> None:
+        """Only a commit writes."""
+        mesh.write(mesh.everywhere(BAR))
+        staged = mesh.driver.stage({1: CROSS, 2: BAR})
+        assert mesh.driver.compare(staged) == (PucChange(1, BAR, CROSS),)
+        assert mesh.holds(mesh.everywhere(BAR))
+
+    def test_staging_states_what_was_before(self, mesh: MeshUnderTest) -> None:
+        """The befores are what an undo writes."""
+        mesh.write({0: BAR, 1: CROSS})
+        assert mesh.driver.stage({1: BAR, 0: BAR}).changes == (PucChange(0, BAR, BAR), PucChange(1, CROSS, BAR))
+
+    def test_comparing_after_a_commit_shows_no_difference(self, mesh: MeshUnderTest) -> None:
+        """The device is where it was sent."""
+        receipt = mesh.write({3: CROSS, 4: BAR})
+        assert mesh.driver.compare(receipt.staged) == ()
+
+    def test_committing_again_is_harmless(self, mesh: MeshUnderTest) -> None:
+        """The engine re-asserts what it believes."""
+        mesh.write(mesh.everywhere(BAR))
+        staged = mesh.driver.stage({5: CROSS})
+        mesh.driver.confirm(mesh.driver.commit(staged))
+        mesh.driver.confirm(mesh.driver.commit(staged))
+        assert mesh.holds(mesh.everywhere(BAR) | {5: CROSS})
+
+    def test_an_empty_change_is_no_error(self, mesh: MeshUnderTest) -> None:
+        """Nothing to do is done."""
+        mesh.write(mesh.everywhere(CROSS))
+        mesh.write({})
+        assert mesh.holds(mesh.everywhere(CROSS))
+
+    @pytest.mark.parametrize("beyond", [-1, 0], ids=["below", "above"])
+    def test_a_puc_that_does_not_exist_is_refused_whole(self, mesh: MeshUnderTest, beyond: int) -> None:
+        """One wrong number stops the whole change."""
+        mesh.write(mesh.everywhere(BAR))
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.stage({0: CROSS, beyond if beyond < 0 else mesh.puc_count: CROSS})
+        assert mesh.holds(mesh.everywhere(BAR))
+
+    def test_rolling_back_restores_the_states_before(self, mesh: MeshUnderTest) -> None:
+        """Also when others were written in between."""
+        mesh.write(mesh.everywhere(BAR) | {1: CROSS})
+        receipt = mesh.driver.commit(mesh.driver.stage({0: CROSS, 1: BAR, 2: BAR}))
+        mesh.write({7: CROSS})
+        mesh.driver.roll_back(receipt)
+        assert mesh.holds(mesh.everywhere(BAR) | {1: CROSS, 7: CROSS})
+
+    def test_rolling_back_to_the_unknown_is_refused_whole(self, mesh: MeshUnderTest) -> None:
+        """Half an undo is no undo."""
+        mesh.write(mesh.everywhere(BAR) | {0: CROSS, 1: CROSS})
+        unknown = Staged((PucChange(0, BAR, CROSS), PucChange(1, None, CROSS)), token="")
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.roll_back(Receipt(unknown, revert_armed=False))
+        assert mesh.holds({0: CROSS, 1: CROSS})
+
+    def test_random_changes_leave_what_a_model_says(self, mesh: MeshUnderTest) -> None:
+        """Commits and undos in any order agree with a dictionary."""
+        dice = random.Random(72)  # noqa: S311 - the same changes in every run
+        model = mesh.everywhere(BAR)
+        mesh.write(model)
+        for _ in range(ROUNDS):
+            pucs = dice.sample(range(mesh.puc_count), k=dice.randint(1, mesh.puc_count))
+            change = {puc: dice.choice([BAR, CROSS]) for puc in pucs}
+            receipt = mesh.write(change)
+            if dice.random() < 0.5:  # noqa: PLR2004 - a coin
+                mesh.driver.roll_back(receipt)
+            else:
+                model |= change
+            assert mesh.holds(model)
+
+    def test_a_revert_timer_is_armed_or_refused(self, mesh: MeshUnderTest) -> None:
+        """Without the capability the engine must know at once; with it the device goes back by itself."""
+        mesh.write(mesh.everywhere(BAR))
+        staged = mesh.driver.stage({2: CROSS})
+        if Capability.CONFIRM_TIMER not in mesh.driver.capabilities:
+            with pytest.raises(UnsupportedError):
+                mesh.driver.commit(staged, revert_after_s=0.2)
+            assert mesh.holds(mesh.everywhere(BAR))
+            return
+        assert mesh.driver.commit(staged, revert_after_s=0.2).revert_armed
+        assert becomes_true(lambda: mesh.holds(mesh.everywhere(BAR)))
+
+    def test_a_confirmed_change_stays(self, mesh: MeshUnderTest) -> None:
+        """Confirming disarms the timer, and is harmless where there is none."""
+        mesh.write(mesh.everywhere(BAR))
+        timer = 60.0 if Capability.CONFIRM_TIMER in mesh.driver.capabilities else None
+        mesh.driver.confirm(mesh.driver.commit(mesh.driver.stage({2: CROSS}), revert_after_s=timer))
+        assert mesh.holds({2: CROSS})
+
+    def test_readings_are_given_or_refused_as_declared(self, mesh: MeshUnderTest) -> None:
+        """A capability that is not declared raises, one that is declared answers."""
+        driver = mesh.driver
+        if supported(driver, Capability.READ_STATES, driver.read_states):
+            assert set(driver.read_states()) == set(range(mesh.puc_count))
+        if supported(driver, Capability.READ_POWERS, lambda: driver.read_powers((0, 1))):
+            assert set(driver.read_powers((0, 1))) == {0, 1}
+        if supported(driver, Capability.READ_TEMPERATURE, driver.read_temperature):
+            assert isinstance(driver.read_temperature(), float)
+
+    def test_a_device_that_does_not_answer_is_unreachable(self, mesh: MeshUnderTest) -> None:
+        """Reading and writing both say so; staging needs the device only where its states are read."""
+        driver = mesh.unreachable
+        if driver is None:
+            return
+        with pytest.raises(DeviceUnreachableError):
+            driver.identify()
+        with pytest.raises(DeviceUnreachableError):
+            driver.commit(driver.stage({0: CROSS}))
+
+    def test_closing_twice_is_harmless(self, mesh: MeshUnderTest) -> None:
+        """The second call does nothing."""
+        mesh.driver.close()
+        mesh.driver.close()

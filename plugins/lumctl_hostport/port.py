@@ -1,0 +1,93 @@
+"""The driver: ethtool reads the module, ip switches the interface, lldpd says who is heard.
+
+Switching the interface off switches the laser off on NICs that tie the two (the usual case; a firmware that keeps the
+link up for a management controller does not, and then the read-back, which is the interface's, cannot show it).
+"""
+
+import shlex
+from typing import ClassVar
+
+from lumctl.devices.errors import DeviceRefusedError, InconsistentError, UnsupportedError
+from lumctl.devices.formats.complaint import COMMAND_NOT_FOUND, first_line, is_denial
+from lumctl.devices.formats.ethtool import parse_ethtool_module
+from lumctl.devices.formats.lldp import mark_command, parse_lldp
+from lumctl.devices.protocols import CommandResult, DriverContext, HostShell
+from lumctl.devices.types import Capability, Neighbour, OpticsReading
+
+_INTERFACE_UP = 0x1
+"""IFF_UP of the kernel's interface flags: switched on by the administrator, whether or not there is light."""
+
+
+class HostPort:
+    """One interface of one host."""
+
+    api_version: ClassVar[int] = 1
+    kind: ClassVar[str] = "transponder"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.READ_NEIGHBOURS}
+    )
+    proven: ClassVar[str] = "simulator; not run on hardware"
+
+    def __init__(self, context: DriverContext) -> None:
+        self._context = context
+
+    def close(self) -> None:
+        """Nothing is held: the session belongs to whoever gave the shell."""
+
+    def read_optics(self) -> OpticsReading:
+        """The module as ``ethtool -m`` prints it."""
+        taken_at = self._context.now()
+        return parse_ethtool_module(self._run(f"ethtool -m {self._interface}").stdout, taken_at)
+
+    def set_transmit(self, enabled: bool) -> None:
+        """Switch the interface, and read it back.
+
+        Raises:
+            InconsistentError: the host took the command and the interface did not follow.
+        """
+        word = "up" if enabled else "down"
+        self._run(f"ip link set dev {self._interface} {word}")
+        if self.transmitting() is not enabled:
+            raise InconsistentError(
+                f"{self._context.device}: {self._interface} was set {word} and is not",
+                hint="something on the host may manage this interface, such as NetworkManager",
+            )
+
+    def transmitting(self) -> bool:
+        """Whether the interface is switched on."""
+        text = self._run(f"cat /sys/class/net/{self._interface}/flags").stdout.strip()
+        try:
+            return bool(int(text, 16) & _INTERFACE_UP)
+        except ValueError:
+            raise DeviceRefusedError(f"{self._context.device}: the flags of {self._interface} read {text!r}") from None
+
+    def announce(self, mark: str) -> None:
+        """Have lldpd say the mark, and send now instead of at its next turn."""
+        self._run(mark_command(mark))
+
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """Whom this interface hears, freshest first."""
+        return parse_lldp(self._run("lldpctl -f json").stdout).get(self._context.interface, ())
+
+    @property
+    def _interface(self) -> str:
+        return shlex.quote(self._context.interface)
+
+    @property
+    def _shell(self) -> HostShell:
+        if self._context.shell is None:
+            raise UnsupportedError(f"{self._context.device} is behind no host: this driver works through one")
+        return self._context.shell
+
+    def _run(self, command: str) -> CommandResult:
+        """Run a command that must succeed; what the host says against it becomes the error's text."""
+        context = self._context
+        result = self._shell.run(f"sudo -n {command}" if context.sudo else command, timeout_s=context.timeout_s)
+        if result.exit_status == 0:
+            return result
+        said = first_line(result.stderr) or first_line(result.stdout) or f"exit status {result.exit_status}"
+        message = f"{context.device}: {command}: {said}"
+        if result.exit_status == COMMAND_NOT_FOUND:
+            raise UnsupportedError(message, hint=f"install {command.split(maxsplit=1)[0]} on the host")
+        hint = "let the user run it: sudo in the host's ssh settings, and a sudoers line" if is_denial(said) else None
+        raise DeviceRefusedError(message, hint=hint)

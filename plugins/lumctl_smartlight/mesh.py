@@ -1,0 +1,137 @@
+"""The mesh driver: what the program last wrote stands in for the read-back that the controller does not have."""
+
+import threading
+from collections.abc import Mapping
+from typing import ClassVar, NoReturn
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
+from lumctl_smartlight.line import LineClient
+
+
+class SmartlightMesh:
+    """One mesh behind the line protocol.
+
+    Calls of several threads take turns: nothing says that the controller serves two connections at once. The record
+    begins with ``context.known_states`` and follows what this driver writes; a PUC whose write had no clear outcome
+    is unknown from then on, until it is written again.
+    """
+
+    api_version: ClassVar[int] = 1
+    kind: ClassVar[str] = "mesh"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    proven: ClassVar[str] = "simulator; not run on hardware"
+
+    def __init__(self, context: DriverContext) -> None:
+        """Remember the context; nothing is contacted before the first call."""
+        self._device = context.device
+        self._puc_count = context.puc_count
+        self._client = LineClient(context.device, context.address, context.timeout_s)
+        self._record = dict(context.known_states)
+        self._turn = threading.Lock()
+
+    def identify(self) -> str:
+        """The greeting line."""
+        with self._turn:
+            return self._client.greet()
+
+    def stage(self, changes: Mapping[int, PucState]) -> Staged:
+        """Check that every PUC exists; ``before`` is ``None`` where the record does not know the state.
+
+        Raises:
+            DeviceRefusedError: a PUC number is out of range.
+        """
+        self._require_in_range(changes)
+        with self._turn:
+            staged = tuple(PucChange(puc, self._record.get(puc), after) for puc, after in sorted(changes.items()))
+        return Staged(staged, token=self._device)
+
+    def compare(self, staged: Staged) -> tuple[PucChange, ...]:
+        """The staged changes that the record does not already show as done."""
+        with self._turn:
+            now = {change.puc: self._record.get(change.puc) for change in staged.changes}
+        return tuple(
+            PucChange(change.puc, now[change.puc], change.after)
+            for change in staged.changes
+            if now[change.puc] is not change.after
+        )
+
+    def commit(self, staged: Staged, *, revert_after_s: float | None = None) -> Receipt:
+        """Write every staged state, also those that the record shows as done: that re-asserts them.
+
+        Raises:
+            UnsupportedError: a revert timer was asked for; the controller has none.
+            DeviceRefusedError: the change was staged for another device.
+            DeviceUnreachableError: no connection, or no greeting; nothing was sent.
+            OutcomeUnknownError: it was sent, and no answer came, or one that reads like a complaint.
+        """
+        if revert_after_s is not None:
+            self._lacks("revert timer")
+        if staged.token != self._device:
+            raise DeviceRefusedError(f"{self._device}: the change was staged for {staged.token or 'no device'}")
+        answer = self._write({change.puc: change.after for change in staged.changes})
+        return Receipt(staged, revert_armed=False, text=answer)
+
+    def confirm(self, receipt: Receipt) -> None:
+        """Do nothing: no timer is ever armed."""
+
+    def roll_back(self, receipt: Receipt) -> None:
+        """Write back the states from before the change.
+
+        Raises:
+            DeviceRefusedError: some of them are not known; nothing was sent.
+            DeviceUnreachableError: no connection, or no greeting; nothing was sent.
+            OutcomeUnknownError: it was sent, and no answer came, or one that reads like a complaint.
+        """
+        before = {change.puc: change.before for change in receipt.staged.changes}
+        known = {puc: state for puc, state in before.items() if state is not None}
+        if len(known) < len(before):
+            unknown = ", ".join(str(puc) for puc in before if puc not in known)
+            raise DeviceRefusedError(
+                f"{self._device}: what these PUCs held before is not known: {unknown}; nothing was sent",
+                hint="program the mesh anew from the inventory: lumctl fabric apply",
+            )
+        self._require_in_range(known)
+        self._write(known)
+
+    def read_states(self) -> dict[int, PucState]:
+        """Not supported."""
+        self._lacks("read-back of states")
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """Not supported."""
+        del ports
+        self._lacks("power readings")
+
+    def read_temperature(self) -> float:
+        """Not supported."""
+        self._lacks("temperature reading")
+
+    def close(self) -> None:
+        """Do nothing: no connection outlives its call."""
+
+    def _write(self, states: Mapping[int, PucState]) -> str:
+        """Send one line with all states; they are unknown until a clean answer came or surely none was sent."""
+        if not states:
+            return ""
+        line = repr([(puc, state.value) for puc, state in sorted(states.items())])
+        with self._turn:
+            held = self._record
+            self._record = {puc: state for puc, state in held.items() if puc not in states}
+            try:
+                answer = self._client.request(line)
+            except DeviceUnreachableError:
+                self._record = held
+                raise
+            self._record |= states
+        return answer
+
+    def _require_in_range(self, pucs: Mapping[int, PucState]) -> None:
+        strange = sorted(puc for puc in pucs if not 0 <= puc < self._puc_count)
+        if strange:
+            named = ", ".join(map(str, strange))
+            raise DeviceRefusedError(f"{self._device} has no PUC {named}: they run from 0 to {self._puc_count - 1}")
+
+    def _lacks(self, what: str) -> NoReturn:
+        raise UnsupportedError(f"{self._device}: a controller of the line protocol has no {what}")

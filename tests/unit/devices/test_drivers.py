@@ -1,0 +1,113 @@
+import subprocess
+import sys
+
+import pytest
+
+from lumctl.devices.drivers import installed, load
+from lumctl.errors import UsageError
+
+
+@pytest.fixture
+def offer(tmp_path, monkeypatch):
+    """Install a package that offers a driver, as pip would leave it on the path."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(distribution, name, text, attribute="Driver"):
+        module = distribution.replace("-", "_")
+        (tmp_path / f"{module}.py").write_text(text)
+        metadata = tmp_path / f"{module}-2.5.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 2.5\n")
+        (metadata / "entry_points.txt").write_text(f"[lumctl.drivers]\n{name} = {module}:{attribute}\n")
+        return module
+
+    yield install
+    for module in [name for name in sys.modules if name.startswith("acme_")]:
+        del sys.modules[module]
+
+
+GOOD = """
+class Driver:
+    api_version = 1
+    kind = "mesh"
+    capabilities = frozenset()
+    proven = "on my bench"
+"""
+
+
+def names():
+    return {info.name for info in installed()}
+
+
+def test_the_drivers_of_this_distribution_are_installed():
+    assert {"smartlight", "hostport", "sim-mesh"} <= names()
+
+
+def test_each_says_where_it_comes_from():
+    info = next(info for info in installed() if info.name == "smartlight")
+    assert (info.target, info.distribution) == ("lumctl_smartlight:SmartlightMesh", "lumctl")
+    assert info.origin.startswith("lumctl ")
+
+
+def test_listing_imports_no_plugin():
+    script = (
+        "import sys; from lumctl.devices.drivers import installed; assert installed(); "
+        "print([m for m in sys.modules if m.startswith(('lumctl_', 'lumctl.sim'))])"
+    )
+    listed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert listed.stdout == "[]\n"
+
+
+def test_a_named_driver_is_imported():
+    assert load("smartlight").kind == "mesh"
+
+
+def test_a_foreign_package_is_found(offer):
+    offer("acme-mesh", "acme", GOOD)
+    assert "acme" in names()
+    assert load("acme").proven == "on my bench"
+
+
+def test_an_unknown_name_is_met_with_the_nearest_and_the_installed():
+    with pytest.raises(UsageError) as caught:
+        load("smartlite")
+    assert caught.value.message == "no driver 'smartlite' is installed"
+    assert "did you mean smartlight?" in caught.value.hint
+    assert "hostport, sim-mesh, smartlight" in caught.value.hint
+
+
+def test_a_broken_plugin_stops_nobody_who_does_not_name_it(offer):
+    module = offer("acme-broken", "acme", "import no_such_library_of_acme")
+    assert "acme" in names()
+    assert load("smartlight")
+    assert module not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("import no_such_library_of_acme", "does not import: ModuleNotFoundError"),
+        ("raise RuntimeError('two\\nlines')", "does not import: RuntimeError: two lines"),
+        ("def Driver(context): ...", "is not a class"),
+        ("Other = 1", "does not import: AttributeError"),
+        ("class Driver: pass", "is made for driver API None, this program has 1"),
+        (GOOD.replace("= 1", "= 2"), "is made for driver API 2, this program has 1"),
+        (GOOD.replace("mesh", "toaster"), "is of kind 'toaster'"),
+        (GOOD.replace("frozenset()", "{'fly'}"), "does not declare its capabilities"),
+    ],
+)
+def test_a_broken_plugin_that_is_named_is_one_line(offer, text, complaint):
+    offer("acme-broken", "acme", text)
+    with pytest.raises(UsageError) as caught:
+        load("acme")
+    assert "driver 'acme' of acme-broken 2.5" in caught.value.message
+    assert complaint in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_two_packages_that_offer_one_name_are_refused(offer):
+    offer("acme-one", "acme", GOOD)
+    offer("acme-two", "acme", GOOD)
+    with pytest.raises(UsageError, match=r"offered twice, by acme-one 2\.5 and acme-two 2\.5"):
+        load("acme")
