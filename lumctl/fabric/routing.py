@@ -1,0 +1,131 @@
+"""Routes for new circuits around those that are live."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import inf
+from types import MappingProxyType
+
+from lumctl.devices.types import PucState
+from lumctl.errors import LumctlError, UsageError
+from lumctl.fabric.errors import InconsistentFabricError, Unroutable, named
+from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.negotiation import Prices, Way, negotiate
+from lumctl.fabric.tracing import Pass, Trace, trace
+
+_CHANGE = 1 / 32
+"""What it costs, beside the 1 of every pass, to change a PUC's state: decides only between ways of equal length."""
+
+_NO_STUCK: Mapping[int, PucState] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way of a circuit between two ports: the PUCs it passes, in order, and the state each must stand in."""
+
+    ports: PortPair
+    passes: tuple[Pass, ...]
+
+    @property
+    def pucs(self) -> tuple[int, ...]:
+        """The PUCs passed, in order; one that is passed on both sides stands here twice."""
+        return tuple(puc for puc, _ in self.passes)
+
+
+def route(
+    mesh: Mesh,
+    demands: Sequence[PortPair],
+    *,
+    states: Mapping[int, PucState],
+    live: Collection[PortPair] = (),
+    stuck: Mapping[int, PucState] = _NO_STUCK,
+    blocked_ports: Collection[int] = (),
+) -> tuple[Route, ...]:
+    """Find a route for every demand, all at once, that leaves the ``live`` circuits untouched.
+
+    A live circuit keeps the state of every PUC and every waveguide that it uses; a new route may pass such a PUC only
+    as it stands, on its other side. ``stuck`` PUCs are passed only in the state they are stuck in, whatever ``states``
+    says of them. PUCs that no route needs are left as they are. The result has been traced before it is returned.
+
+    Raises:
+        UsageError: a port is not on the mesh, or is wanted twice.
+        InconsistentFabricError: a live circuit is not what the states make.
+        Unroutable: there is no way, or none was found; ``proven`` tells which.
+    """
+    _check_ports(mesh, demands, live)
+    blocked = tuple(demand for demand in demands if not set(demand).isdisjoint(blocked_ports))
+    if blocked:
+        raise Unroutable(blocked, f"there is no way for {named(blocked)}: a port is blocked", proven=True)
+    standing = {**states, **stuck}
+    carried = _live_traces(mesh, standing, live)
+    ways = negotiate(mesh, demands, _prices(mesh, standing, carried, stuck))
+    routes = tuple(Route(demand, _passes(way)) for demand, way in zip(demands, ways, strict=True))
+    _prove(mesh, {**standing, **changes(standing, routes)}, routes, carried, stuck)
+    return routes
+
+
+def changes(states: Mapping[int, PucState], routes: Iterable[Route]) -> dict[int, PucState]:
+    """The PUCs whose state must change for ``routes``, by number, with the state they must go to."""
+    wanted = {puc: state for found in routes for puc, state in found.passes}
+    return {puc: wanted[puc] for puc in sorted(wanted) if states.get(puc, PucState.BAR) is not wanted[puc]}
+
+
+def _check_ports(mesh: Mesh, demands: Iterable[PortPair], live: Iterable[PortPair]) -> None:
+    used: set[int] = set()
+    for port in (port for pair in (*live, *demands) for port in pair):
+        if not 0 <= port < mesh.port_count:
+            raise UsageError(f"port {port} is not on the mesh", hint=f"its ports are 0 to {mesh.port_count - 1}")
+        if port in used:
+            raise UsageError(f"port {port} is wanted twice", hint="a port is the end of one circuit")
+        used.add(port)
+
+
+def _live_traces(mesh: Mesh, states: Mapping[int, PucState], live: Iterable[PortPair]) -> tuple[Trace, ...]:
+    carried = tuple(trace(mesh, states, port) for port, _ in live)
+    for (port, expected), found in zip(live, carried, strict=True):
+        if found.exit != expected:
+            raise InconsistentFabricError(
+                f"circuit {port}:{expected} is said to be live, but light from port {port} leaves at {found.exit}",
+                hint="read or re-assert the mesh's states first",
+            )
+    return carried
+
+
+def _prices(mesh: Mesh, states: Mapping[int, PucState], live: Iterable[Trace], stuck: Mapping[int, PucState]) -> Prices:
+    """Each pass costs 1, a little more where a state changes; what is live or stuck cannot be had otherwise.
+
+    That holds a live circuit's waveguides too: only a PUC in its other state could lead light onto them.
+    """
+    prices = Prices(turn=[1.0] * (2 * mesh.puc_count), wire=[0.0] * len(mesh.peers))
+    for puc in range(mesh.puc_count):
+        prices.turn[_other_turn(puc, states.get(puc, PucState.BAR))] += _CHANGE
+    for puc, state in chain(stuck.items(), *(found.passes for found in live)):
+        prices.turn[_other_turn(puc, state)] = inf
+    return prices
+
+
+def _other_turn(puc: int, state: PucState) -> int:
+    """Where :class:`Prices` keeps the price of passing a PUC in the state that it is not in."""
+    return 2 * puc + (1 if state is PucState.BAR else 0)
+
+
+def _passes(way: Way) -> tuple[Pass, ...]:
+    return tuple((terminal >> 2, PucState.CROSS if turn else PucState.BAR) for terminal, turn in way)
+
+
+def _prove(
+    mesh: Mesh,
+    states: Mapping[int, PucState],
+    routes: Iterable[Route],
+    live: Iterable[Trace],
+    stuck: Mapping[int, PucState],
+) -> None:
+    """Trace what would be programmed: every new circuit and every live one must be there, as it was planned."""
+    planned = [(*found.ports, found.passes) for found in routes]
+    planned += [(found.port, found.exit, found.passes) for found in live]
+    for port, expected, passes in planned:
+        found = trace(mesh, states, port)
+        if (found.exit, found.passes) != (expected, passes):
+            raise LumctlError(f"the route of {port}:{expected} does not trace", hint="a defect: please report it")
+    if any(states[puc] is not state for puc, state in stuck.items()):
+        raise LumctlError("a route wants a stuck PUC in its other state", hint="a defect: please report it")

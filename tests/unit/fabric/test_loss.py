@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+import pytest
+
+from lumctl.fabric import changes, circuit_losses, loss_db, mesh, route
+from lumctl.inventory.model import Device, DeviceKind, Geometry
+from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
+
+DEVICE = Device(
+    id="mesh",
+    rack="lab",
+    kind=DeviceKind.MESH,
+    driver="smartlight",
+    address="mesh.example:65432",
+    geometry=Geometry(4, 3),
+    port_count=32,
+    loss_per_puc_db=0.25,
+    loss_per_port_db=1.0,
+    settle_ms=5,
+)
+
+
+def circuit(name, a, b, device="mesh"):
+    return Circuit(name, "job", device, CircuitEnd(f"{name}-a", a), CircuitEnd(f"{name}-b", b), Direction.DUPLEX)
+
+
+def test_loss_counts_pucs_and_both_ports():
+    assert loss_db(DEVICE, 0) == pytest.approx(2.0)
+    assert loss_db(DEVICE, 20) == pytest.approx(7.0)
+
+
+def test_only_circuits_that_the_states_make_have_a_loss():
+    made = route(mesh(4, 3), [(2, 17), (9, 28)], states={})
+    states = changes({}, made)
+    there, other_way_round = circuit("there", 2, 17), circuit("back", 28, 9)
+    not_made, elsewhere = circuit("not-made", 3, 20), circuit("elsewhere", 2, 17, device="mesh-2")
+    losses = circuit_losses(DEVICE, states, [there, other_way_round, not_made, elsewhere])
+    assert losses == {
+        "there": pytest.approx(2 + 0.25 * len(made[0].pucs)),
+        "back": pytest.approx(2 + 0.25 * len(made[1].pucs)),
+    }
+
+
+def test_nothing_is_said_of_a_device_without_pucs():
+    switch = replace(DEVICE, kind=DeviceKind.SWITCH, geometry=None)
+    assert circuit_losses(switch, {}, [circuit("any", 0, 1)]) == {}
