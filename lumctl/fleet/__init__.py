@@ -1,0 +1,1 @@
+"""Readings over SSH: sessions, probes, parsers. Nothing decides here."""

@@ -1,0 +1,193 @@
+"""From a route to an authenticated SSH connection, or to one line that says why there is none."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar, cast
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.formats.complaint import first_line
+from lumctl.errors import LumctlError
+from lumctl.fleet.credentials import Credentials
+from lumctl.fleet.host_keys import HostKey, KnownHosts, KnownHostsCache
+from lumctl.fleet.routes import Route
+from lumctl.fleet.wire import PromptSocket, ProxySocket, open_tcp
+
+T = TypeVar("T")
+
+_IDLE_S = 10.0
+_RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
+
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, "no answer within {timeout_s:g} s"),
+    (socket.gaierror, "this address is not known"),
+    (ConnectionRefusedError, "connection refused"),
+    (paramiko.ChannelException, "the jump host cannot reach it"),
+    (EOFError, "the connection was closed before SSH began"),
+    (IncompatiblePeer, "it has no SSH algorithm in common with us"),
+)
+
+# paramiko reports a failed handshake to its own log as well; without a handler that ends up on the user's screen.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An SSH transport and what it runs over."""
+
+    transport: paramiko.Transport
+    sock: PromptSocket | paramiko.Channel
+
+    def alive(self) -> bool:
+        """Whether nothing is known to be wrong with it."""
+        return self.transport.is_active()
+
+    def close(self) -> None:
+        """Hang up. Whoever waits on a channel of it is woken."""
+        self.transport.close()
+        self.sock.close()
+
+
+class Connector:
+    """Connects; keys, known hosts and jump hosts are shared by all its connections."""
+
+    def __init__(self, *, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._credentials = Credentials()
+        self._known_hosts = KnownHostsCache()
+        self._lock = Lock()
+        self._jumps: dict[Route, tuple[Lock, list[Connection]]] = {}
+
+    def known_hosts(self, route: Route) -> KnownHosts:
+        """The known-hosts files of a route, as they are now."""
+        return self._known_hosts.of(route.known_hosts)
+
+    def connect(self, route: Route) -> Connection:
+        """Connect, check the host's key, authenticate.
+
+        Raises:
+            HostKeyError: the key is unknown or changed.
+            AuthenticationFailedError: the host lets us in with none of our keys.
+            DeviceUnreachableError: nobody answers, or not in time, or not in SSH.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        connection, shown = self._negotiate(route, deadline)
+        try:
+            self.known_hosts(route).check(route.key_name, route.label, shown)
+            connection.transport.auth_timeout = _left(deadline)
+            self._credentials.authenticate(connection.transport, route)
+        except BaseException:
+            connection.close()
+            raise
+        if isinstance(connection.sock, PromptSocket):
+            connection.sock.relax(_IDLE_S)
+        return connection
+
+    def shown_key(self, route: Route) -> HostKey:
+        """The key that a host shows now, whether it is known or not. Nothing is authenticated, nothing is sent.
+
+        Raises:
+            DeviceUnreachableError: nobody answers; or a jump host on the way is not known itself.
+        """
+        connection, shown = self._negotiate(route, time.monotonic() + self._timeout_s)
+        connection.close()
+        return shown
+
+    def close(self) -> None:
+        """Hang up on the jump hosts."""
+        with self._lock:
+            jumps, self._jumps = self._jumps, {}
+        for _, held in jumps.values():
+            for connection in held:
+                connection.close()
+
+    def _negotiate(self, route: Route, deadline: float) -> tuple[Connection, HostKey]:
+        where = f"{route.label}: {route.address} port {route.port}"
+        sock = _or_unreachable(where, self._timeout_s, lambda: self._open(route, deadline))
+        try:
+            # paramiko takes anything with a socket's methods; its type hints know sockets only.
+            transport = paramiko.Transport(cast("socket.socket", sock))
+        except (paramiko.SSHException, OSError) as error:
+            sock.close()
+            raise DeviceUnreachableError(f"{where}: {_reason(error, self._timeout_s)}") from None
+        connection = Connection(transport, sock)
+        try:
+            # Our own deadline comes first, and says what it is.
+            transport.banner_timeout = transport.handshake_timeout = _left(deadline) + 1.0
+            self._prefer(transport, route)
+            key = _or_unreachable(where, self._timeout_s, lambda: _shake_hands(transport, deadline))
+        except BaseException:
+            connection.close()
+            raise
+        return connection, HostKey(key.get_name(), key.asbytes())
+
+    def _open(self, route: Route, deadline: float) -> PromptSocket | paramiko.Channel:
+        if route.jump:
+            jump = self._jump(route.jump)
+            target, source = (route.address, route.port), ("127.0.0.1", 0)
+            return jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline))
+        if route.proxy_command:
+            return ProxySocket(route.proxy_command)
+        return open_tcp(route.address, route.port, _left(deadline))
+
+    def _jump(self, route: Route) -> Connection:
+        """The one connection to a jump host that all hosts behind it share."""
+        with self._lock:
+            lock, held = self._jumps.setdefault(route, (Lock(), []))
+        with lock:
+            if held and not held[-1].alive():
+                held.pop().close()
+            if not held:
+                held.append(self.connect(route))
+            return held[-1]
+
+    def _prefer(self, transport: paramiko.Transport, route: Route) -> None:
+        """Ask first for the kind of key that is known: a host has several, and another one would look changed."""
+        options = transport.get_security_options()
+        kinds = {
+            signature
+            for known in self.known_hosts(route).keys_of(route.key_name)
+            for signature in (_RSA_SIGNATURES if known.key.kind == "ssh-rsa" else (known.key.kind,))
+        }
+        options.key_types = sorted(options.key_types, key=lambda kind: kind not in kinds)
+        # Authenticated encryption in one pass of hardware-supported code: less work per packet for both ends.
+        options.ciphers = sorted(options.ciphers, key=lambda cipher: "gcm" not in cipher)
+
+
+def _shake_hands(transport: paramiko.Transport, deadline: float) -> paramiko.PKey:
+    transport.start_client(timeout=_left(deadline))
+    # start_client returns when its time is over, too; then there is no key yet, and asking for it says so.
+    if time.monotonic() >= deadline:
+        raise TimeoutError
+    return transport.get_remote_server_key()
+
+
+def _left(deadline: float) -> float:
+    return max(0.05, deadline - time.monotonic())
+
+
+def _or_unreachable(where: str, timeout_s: float, call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except LumctlError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the transport's thread died of it, and hostile bytes can cause anything
+        raise DeviceUnreachableError(f"{where}: {_reason(error, timeout_s)}") from None
+
+
+def _reason(error: Exception, timeout_s: float) -> str:
+    """What went wrong, in words an operator knows."""
+    for kind, words in _REASONS:
+        if isinstance(error, kind):
+            return words.format(timeout_s=timeout_s)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    if isinstance(error, paramiko.SSHException) and "banner" in str(error):
+        return "no SSH server answers there"
+    return first_line(str(error)) or type(error).__name__

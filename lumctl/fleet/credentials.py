@@ -1,0 +1,125 @@
+"""Who we are to a host: keys of the agent, then key files. Nothing secret ever stands in a message."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+
+import paramiko
+from paramiko.pkey import UnknownKeyType
+
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.fleet.routes import Route
+
+
+class AuthenticationFailedError(DeviceUnreachableError):
+    """The host answers and does not let us in."""
+
+
+class Credentials:
+    """Private keys, each file loaded once: loading an RSA key costs a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._keys: dict[Path, paramiko.PKey | str] = {}
+
+    def authenticate(self, transport: paramiko.Transport, route: Route) -> None:
+        """Offer keys until one is taken.
+
+        Raises:
+            AuthenticationFailedError: none was.
+        """
+        offered = 0
+        agent = _Agent()
+        try:
+            for key in self._candidates(agent, route):
+                offered += 1
+                try:
+                    transport.auth_publickey(route.user, key)
+                except paramiko.BadAuthenticationType:
+                    break
+                except paramiko.AuthenticationException:
+                    if not transport.is_active():
+                        break
+                    continue
+                except (paramiko.SSHException, EOFError, OSError):
+                    # sshd hangs up after too many keys.
+                    break
+                if transport.is_authenticated():
+                    return
+        finally:
+            agent.close()
+        raise self._failure(route, offered)
+
+    def _candidates(self, agent: "_Agent", route: Route) -> Iterator[paramiko.PKey]:
+        loaded = [(path, self._load(path)) for path in route.key_files]
+        if route.only_these_keys:
+            locked = {_public_half(path) for path, key in loaded if isinstance(key, str)} - {None}
+            if locked:
+                yield from (key for key in agent.offered() if key.asbytes() in locked)
+        else:
+            yield from agent.offered()
+        yield from (key for _, key in loaded if not isinstance(key, str))
+
+    def _load(self, path: Path) -> paramiko.PKey | str:
+        """The key in a file, or why there is none."""
+        with self._lock:
+            if path not in self._keys:
+                self._keys[path] = _read_key(path)
+            return self._keys[path]
+
+    def _failure(self, route: Route, offered: int) -> AuthenticationFailedError:
+        where = f"{route.user}@{route.address} port {route.port}"
+        problems = [key for path in route.key_files if isinstance(key := self._load(path), str)]
+        said = f" ({'; '.join(problems)})" if problems else ""
+        if not offered:
+            return AuthenticationFailedError(
+                f"{route.label}: no SSH key to offer to {where}{said}",
+                hint="add one to the SSH agent, or name one with key_file in the inventory",
+            )
+        keys = "key" if offered == 1 else "keys"
+        return AuthenticationFailedError(
+            f"{route.label}: {where} refused {offered} {keys}{said}",
+            hint="check the user and the key in the inventory, and authorized_keys on the host",
+        )
+
+
+class _Agent:
+    """One connection to the SSH agent for one attempt, made when it is asked: two callers may not share one."""
+
+    def __init__(self) -> None:
+        self._agent: paramiko.Agent | None = None
+
+    def offered(self) -> tuple[paramiko.PKey, ...]:
+        try:
+            self._agent = paramiko.Agent()
+        except (paramiko.SSHException, OSError):
+            return ()
+        return tuple(self._agent.get_keys())
+
+    def close(self) -> None:
+        if self._agent is not None:
+            self._agent.close()
+
+
+def _read_key(path: Path) -> paramiko.PKey | str:
+    try:
+        return paramiko.PKey.from_path(path)
+    except FileNotFoundError:
+        return f"key file {path} does not exist"
+    except OSError as error:
+        return f"key file {path} cannot be read: {error.strerror}"
+    except (paramiko.PasswordRequiredException, TypeError):
+        # cryptography tells a missing passphrase by TypeError.
+        return f"key file {path} needs its passphrase: add it to the agent with ssh-add"
+    except (paramiko.SSHException, UnknownKeyType, ValueError):
+        return f"key file {path} holds no key that can be read"
+
+
+def _public_half(path: Path) -> bytes | None:
+    """The public key beside a private one, to find it in the agent."""
+    try:
+        return base64.b64decode(Path(f"{path}.pub").read_text(encoding="utf-8").split()[1], validate=True)
+    except (OSError, ValueError, IndexError, binascii.Error):
+        return None

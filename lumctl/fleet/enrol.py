@@ -1,0 +1,116 @@
+"""Enrolling host keys: what hosts show, held against what is known, and the lines that make them known."""
+
+import base64
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumctl.devices.endpoints import HostEndpoint
+from lumctl.errors import LumctlError, UsageError
+from lumctl.fleet.connect import Connector
+from lumctl.fleet.host_keys import HostKey, KnownHosts, KnownKey
+from lumctl.fleet.routes import Route, Routes
+from lumctl.fleet.workers import Workers
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+class Standing(StrEnum):
+    """How the key that a host shows stands to what is known of the host."""
+
+    NEW = "new"
+    KNOWN = "known"
+    CHANGED = "changed"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one host showed. ``known`` is the line that disagrees; ``problem`` is why nothing was shown."""
+
+    route: Route
+    standing: Standing
+    key: HostKey | None = None
+    known: KnownKey | None = None
+    problem: LumctlError | None = None
+
+
+def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[Route]]:
+    """The routes of hosts and of the jump hosts before them, nearest first: a jump host must be known to be passed."""
+    finder = Routes()
+    by_distance: dict[int, dict[tuple[str, tuple[Path, ...]], Route]] = {}
+    for endpoint in endpoints:
+        route = finder.of(endpoint)
+        for hop in (*route.jumps, route):
+            by_distance.setdefault(len(hop.jumps), {}).setdefault((hop.key_name, hop.known_hosts), hop)
+    return [list(routes.values()) for _, routes in sorted(by_distance.items())]
+
+
+def fetch_offers(routes: Iterable[Route], *, timeout_s: float) -> list[Offer]:
+    """Ask all these hosts for their keys at once."""
+    connector, workers = Connector(timeout_s=timeout_s), Workers("enrol")
+    try:
+        asked: list[tuple[Route, Future[HostKey]]] = [
+            (route, workers.submit(lambda route=route: connector.shown_key(route)))  # type: ignore[misc]
+            for route in routes
+        ]
+        return [_offer(route, shown, connector, timeout_s * (len(route.jumps) + 2)) for route, shown in asked]
+    finally:
+        connector.close()
+        workers.close()
+
+
+def _offer(route: Route, shown: "Future[HostKey]", connector: Connector, limit_s: float) -> Offer:
+    try:
+        key = shown.result(limit_s)
+    except TimeoutError:
+        problem = LumctlError(f"{route.label}: no answer within {limit_s:g} s")
+        return Offer(route, Standing.UNREACHABLE, problem=problem)
+    except LumctlError as error:
+        return Offer(route, Standing.UNREACHABLE, problem=error)
+    return _judged(route, key, connector.known_hosts(route))
+
+
+def _judged(route: Route, key: HostKey, hosts: KnownHosts) -> Offer:
+    known = hosts.keys_of(route.key_name)
+    revoked = next((entry for entry in known if entry.revoked and entry.key == key), None)
+    if revoked:
+        return Offer(route, Standing.CHANGED, key, revoked)
+    trusted = [entry for entry in known if not entry.revoked]
+    if any(entry.key == key for entry in trusted):
+        return Offer(route, Standing.KNOWN, key)
+    return Offer(route, Standing.CHANGED, key, trusted[0]) if trusted else Offer(route, Standing.NEW, key)
+
+
+def append_keys(offers: Iterable[Offer]) -> list[Path]:
+    """Write new keys to the first known-hosts file of each route, made private to the user; returns the files.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    lines: dict[Path, list[str]] = {}
+    for offer in offers:
+        if offer.key is not None and offer.standing is Standing.NEW:
+            blob = base64.b64encode(offer.key.blob).decode()
+            lines.setdefault(offer.route.known_hosts[0], []).append(f"{offer.route.key_name} {offer.key.kind} {blob}\n")
+    for path, new in lines.items():
+        try:
+            _append(path, new)
+        except OSError as error:
+            raise UsageError(f"known hosts {path} cannot be written: {error.strerror}") from None
+    return list(lines)
+
+
+def _append(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "a+b") as file:
+        os.fchmod(file.fileno(), 0o600)
+        # A file that was edited by hand may lack its last newline, and two hosts would share a line.
+        size = file.seek(0, os.SEEK_END)
+        cut = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+        file.write(("\n" if cut else "").encode() + "".join(lines).encode())

@@ -1,0 +1,160 @@
+"""``nvidia-smi -q -x``: GPU readings out of every generation of its schema.
+
+Fields were renamed, moved and split over the years; each reading names the places it may stand in, newest first.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lumctl.fleet.parsers.numbers import leading_float, leading_int
+from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.parsers.smi_xml import SmiGpu, read_smi_xml
+from lumctl.fleet.readings import GpuReading
+
+_LOST = "gpu is lost"
+_NO_HANDLE = re.compile(r"device handle for\b(.{0,60})", re.IGNORECASE)
+_ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
+_PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
+
+
+@dataclass(frozen=True, slots=True)
+class SmiReport:
+    """One answer of nvidia-smi. ``lost`` are PCI addresses that it names as lost; ``complete`` is whether it ended."""
+
+    gpus: tuple[GpuReading, ...]
+    lost: tuple[str, ...]
+    complete: bool
+
+
+def parse_nvidia_smi(text: str, taken_at: float) -> SmiReport:
+    """Read the XML and the complaints that may stand around it or in its place."""
+    log = read_smi_xml(text)
+    lost = dict.fromkeys(_lost_in_text(text))
+    gpus = []
+    for gpu in log.gpus:
+        reading = _reading(gpu, taken_at)
+        if reading is None:
+            continue
+        gpus.append(reading)
+        if any(_LOST in leaf.lower() for leaf in gpu.leaves.values()):
+            lost[reading.pci] = None
+    return SmiReport(tuple(gpus), tuple(lost), log.complete)
+
+
+def _lost_in_text(text: str) -> Iterable[str]:
+    """Addresses in lines like ``Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error``."""
+    for complaint in _NO_HANDLE.finditer(text):
+        pci = find_pci(complaint[1])
+        if pci:
+            yield pci
+
+
+def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
+    leaves = gpu.leaves
+    pci = find_pci(gpu.id) or find_pci(leaves.get("pci/pci_bus_id", ""))
+    if pci is None:
+        return None
+    link = "pci/pci_gpu_link_info"
+    return GpuReading(
+        taken_at=taken_at,
+        pci=pci,
+        minor=leading_int(leaves.get("minor_number")),
+        uuid=_word(leaves.get("uuid")),
+        product=_word(leaves.get("product_name")),
+        recovery_action=_word(leaves.get("gpu_recovery_action")),
+        temperature_c=_float(leaves, "temperature/gpu_temp"),
+        temperature_slowdown_c=_limit(leaves, "gpu_temp_slow_threshold", "gpu_temp_slow_tlimit_threshold"),
+        temperature_max_c=_limit(leaves, "gpu_temp_max_gpu_threshold", "gpu_temp_max_gpu_tlimit_threshold"),
+        memory_temperature_c=_float(leaves, "temperature/memory_temp"),
+        memory_temperature_max_c=_float(leaves, "temperature/gpu_temp_max_mem_threshold"),
+        utilization_percent=_float(leaves, "utilization/gpu_util"),
+        memory_used_mib=_float(leaves, "fb_memory_usage/used"),
+        memory_total_mib=_float(leaves, "fb_memory_usage/total"),
+        power_w=_float(
+            leaves,
+            "gpu_power_readings/instant_power_draw",
+            "gpu_power_readings/power_draw",
+            "gpu_power_readings/average_power_draw",
+            "power_readings/power_draw",
+        ),
+        ecc_volatile_uncorrectable=_ecc(leaves, "volatile", "uncorrectable"),
+        ecc_aggregate_uncorrectable=_ecc(leaves, "aggregate", "uncorrectable"),
+        ecc_volatile_correctable=_ecc(leaves, "volatile", "correctable"),
+        remap_pending=_flag(leaves, "remapped_rows/remapped_row_pending"),
+        remap_failed=_flag(leaves, "remapped_rows/remapped_row_failure"),
+        remap_uncorrectable=leading_int(leaves.get("remapped_rows/remapped_row_unc")),
+        retired_double_bit=leading_int(leaves.get("retired_pages/double_bit_retirement/retired_count")),
+        pcie_generation=leading_int(leaves.get(f"{link}/pcie_gen/current_link_gen")),
+        pcie_generation_max=leading_int(leaves.get(f"{link}/pcie_gen/max_link_gen")),
+        pcie_width=leading_int(leaves.get(f"{link}/link_widths/current_link_width")),
+        pcie_width_max=leading_int(leaves.get(f"{link}/link_widths/max_link_width")),
+        throttle_reasons=_active_reasons(leaves),
+        processes=_processes(leaves),
+        raw=leaves,
+    )
+
+
+def _word(leaf: str | None) -> str | None:
+    """A word that was printed; ``None`` where nvidia-smi says that it has none (its own ``None`` is a word)."""
+    return None if not leaf or leaf in {"N/A", "[N/A]"} else leaf
+
+
+def _float(leaves: Mapping[str, str], *paths: str) -> float | None:
+    return next((value for path in paths if (value := leading_float(leaves.get(path))) is not None), None)
+
+
+def _flag(leaves: Mapping[str, str], path: str) -> bool | None:
+    return {"yes": True, "no": False, "1": True, "0": False}.get(leaves.get(path, "").lower())
+
+
+def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | None:
+    """A temperature limit. Since Hopper the card states it as an offset in its margin (``T.Limit``), not in degrees.
+
+    ``gpu_temp_tlimit`` is how far the chip is from its limit, and ``relative`` is the margin at which the card acts:
+    both together with the temperature give the degrees.
+    """
+    stated = _float(leaves, f"temperature/{absolute}")
+    if stated is not None:
+        return stated
+    now, margin, acts_at = (_float(leaves, f"temperature/{n}") for n in ("gpu_temp", "gpu_temp_tlimit", relative))
+    if now is None or margin is None or acts_at is None:
+        return None
+    return now + margin - acts_at
+
+
+def _ecc(leaves: Mapping[str, str], period: str, severity: str) -> int | None:
+    """Errors over all memories. Old: ``single_bit`` and ``double_bit`` with a total; new: one count per kind of RAM."""
+    prefix = f"ecc_errors/{period}/"
+    bits = "double_bit" if severity == "uncorrectable" else "single_bit"
+    total = leading_int(leaves.get(f"{prefix}{bits}/total"))
+    if total is not None:
+        return total
+    counts = [
+        count
+        for ram in ("sram", "dram")
+        # A schema prints either the sum or its parts (parity, SEC-DED); where it prints both, the sum has them all.
+        for path in _sum_or_parts(leaves, f"{prefix}{ram}_{severity}")
+        if (count := leading_int(leaves[path])) is not None
+    ]
+    return sum(counts) if counts else None
+
+
+def _sum_or_parts(leaves: Mapping[str, str], path: str) -> list[str]:
+    return [path] if path in leaves else [leaf for leaf in leaves if leaf.startswith(f"{path}_")]
+
+
+def _active_reasons(leaves: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(
+        found[1] for path, leaf in leaves.items() if leaf == "Active" and (found := _ACTIVE_REASON.search(path))
+    )
+
+
+def _processes(leaves: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+    found = []
+    for path, leaf in leaves.items():
+        parent, _, name = path.rpartition("/")
+        pid = leading_int(leaf) if name == "pid" and _PROCESS.match(parent) else None
+        if pid is not None:
+            found.append((pid, leaves.get(f"{parent}/process_name", "")))
+    return tuple(found)

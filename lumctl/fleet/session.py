@@ -1,0 +1,152 @@
+"""One host's kept connection and the commands that run over it."""
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+import paramiko
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.protocols import CommandResult
+from lumctl.fleet.connect import Connection, Connector
+from lumctl.fleet.routes import Route
+
+MAX_OUTPUT_BYTES = 32 * 1024 * 1024
+_CHUNK = 64 * 1024
+_SETTLE_S = 0.2
+
+
+class StillRunningError(Exception):
+    """A command ran out of time. Its channel is open: only its exit status tells when the command has ended."""
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        super().__init__()
+        self.channel = channel
+
+
+class Session:
+    """A host. Connects when needed, once for all its callers; connects again when the connection was lost."""
+
+    def __init__(self, route: Route, connector: Connector) -> None:
+        self.route = route
+        self._connector = connector
+        self._connecting = Lock()
+        self._connection: Connection | None = None
+        self._closed = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a connection that is not known to be lost."""
+        connection = self._connection
+        return connection is not None and connection.alive()
+
+    def connect(self) -> float | None:
+        """Have a connection; the seconds that it took, or ``None`` if there was one.
+
+        Raises:
+            DeviceUnreachableError: there is no way to the host.
+        """
+        with self._connecting:
+            if self.alive:
+                return None
+            self.drop()
+            started = time.monotonic()
+            connection = self._connector.connect(self.route)
+            self._connection = connection
+        if self._closed:
+            connection.close()
+            raise DeviceUnreachableError(f"{self.route.label}: the session was closed")
+        return time.monotonic() - started
+
+    def execute(self, command: str, timeout_s: float) -> CommandResult:
+        """Run a command; the time to connect, if need be, does not count.
+
+        Raises:
+            StillRunningError: it did not end in time.
+            DeviceUnreachableError: it was not started, there is no connection.
+            DeviceRefusedError: it was not started, the host runs no commands for us.
+            OutcomeUnknownError: the connection was lost after it was sent.
+        """
+        channel, deadline = self._open_channel(timeout_s)
+        try:
+            channel.exec_command(command)
+        except (paramiko.SSHException, EOFError, OSError):
+            if self._survived():
+                raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
+            raise self._lost() from None
+        return self._read(channel, deadline)
+
+    def drop(self) -> None:
+        """Hang up, waking whoever waits; the next command connects again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Hang up for good."""
+        self._closed = True
+        self.drop()
+
+    def _open_channel(self, timeout_s: float) -> tuple[paramiko.Channel, float]:
+        """A channel for one command and its deadline. A connection found dead is replaced once: nothing was sent."""
+        was_kept = self.connect() is None
+        deadline = time.monotonic() + timeout_s
+        connection = self._connection
+        try:
+            if connection is not None:
+                return connection.transport.open_session(timeout=timeout_s), deadline
+        except paramiko.ChannelException:
+            raise DeviceRefusedError(f"{self.route.label}: the host opens no more sessions") from None
+        except (paramiko.SSHException, EOFError, OSError):
+            pass
+        lost = not self._survived()
+        if self._connection is connection:
+            self.drop()
+        if was_kept and lost:
+            return self._open_channel(timeout_s)
+        raise DeviceUnreachableError(f"{self.route.label}: the SSH server does not answer within {timeout_s:g} s")
+
+    def _read(self, channel: paramiko.Channel, deadline: float) -> CommandResult:
+        output = _drain(channel.recv, channel, deadline)
+        errors = _drain(channel.recv_stderr, channel, deadline)
+        # Unlike recv_exit_status this wait has a limit.
+        if not channel.status_event.wait(max(0.0, deadline - time.monotonic())):
+            raise StillRunningError(channel)
+        status = channel.recv_exit_status()
+        channel.close()
+        if status < 0 and not self._survived():
+            raise self._lost()
+        return CommandResult(status, output.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
+
+    def _survived(self) -> bool:
+        """Whether the connection outlived what just went wrong on it.
+
+        paramiko wakes those who wait on a channel a moment before it notes that the connection is gone.
+        """
+        connection = self._connection
+        if connection is None:
+            return False
+        connection.transport.join(_SETTLE_S)
+        return connection.alive()
+
+    def _lost(self) -> OutcomeUnknownError:
+        return OutcomeUnknownError(f"{self.route.label}: the connection was lost while a command ran")
+
+
+def _drain(receive: Callable[[int], bytes], channel: paramiko.Channel, deadline: float) -> bytes:
+    """Read one stream of a channel to its end."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        channel.settimeout(max(0.0, deadline - time.monotonic()))
+        try:
+            part = receive(_CHUNK)
+        except TimeoutError:
+            raise StillRunningError(channel) from None
+        if not part:
+            return b"".join(parts)
+        size += len(part)
+        if size > MAX_OUTPUT_BYTES:
+            channel.close()
+            raise DeviceRefusedError(f"a command printed more than {MAX_OUTPUT_BYTES // 2**20} MiB")
+        parts.append(part)

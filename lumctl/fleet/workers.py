@@ -1,0 +1,61 @@
+"""Threads that nobody has to wait for.
+
+An executor of the standard library joins its threads when the program ends, so one host that hangs would hold up
+``lumctl status`` after its answer is printed. These are daemon threads; idle ones are used again, and there is no
+upper limit, because a limit is how one host's hang would come to delay another's reading.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_Task = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Workers:
+    """Runs calls in threads of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._alive = 0
+        self._closed = False
+
+    def submit(self, call: Callable[[], T]) -> "Future[T]":
+        """Start a call; its result or its error is in the future."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("these workers were dismissed")
+            if self._idle:
+                # An idle thread is spoken for from here on, or two tasks would count on the same one.
+                self._idle -= 1
+            else:
+                self._alive += 1
+                threading.Thread(target=self._work, name=f"{self._name}-{self._alive}", daemon=True).start()
+            self._tasks.put((future, call))
+        return future
+
+    def close(self) -> None:
+        """Dismiss the threads; one that is busy goes when it is done, and nobody waits for it."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for _ in range(self._alive):
+                    self._tasks.put(None)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, call = task
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever reads the future
+                future.set_exception(error)
+            del task, future, call
+            with self._lock:
+                self._idle += 1

@@ -1,0 +1,137 @@
+import pytest
+
+from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
+
+AT = 1000.0
+
+
+def gpu(text):
+    (found,) = parse_nvidia_smi(text, AT).gpus
+    return found
+
+
+def test_hopper_states_its_limits_as_margins(answer):
+    first, _ = parse_nvidia_smi(answer("h100.xml"), AT).gpus
+    # 46 degrees of margin at 41 C: the limit is 87 C, and the card slows down 2 degrees beyond it.
+    assert (first.temperature_max_c, first.temperature_slowdown_c) == (87.0, 89.0)
+    assert (first.temperature_c, first.memory_temperature_c, first.memory_temperature_max_c) == (41.0, 48.0, None)
+
+
+def test_every_reading_of_a_new_schema(answer):
+    first, _ = parse_nvidia_smi(answer("h100.xml"), AT).gpus
+    assert (first.taken_at, first.pci, first.minor) == (AT, "0000:9b:00.0", 4)
+    assert (first.uuid, first.recovery_action) == ("GPU-11111111-2222-3333-4444-555555555555", "Reset")
+    assert (first.ecc_volatile_uncorrectable, first.ecc_aggregate_uncorrectable) == (9, 50)
+    assert first.ecc_volatile_correctable == 11
+    assert (first.remap_pending, first.remap_failed, first.remap_uncorrectable) == (True, False, 7)
+    assert first.retired_double_bit is None
+    assert (first.pcie_generation, first.pcie_generation_max, first.pcie_width, first.pcie_width_max) == (4, 5, 8, 16)
+    assert first.throttle_reasons == {"hw_slowdown", "hw_thermal_slowdown"}
+    assert first.processes == ((4242, "python3 <train>"), (4243, "nccl-agent"))
+    assert (first.memory_used_mib, first.memory_total_mib, first.utilization_percent) == (70012.0, 81559.0, 97.0)
+    assert first.power_w == 648.55
+
+
+def test_fields_that_nobody_knows_yet_survive(answer):
+    first, _ = parse_nvidia_smi(answer("h100.xml"), AT).gpus
+    assert first.raw["invented_in_2031/photon_count"] == "12 Tph"
+    assert first.raw["processes/process_info[2]/pid"] == "4243"
+
+
+def test_a_gpu_that_says_it_is_lost_is_named(answer):
+    report = parse_nvidia_smi(answer("h100.xml"), AT)
+    assert report.lost == ("0000:c3:00.0",)
+    assert report.gpus[1].temperature_c is None
+    assert report.gpus[1].remap_pending is None
+
+
+def test_an_old_schema(answer):
+    old = gpu(answer("k80.xml"))
+    assert (old.pci, old.minor, old.power_w) == ("0000:05:00.0", 0, 61.2)
+    assert (old.ecc_volatile_correctable, old.ecc_volatile_uncorrectable, old.ecc_aggregate_uncorrectable) == (6, 2, 9)
+    assert old.retired_double_bit == 3
+    assert old.throttle_reasons == {"sw_power_cap"}
+    assert old.recovery_action is None
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "Unable to determine the device handle for GPU0000:9B:00.0: GPU is lost.  Reboot the system",
+        "Unable to determine the device handle for GPU 0000:9B:00.0: Unknown Error",
+        "Unable to determine the device handle for GPU3: 00000000:9B:00.0: Unknown Error",
+        "Unable to determine the device handle for gpu 0000:9B:00.0: Unable to communicate with GPU",
+    ],
+)
+def test_a_complaint_in_place_of_xml_names_the_lost_gpu(complaint):
+    report = parse_nvidia_smi(f"{complaint}\n", AT)
+    assert (report.gpus, report.lost, report.complete) == ((), ("0000:9b:00.0",), False)
+
+
+def test_a_cut_answer_gives_what_it_has_and_says_so(answer):
+    text = answer("h100.xml")
+    report = parse_nvidia_smi(text[: text.index("<clocks_event_reasons>")], AT)
+    assert [gpu.pci for gpu in report.gpus] == ["0000:9b:00.0"]
+    assert report.gpus[0].pcie_width == 8
+    assert not report.complete
+
+
+def test_warnings_around_the_xml_do_no_harm(answer):
+    report = parse_nvidia_smi(f"WARNING: infoROM is corrupted\n{answer('h100.xml')}\nmore\n", AT)
+    assert (len(report.gpus), report.complete) == (2, True)
+
+
+def test_entities_are_refused():
+    bomb = (
+        '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+        '<nvidia_smi_log><gpu id="0000:01:00.0"><product_name>&b;</product_name></gpu></nvidia_smi_log>'
+    )
+    report = parse_nvidia_smi(bomb, AT)
+    assert (report.gpus, report.complete) == ((), False)
+
+
+def test_an_embedded_dtd_without_entities_is_read(answer):
+    text = answer("k80.xml").replace('SYSTEM "nvsmi_device_v8.dtd"', "[<!ELEMENT nvidia_smi_log (gpu*)>]")
+    assert gpu(text).product == "Tesla K80"
+
+
+def test_bottomless_nesting_ends_early():
+    text = '<?xml version="1.0"?><nvidia_smi_log><gpu id="0000:01:00.0">' + "<a>" * 100_000
+    report = parse_nvidia_smi(text, AT)
+    assert [gpu.pci for gpu in report.gpus] == ["0000:01:00.0"]
+    assert not report.complete
+
+
+@pytest.mark.parametrize("leaf", ["N/A", "[N/A]", "", "Requested functionality has been deprecated", "9" * 400])
+def test_a_cell_without_a_number_is_none(leaf):
+    text = f'<nvidia_smi_log><gpu id="0000:01:00.0"><minor_number>{leaf}</minor_number></gpu></nvidia_smi_log>'
+    assert gpu(text).minor is None
+
+
+class TestCaptures:
+    def read(self, captures, name):
+        return parse_nvidia_smi((captures / name).read_text(), AT)
+
+    def test_a100(self, captures):
+        report = self.read(captures, "nvidia-smi-q-x__a100-sxm4.xml")
+        (a100,) = report.gpus
+        assert report.complete
+        assert (a100.pci, a100.minor, a100.product) == ("0000:01:00.0", 1, "NVIDIA A100-SXM4-80GB")
+        assert (a100.temperature_slowdown_c, a100.temperature_max_c, a100.memory_temperature_max_c) == (89, 85, 95)
+        assert (a100.ecc_volatile_uncorrectable, a100.remap_pending, a100.power_w) == (0, None, 67.03)
+        assert a100.throttle_reasons == frozenset()
+
+    def test_tesla_t4(self, captures):
+        (t4,) = self.read(captures, "nvidia-smi-q-x__tesla-t4.xml").gpus
+        assert (t4.pcie_width, t4.pcie_width_max, t4.retired_double_bit) == (8, 16, 0)
+        assert t4.processes == ((675, "/usr/lib/xorg/Xorg"), (5762, "python"))
+        assert t4.memory_temperature_c is None
+
+    def test_rtx_3080(self, captures):
+        (rtx,) = self.read(captures, "nvidia-smi-q-x__rtx-3080-v13.xml").gpus
+        assert (rtx.recovery_action, rtx.ecc_volatile_uncorrectable, rtx.power_w) == ("None", None, 142.33)
+        assert (rtx.temperature_slowdown_c, rtx.temperature_max_c) == (95.0, 93.0)
+
+    def test_gtx_1070_ti(self, captures):
+        (gtx,) = self.read(captures, "nvidia-smi-q-x__gtx-1070-ti.xml").gpus
+        assert (gtx.pci, gtx.minor, gtx.temperature_c, gtx.pcie_width) == ("0000:01:00.0", None, 39.0, 16)
