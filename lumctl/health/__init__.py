@@ -1,0 +1,1 @@
+"""Readings -> findings -> states. Rules are data files."""

@@ -1,0 +1,47 @@
+"""The verdict on an accelerator."""
+
+from lumctl.health.judging import judge, state_of
+from lumctl.health.look import HostLook, Look
+from lumctl.health.matching import can_be_told_apart, pci_slot, xids_of
+from lumctl.health.rules.gpu import RULES, Absence, GpuCase
+from lumctl.health.states import ComponentHealth, State
+from lumctl.inventory.model import Accelerator
+
+
+def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
+    """Judge one accelerator; one out of service stays ``disabled``, and its findings stay to be seen."""
+    disabled = accelerator.id in look.disabled
+    collected = look.collected.get(accelerator.host)
+    reading = collected.gpus.get(accelerator.id) if collected else None
+    read_at = reading.taken_at if reading else None
+    here = look.readable(accelerator.host)
+    if here is None:
+        # The host's own finding tells why.
+        return ComponentHealth(
+            accelerator.id, "accelerator", State.DISABLED if disabled else State.UNKNOWN, read_at=read_at
+        )
+    stale = reading is not None and look.stale(reading.taken_at)
+    case = GpuCase(
+        id=accelerator.id,
+        reading=None if stale else reading,
+        stale=look.stale_evidence(reading.taken_at) if reading and stale else None,
+        absence=_absence(accelerator, here),
+        xids=xids_of(here.slots.get(accelerator.id), here.xids),
+        thresholds=look.limits,
+        read_at=read_at if read_at is not None else here.seen.taken_at,
+    )
+    findings = judge(RULES, case)
+    state = state_of(findings, otherwise=State.OK if case.reading is not None else State.UNKNOWN)
+    return ComponentHealth(accelerator.id, "accelerator", State.DISABLED if disabled else state, findings, read_at)
+
+
+def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
+    """How an accelerator is missing from what nvidia-smi says; ``None`` if it is there or nothing was said."""
+    slot = here.slots.get(accelerator.id)
+    if slot is not None and slot in map(pci_slot, here.seen.lost_gpus):
+        return Absence.NAMED_LOST
+    if accelerator.id in here.gpus or not here.probe_ended_well("gpu"):
+        return None
+    if here.seen.lost_gpus and not here.seen.gpus:
+        return Absence.LIST_ABORTED
+    return Absence.NOT_LISTED if can_be_told_apart(accelerator, here.seen.gpus) else Absence.NOT_TOLD_APART

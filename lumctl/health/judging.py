@@ -1,0 +1,24 @@
+"""How rules are asked: every rule is a function from a case to findings; none raises and none knows of the others."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from lumctl.health.states import SEVERITY, Finding, State, worst
+
+Case = TypeVar("Case")
+Rule = Callable[[Case], Iterator[Finding]]
+
+
+def judge(rules: Iterable[Rule[Case]], case: Case) -> tuple[Finding, ...]:
+    """All findings of some rules about one case, worst first, else in the order of the rules."""
+    return worst_first(finding for rule in rules for finding in rule(case))
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by severity; equals keep their order."""
+    return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
+
+
+def state_of(findings: Iterable[Finding], *, otherwise: State) -> State:
+    """The worst state that findings give a component, ``otherwise`` where none is worse than it."""
+    return worst((otherwise, *(finding.state for finding in findings)))

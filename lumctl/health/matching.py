@@ -1,0 +1,80 @@
+"""Whose reading is it: from what a host prints to the accelerators of the inventory, never by place in a list."""
+
+from collections.abc import Iterable, Mapping
+
+from lumctl.fleet.readings import GpuReading, HostSnapshot, Snapshot, XidEvent
+from lumctl.inventory.model import Accelerator, Inventory
+
+
+def gpu_readings(inventory: Inventory, snapshot: Snapshot) -> dict[str, GpuReading]:
+    """The reading of each accelerator that has one."""
+    return {
+        accelerator: reading
+        for host in inventory.hosts
+        if host in snapshot.hosts
+        for accelerator, reading in match_gpus(inventory.accelerators_of(host), snapshot.hosts[host].gpus).items()
+    }
+
+
+def match_gpus(accelerators: Iterable[Accelerator], gpus: Iterable[GpuReading]) -> dict[str, GpuReading]:
+    """Each accelerator's reading: by PCI address where the inventory states one, else by UUID, else by minor number.
+
+    A place in nvidia-smi's list says nothing: when a GPU falls off the bus, the others move up.
+    """
+    found: dict[str, GpuReading] = {}
+    gpus = tuple(gpus)
+    for accelerator in accelerators:
+        for gpu in gpus:
+            if _is(accelerator, gpu):
+                found[accelerator.id] = gpu
+                break
+    return found
+
+
+def can_be_told_apart(accelerator: Accelerator, gpus: Iterable[GpuReading]) -> bool:
+    """Whether an accelerator would be recognised if it were listed: else its absence proves nothing."""
+    if accelerator.pci is not None or accelerator.uuid is not None:
+        return True
+    return all(gpu.minor is not None for gpu in gpus)
+
+
+def addresses(
+    accelerators: Iterable[Accelerator], matched: Mapping[str, GpuReading], seen: HostSnapshot
+) -> dict[str, str]:
+    """The PCI slot of each accelerator of a host, as far as it is known.
+
+    It is the inventory's, else that of its reading. Where just one accelerator has neither and just one address is
+    named as lost or in an XID and belongs to nobody, they belong together.
+    """
+    accelerators = tuple(accelerators)
+    known = {a.id: pci_slot(a.pci or matched[a.id].pci) for a in accelerators if a.pci or a.id in matched}
+    nameless = [a.id for a in accelerators if a.id not in known]
+    taken = {*known.values(), *(pci_slot(gpu.pci) for gpu in seen.gpus)}
+    named = [*seen.lost_gpus, *(event.pci for event in seen.xids)]
+    strays = {pci_slot(pci) for pci in named} - taken
+    if len(nameless) == 1 and len(strays) == 1:
+        known[nameless[0]] = strays.pop()
+    return known
+
+
+def xids_of(slot: str | None, xids: Iterable[XidEvent]) -> tuple[XidEvent, ...]:
+    """The XIDs of one PCI slot."""
+    return tuple(event for event in xids if slot is not None and pci_slot(event.pci) == slot)
+
+
+def recent(xids: Iterable[XidEvent], *, now: float, max_age_s: float) -> tuple[XidEvent, ...]:
+    """The XIDs that are not too old. One without a time counts: the log does not reach back for ever."""
+    return tuple(event for event in xids if event.at is None or now - event.at <= max_age_s)
+
+
+def pci_slot(pci: str) -> str:
+    """A PCI address without its function: kernel log and nvidia-smi differ in printing it."""
+    return pci.lower().split(".")[0]
+
+
+def _is(accelerator: Accelerator, gpu: GpuReading) -> bool:
+    if accelerator.pci is not None:
+        return pci_slot(accelerator.pci) == pci_slot(gpu.pci)
+    if accelerator.uuid is not None:
+        return accelerator.uuid == gpu.uuid
+    return gpu.minor is not None and accelerator.index == gpu.minor

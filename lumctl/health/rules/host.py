@@ -1,0 +1,112 @@
+"""What is wrong with a host itself, or with reading it. What lies behind it is then unknown, and says nothing more."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, XidEvent
+from lumctl.health.rulebook import found, rulebook, verdict
+from lumctl.health.states import Finding, State
+
+LOSES_SIGHT_OF = {
+    "gpu": "its accelerators are not read",
+    "kernel": "XIDs cannot be seen",
+    "net": "its links are not read",
+    "lldp": "whom its receivers hear is not read",
+}
+"""What is not known of a host while one of its probes fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCase:
+    """One host as collected.
+
+    ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
+    inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
+    listed GPU.
+    """
+
+    id: str
+    seen: HostSnapshot | None
+    stale: str | None
+    needed: Collection[str]
+    stray_xids: tuple[XidEvent, ...]
+    read_at: float
+
+    @property
+    def readable(self) -> bool:
+        """Whether what was read of this host says something about now."""
+        return self.seen is not None and self.seen.reachable and self.stale is None
+
+
+def session(case: HostCase) -> Iterator[Finding]:
+    """No session to the host, or nothing new from it."""
+    if case.seen is None:
+        yield found(case.id, "host.unread", "never", "it was never read", since=case.read_at)
+    elif case.stale is not None:
+        yield found(case.id, "host.unread", "stale", case.stale, since=case.read_at)
+    elif not case.seen.reachable:
+        why = "host-key" if case.seen.host_key_problem else "no-session"
+        evidence = case.seen.error or "no session"
+        yield found(case.id, "host.unreachable", why, evidence, since=case.read_at)
+
+
+def driver_hung(case: HostCase) -> Iterator[Finding]:
+    """nvidia-smi does not end while the host answers: a finding about the driver, not about the network."""
+    outcome = _probe(case, "gpu")
+    if outcome is not None and outcome.status is ProbeStatus.TIMED_OUT:
+        evidence = f"driver does not answer: nvidia-smi ran past its deadline ({outcome.seconds:.1f} s)"
+        yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
+
+
+def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
+    """Without the kernel log no XID is seen, so health is half blind."""
+    outcome = _probe(case, "kernel")
+    if outcome is not None and "kernel" in case.needed and outcome.status is ProbeStatus.DENIED:
+        evidence = "the kernel log may not be read: XIDs cannot be seen"
+        yield found(case.id, "host.kernel-log-denied", "denied", evidence, since=outcome.taken_at)
+
+
+def probes(case: HostCase) -> Iterator[Finding]:
+    """The other probes that did not end well, one finding for each way in which they ended."""
+    told_elsewhere = {("gpu", ProbeStatus.TIMED_OUT), ("kernel", ProbeStatus.DENIED)}
+    ended: dict[ProbeStatus, list[ProbeOutcome]] = {}
+    for outcome in _probes(case):
+        harmless = outcome.status is ProbeStatus.OK or (
+            outcome.status is ProbeStatus.ABSENT and outcome.probe not in case.needed
+        )
+        if not harmless and (outcome.probe, outcome.status) not in told_elsewhere:
+            ended.setdefault(outcome.status, []).append(outcome)
+    for status, outcomes in ended.items():
+        evidence = f"probe {status.value}: " + "; ".join(_account(outcome) for outcome in outcomes)
+        yield found(case.id, "host.probe-failed", status.value, evidence, since=outcomes[0].taken_at)
+
+
+def stray_xids(case: HostCase) -> Iterator[Finding]:
+    """XIDs of weight that belong to nobody: they must not be dropped in silence."""
+    book = rulebook()
+    grave = {
+        (event.xid, event.pci): event
+        for event in case.stray_xids
+        if verdict("gpu.xid", book.xid_actions.get(event.xid, "unknown")).state is not State.OK
+    }
+    if grave:
+        named = ", ".join(f"XID {xid} at {pci}" for xid, pci in grave)
+        evidence = f"{named}, where the inventory has no accelerator"
+        yield found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
+
+
+def _probes(case: HostCase) -> Collection[ProbeOutcome]:
+    return case.seen.probes.values() if case.seen is not None and case.readable else ()
+
+
+def _probe(case: HostCase, name: str) -> ProbeOutcome | None:
+    return next((outcome for outcome in _probes(case) if outcome.probe == name), None)
+
+
+def _account(outcome: ProbeOutcome) -> str:
+    said = f" ({outcome.detail})" if outcome.detail else ""
+    blind = f", {LOSES_SIGHT_OF[outcome.probe]}" if outcome.probe in LOSES_SIGHT_OF else ""
+    return f"{outcome.probe}{said}{blind}"
+
+
+RULES = (session, driver_hung, kernel_log_denied, probes, stray_xids)

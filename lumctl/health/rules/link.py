@@ -1,0 +1,135 @@
+"""What is wrong with one link: a transponder, its module and the interface it sits behind."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lumctl.devices.types import OpticsReading
+from lumctl.fleet.readings import InfinibandPort, InterfaceReading
+from lumctl.health.rulebook import found, verdict
+from lumctl.health.states import Finding
+
+NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
+"""Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never say more."""
+LIMITS = ("rx_power_low_alarm", "rx_power_low_warning", "rx_power_high_warning", "rx_power_high_alarm")
+"""Names of a module's own receive limits, in the order their values must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCase:
+    """One transponder with the fresh readings of its interface and module.
+
+    ``in_use`` tells whether a circuit ends here: a lane without one is rightly dark and without carrier.
+    ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
+    the readings are where they are too old to judge.
+    """
+
+    id: str
+    name: str
+    in_use: bool
+    listed: bool
+    stale: str | None
+    interface: InterfaceReading | None
+    optics: OpticsReading | None
+    infiniband: tuple[InfinibandPort, ...]
+    read_at: float
+
+
+def has_no_light(optics: OpticsReading | None, *, below_dbm: float) -> bool:
+    """Whether a module is read and its receiver is dark."""
+    return optics is not None and optics.rx_power_dbm is not None and optics.rx_power_dbm < below_dbm
+
+
+def has_no_carrier(interface: InterfaceReading | None) -> bool:
+    """Whether an interface is read and carries nothing."""
+    return interface is not None and interface.operstate in NO_CARRIER
+
+
+def sane_limits(thresholds: Mapping[str, float]) -> dict[str, float] | None:
+    """A module's receive limits where their order is possible, ``None`` where it is absurd."""
+    given = {name: thresholds[name] for name in LIMITS if name in thresholds}
+    ordered = all(lower <= higher for lower, higher in pairwise(given.values()))
+    low = [value for name, value in given.items() if "low" in name]
+    high = [value for name, value in given.items() if "high" in name]
+    apart = not low or not high or max(low) < min(high)
+    return given if ordered and apart else None
+
+
+def missing(case: LinkCase) -> Iterator[Finding]:
+    """An interface that the inventory names and the host does not have."""
+    if case.listed and case.interface is None and not case.infiniband:
+        yield found(case.id, "link.missing", "not-listed", f"the host has no interface {case.name}", since=case.read_at)
+
+
+def down(case: LinkCase) -> Iterator[Finding]:
+    """An interface in use without carrier. Silent where the receiver is dark: that is the cause, and is told there."""
+    if not case.in_use or case.interface is None or _dark(case):
+        return
+    if has_no_carrier(case.interface):
+        though = " though light arrives" if _lit(case) else ""
+        evidence = f"{case.name} is {case.interface.operstate}{though}"
+        yield found(case.id, "link.down", "no-carrier", evidence, since=case.read_at)
+    elif case.interface.operstate is None:
+        yield found(case.id, "link.down", "not-said", f"no operstate of {case.name}", since=case.read_at)
+
+
+def infiniband(case: LinkCase) -> Iterator[Finding]:
+    """An InfiniBand port that the inventory names and that is not active."""
+    for port in case.infiniband:
+        if case.in_use and port.state is not None and port.state.upper() != "ACTIVE":
+            evidence = f"{port.device} port {port.port} is {port.state}, physically {port.phys_state or 'not told'}"
+            yield found(case.id, "link.infiniband", "not-active", evidence, since=case.read_at)
+
+
+def rx_power(case: LinkCase) -> Iterator[Finding]:
+    """Received light of a lane in use against the module's own limits. Copper has none, and that is no fault."""
+    optics = case.optics
+    if not case.in_use or optics is None or not optics.optical or optics.rx_power_dbm is None:
+        return
+    power = optics.rx_power_dbm
+    if _dark(case):
+        yield found(case.id, "link.rx-power", "dark", f"no light ({_dbm(power)})", since=case.read_at)
+        return
+    limits = sane_limits(optics.thresholds)
+    if limits is None:
+        stated = {name.removeprefix("rx_power_"): optics.thresholds.get(name) for name in LIMITS}
+        values = ", ".join(f"{name} {value:g}" for name, value in stated.items() if value is not None)
+        evidence = f"the module's receive limits are absurd ({values} dBm)"
+        yield found(case.id, "link.rx-power", "absurd-thresholds", evidence, since=case.read_at)
+        return
+    crossed = _crossed(power, limits)
+    if crossed is not None:
+        kind = "alarm" if crossed.endswith("alarm") else "warning"
+        case_name = "alarm-link-down" if kind == "alarm" and has_no_carrier(case.interface) else kind
+        side = "below" if "low" in crossed else "above"
+        evidence = f"receives {_dbm(power)}, {side} the module's {kind} limit of {_dbm(limits[crossed])}"
+        yield found(case.id, "link.rx-power", case_name, evidence, since=case.read_at)
+
+
+def _crossed(power: float, limits: Mapping[str, float]) -> str | None:
+    """The worst limit that a power lies beyond."""
+    for name in ("rx_power_low_alarm", "rx_power_high_alarm", "rx_power_low_warning", "rx_power_high_warning"):
+        if name in limits and (power < limits[name] if "low" in name else power > limits[name]):
+            return name
+    return None
+
+
+def _dark(case: LinkCase) -> bool:
+    return has_no_light(case.optics, below_dbm=verdict("link.rx-power", "dark").limit)
+
+
+def _lit(case: LinkCase) -> bool:
+    return case.optics is not None and case.optics.rx_power_dbm is not None and not _dark(case)
+
+
+def _dbm(power: float) -> str:
+    return f"{power:.1f} dBm"
+
+
+def stale(case: LinkCase) -> Iterator[Finding]:
+    """Readings too old to say anything about now."""
+    if case.stale is not None:
+        yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
+
+
+RULES = (missing, stale, rx_power, infiniband, down)

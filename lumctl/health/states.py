@@ -1,0 +1,104 @@
+"""States, findings and reports: what health says of each component."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """A component's state. The order of ``SEVERITY`` decides which of several wins."""
+
+    OK = "ok"
+    DISABLED = "disabled"
+    UNKNOWN = "unknown"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+SEVERITY: tuple[State, ...] = (State.OK, State.DISABLED, State.UNKNOWN, State.DEGRADED, State.FAILED)
+
+
+def worst(states: tuple[State, ...]) -> State:
+    """The most severe of some states; ``UNKNOWN`` of none, for nothing is ok by default."""
+    return max(states, key=SEVERITY.index, default=State.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule's verdict about a component: which rule, what it saw, what to do."""
+
+    component: str
+    rule: str
+    state: State
+    evidence: str
+    advice: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentHealth:
+    """State of one component, its findings worst first, and when it was last read (``None``: never)."""
+
+    id: str
+    kind: str
+    state: State
+    findings: tuple[Finding, ...] = ()
+    read_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitEndHealth:
+    """One end of a circuit as read. ``hears`` is the transponder that the receiver hears, or ``None``."""
+
+    transponder: str
+    port: int
+    rx_power_dbm: float | None
+    hears: str | None
+    expected: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitHealth:
+    """A circuit that a job needs, judged by what its receivers hear."""
+
+    id: str
+    owner: str
+    device: str
+    direction: str
+    state: State
+    ends: tuple[CircuitEndHealth, ...]
+    loss_db: float | None
+    findings: tuple[Finding, ...] = ()
+    read_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """All verdicts of one evaluation, by component id, in the order of the inventory."""
+
+    at: float
+    hosts: Mapping[str, ComponentHealth]
+    accelerators: Mapping[str, ComponentHealth]
+    links: Mapping[str, ComponentHealth]
+    devices: Mapping[str, ComponentHealth]
+    circuits: Mapping[str, CircuitHealth]
+
+    def groups(self) -> dict[str, Mapping[str, ComponentHealth | CircuitHealth]]:
+        """All components by what they are, in the order of importance to an operator."""
+        return {
+            "accelerators": self.accelerators,
+            "circuits": self.circuits,
+            "links": self.links,
+            "hosts": self.hosts,
+            "devices": self.devices,
+        }
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding, worst first, then in the order of the inventory."""
+        everything = [
+            finding
+            for group in (self.hosts, self.devices, self.accelerators, self.links, self.circuits)
+            for component in group.values()
+            for finding in component.findings
+        ]
+        return tuple(sorted(everything, key=lambda finding: -SEVERITY.index(finding.state)))
