@@ -1,0 +1,73 @@
+"""Asks a running simulator over its control socket: one JSON line there, one JSON line back."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.errors import LumctlError, UsageError
+
+_ERRORS: dict[str, type[LumctlError]] = {
+    "usage": UsageError,
+    "refused": DeviceRefusedError,
+    "unreachable": DeviceUnreachableError,
+}
+_MOST_BYTES = 8 * 1024 * 1024
+
+
+def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: Any) -> dict[str, Any]:
+    """One request and its answer.
+
+    Raises:
+        DeviceUnreachableError: no simulator answers; nothing was sent.
+        OutcomeUnknownError: it was asked, and no whole answer came in time.
+        UsageError, DeviceRefusedError: what the simulator says against the request.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(str(control))
+        except OSError as error:
+            raise DeviceUnreachableError(
+                f"no simulator answers at {control} ({error.strerror or error})", hint="lumctl sim up --detach"
+            ) from None
+        try:
+            connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            answer = _answer(connection)
+        except (OSError, ValueError) as error:
+            raise OutcomeUnknownError(f"the simulator was asked for {do} and gave no answer ({error})") from None
+        if do == "down":
+            _await_end(connection)
+    if "error" in answer:
+        said = answer["error"]
+        raise _ERRORS.get(said["kind"], LumctlError)(said["message"], hint=said.get("hint"))
+    return answer
+
+
+def _answer(connection: socket.socket) -> dict[str, Any]:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        chunk = connection.recv(65536)
+        if not chunk:
+            raise ValueError("it closed the connection")
+        received += chunk
+        if len(received) > _MOST_BYTES:
+            raise ValueError("its answer has no end")
+    found = json.loads(received)
+    if not isinstance(found, dict):
+        raise ValueError("its answer is no object")  # noqa: TRY004 - one kind of error for every broken answer
+    return found
+
+
+def _await_end(connection: socket.socket) -> None:
+    """Wait until the simulator is gone: the kernel closes its end of this socket with the process."""
+    try:
+        while connection.recv(4096):
+            pass
+    except TimeoutError:
+        raise OutcomeUnknownError(
+            "the simulator was told to end and still runs", hint="see: lumctl sim status"
+        ) from None
+    except OSError:
+        return

@@ -1,0 +1,144 @@
+"""The control socket of a running simulator: faults, status, the bridge for a foreign sshd, and meshes read back."""
+
+import contextlib
+import json
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.types import PucState
+from lumctl.errors import ExitCode, LumctlError, UsageError
+from lumctl.sim.commands import answer
+from lumctl.sim.faults import Fault, FaultKind
+from lumctl.sim.service import Service, read_line
+from lumctl.sim.world import World
+
+Request = Mapping[str, Any]
+
+_MOST_CONNECTIONS = 128
+_MOST_BYTES = 64 * 1024
+_PATIENCE_S = 30.0
+_KINDS = {ExitCode.USAGE: "usage", ExitCode.UNREACHABLE: "unreachable", ExitCode.REFUSED: "refused"}
+
+
+class Control:
+    """Answers requests about one world; ``changed`` is called after faults came or went, ``end`` to end it all."""
+
+    def __init__(
+        self,
+        world: World,
+        path: Path,
+        *,
+        status: Callable[[], dict[str, Any]],
+        changed: Callable[[], None],
+        settle: Callable[[], object],
+        end: Callable[[], None],
+    ) -> None:
+        self._world = world
+        self._status = status
+        self._changed = changed
+        self._settle = settle
+        self._end = end
+        self.service = Service("control", self._serve, most=_MOST_CONNECTIONS, path=path)
+        self._requests: dict[str, Callable[[Request], dict[str, Any]]] = {
+            "status": lambda _: self._status(),
+            "fault": self._fault,
+            "clear": self._clear,
+            "answer": self._answer,
+            "mesh-identify": self._mesh_identify,
+            "mesh-read": self._mesh_read,
+            "mesh-write": self._mesh_write,
+            "mesh-confirm": lambda r: {"disarmed": self._world.confirm(str(r["receipt"]))},
+            "mesh-powers": self._mesh_powers,
+            "mesh-temperature": lambda r: {"celsius": self._world.chip_temperature(str(r["device"]))},
+        }
+
+    def _serve(self, connection: socket.socket) -> None:
+        threading.Thread(target=self._talk, args=(connection,), name="control", daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        ending = False
+        try:
+            with contextlib.suppress(OSError):
+                connection.settimeout(_PATIENCE_S)
+                line = read_line(connection, most=_MOST_BYTES)
+                if line is not None:
+                    ending, said = self._act(line)
+                    connection.sendall(json.dumps(said).encode() + b"\n")
+        finally:
+            # Who asked for the end waits for this connection to close, which the end of the process does.
+            if ending:
+                self._end()
+            else:
+                self.service.done_with(connection)
+
+    def _act(self, line: str) -> tuple[bool, dict[str, Any]]:
+        try:
+            request = json.loads(line)
+            if request["do"] == "down":
+                return True, {}
+            return False, self._requests[request["do"]](request)
+        except LumctlError as error:
+            kind = _KINDS.get(error.exit_code, "")
+            return False, {"error": {"kind": kind, "message": error.message, "hint": error.hint}}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            said = f"not a request: {type(error).__name__}: {error}"[:200]
+            return False, {"error": {"kind": "usage", "message": said, "hint": None}}
+
+    def _fault(self, request: Request) -> dict[str, Any]:
+        value = request.get("value")
+        fault = self._world.inject(
+            str(request["component"]), str(request["kind"]), None if value is None else float(value)
+        )
+        self._changed()
+        return {"fault": fault_document(fault)}
+
+    def _clear(self, request: Request) -> dict[str, Any]:
+        healed = self._world.clear(request.get("component"))
+        self._changed()
+        return {"cleared": [fault_document(fault) for fault in healed]}
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        host = str(request["host"])
+        if host not in self._world.inventory.hosts:
+            raise UsageError(f"the inventory has no host {host!r}")
+        if self._world.has_fault(host, FaultKind.UNREACHABLE):
+            raise DeviceUnreachableError(f"{host} does not answer")
+        given = answer(self._world, host, str(request["command"]), now=time.time())
+        return given._asdict() | {"delay_s": given.delay_s if given.delay_s < math.inf else None}
+
+    def _mesh_identify(self, request: Request) -> dict[str, Any]:
+        device = str(request["device"])
+        return {"text": f"{device} ready, {len(self._world.puc_states(device))} PUCs"}
+
+    def _mesh_read(self, request: Request) -> dict[str, Any]:
+        states = self._world.puc_states(str(request["device"]))
+        return {"states": "".join(states[puc].value for puc in range(len(states)))}
+
+    def _mesh_write(self, request: Request) -> dict[str, Any]:
+        changes = {int(puc): PucState(mark) for puc, mark in dict(request["changes"]).items()}
+        revert = request.get("revert_after_s")
+        self._world.write_pucs(
+            str(request["device"]),
+            changes,
+            receipt=str(request["receipt"]),
+            revert_after_s=None if revert is None else float(revert),
+        )
+        self._settle()
+        return {"text": f"ok {len(changes)} cells set"}
+
+    def _mesh_powers(self, request: Request) -> dict[str, Any]:
+        powers = self._world.port_powers(str(request["device"]), tuple(map(int, request["ports"])))
+        # JSON has no infinities: no light is null.
+        return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
+
+
+def fault_document(fault: Fault) -> dict[str, Any]:
+    """A fault as the control socket and ``sim status -o json`` print it."""
+    return asdict(fault)

@@ -1,0 +1,145 @@
+"""Starts a simulator as a process of its own, and ends it."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lumctl.devices.endpoints import Endpoints, sim_endpoints, sim_runtime_folder
+from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError, UsageError
+from lumctl.inventory.model import Inventory
+from lumctl.sim.client import ask
+from lumctl.sim.runtime import CONTROL_SOCKET, clean
+
+_READY_WITHIN_S = 30.0
+_ENDS_WITHIN_S = 5.0
+_ERRORS: dict[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode.REFUSED: RefusedError}
+
+
+@dataclass
+class SimProcess:
+    """A running simulator. Leaving its ``with`` block ends it."""
+
+    inventory: Inventory
+    folder: Path
+    process: subprocess.Popen[bytes]
+    tie: int | None
+
+    def endpoints(self) -> Endpoints:
+        """Where its hosts and devices answer."""
+        return sim_endpoints(self.inventory, self.folder)
+
+    @property
+    def control(self) -> Path:
+        """Its control socket."""
+        return self.folder / CONTROL_SOCKET
+
+    def inject(self, component: str, kind: str, value: float | None = None) -> None:
+        """Make a component faulty, as ``lumctl sim fault`` does."""
+        ask(self.control, "fault", component=component, kind=kind, value=value)
+
+    def clear(self, component: str | None = None) -> None:
+        """Heal a component, or everything, as ``lumctl sim clear`` does."""
+        ask(self.control, "clear", component=component)
+
+    def wait(self) -> None:
+        """Wait until it ends by itself or somebody else ends it."""
+        self.process.wait()
+
+    def leave(self) -> None:
+        """Let it run on after this process."""
+        self.process.returncode = 0  # it is not ours to wait for any more, and Popen would complain
+
+    def stop(self) -> None:
+        """End it, by force if it does not go; a second call does nothing."""
+        if self.tie is not None:
+            os.close(self.tie)
+            self.tie = None
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        clean(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def launch(
+    inventory: Inventory, *, folder: Path | None = None, delay_ms: float = 0.0, seed: int = 0, tied: bool = False
+) -> SimProcess:
+    """Start a simulator in a session of its own and wait until it serves.
+
+    ``folder`` is its runtime folder, by default the one in which every command looks for it. ``delay_ms`` is the time
+    that cells take to settle. ``tied``: it ends when this process ends, however that happens.
+
+    Raises:
+        RefusedError: one already runs in this folder.
+        UnreachableError: it did not come up.
+    """
+    folder = folder or sim_runtime_folder(inventory.path)
+    with contextlib.ExitStack() as ours:
+        ready, childs_ready = os.pipe()
+        ours.callback(os.close, ready)
+        tie_end, tie = os.pipe() if tied else (None, None)
+        order = {
+            "inventory": str(inventory.path.resolve()),
+            "digest": inventory.digest,
+            "folder": str(folder.absolute()),
+            "delay_ms": delay_ms,
+            "seed": seed,
+            "tie": tie_end,
+        }
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
+                [sys.executable, "-P", "-m", "lumctl.sim.server", json.dumps(order)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=childs_ready,
+                pass_fds=() if tie_end is None else (tie_end,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(childs_ready)
+            if tie_end is not None:
+                os.close(tie_end)
+        started = SimProcess(inventory, folder, process, tie)
+        try:
+            _await_ready(ready)
+        except BaseException:
+            started.stop()
+            raise
+    return started
+
+
+def _await_ready(pipe: int) -> None:
+    """Read the child's one line."""
+    deadline = time.monotonic() + _READY_WITHIN_S
+    said = bytearray()
+    while not said.endswith(b"\n") or not said.splitlines()[-1].startswith(b"{"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            raise UnreachableError(f"the simulator did not come up within {_READY_WITHIN_S:.0f} s")
+        chunk = os.read(pipe, 65536)
+        if not chunk:
+            last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+            raise UnreachableError(f"the simulator ended while it started: {last[0]}")
+        said += chunk
+    answer = json.loads(said.splitlines()[-1])
+    if "error" in answer:
+        raise _ERRORS.get(answer["exit_code"], LumctlError)(answer["error"], hint=answer["hint"])

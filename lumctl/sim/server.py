@@ -1,0 +1,78 @@
+"""The simulator's own process: ``python -m lumctl.sim.server ORDER``, started by :mod:`lumctl.sim.launch` only.
+
+What it writes to stderr before it is ready goes to its parent: one line of JSON, ``{}`` or an error.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.sim import runtime
+from lumctl.sim.simulator import Simulator
+
+
+def serve(order: dict[str, Any]) -> None:
+    """Run one simulator until it is told to end.
+
+    Raises:
+        LumctlError: it cannot start.
+    """
+    folder = Path(order["folder"])
+    inventory = _inventory(order)
+    with runtime.claimed(folder):
+        simulator = Simulator(inventory, folder, delay_ms=order["delay_ms"], seed=order["seed"])
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: simulator.ended.set())
+        if order["tie"] is not None:
+            threading.Thread(target=_follow, args=(order["tie"], simulator), name="tie", daemon=True).start()
+        simulator.start()
+        _ready({}, log=folder / runtime.LOG)
+        simulator.ended.wait()
+        simulator.stop()
+
+
+def _inventory(order: dict[str, Any]) -> Inventory:
+    inventory = load_inventory(Path(order["inventory"]))
+    if inventory.digest != order["digest"]:
+        raise RefusedError(f"{inventory.path} was changed while its simulator started", hint="start it again")
+    return inventory
+
+
+def _follow(tie: int, simulator: Simulator) -> None:
+    """End with the parent: its end of this pipe closes whatever way it dies."""
+    while os.read(tie, 1):
+        pass
+    simulator.ended.set()
+
+
+def _ready(said: dict[str, Any], *, log: Path | None = None) -> None:
+    """Tell the parent, and let go of the pipe to it: from here on there is only the log."""
+    sys.stderr.write(json.dumps(said) + "\n")
+    sys.stderr.flush()
+    if log is not None:
+        to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(to, 1)
+        os.dup2(to, 2)
+        os.close(to)
+
+
+def main() -> int:
+    """The process."""
+    os.umask(0o077)
+    try:
+        serve(json.loads(sys.argv[1]))
+    except LumctlError as error:
+        _ready({"error": error.message, "hint": error.hint, "exit_code": error.exit_code})
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""What each fault does to what a host prints, that clearing takes it back, and what is refused."""
+
+import math
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from lumctl.devices.types import PucState
+from lumctl.errors import UsageError
+from lumctl.sim.faults import FITS, ComponentKind, FaultKind
+
+COMPONENTS = {
+    ComponentKind.HOST: "a",
+    ComponentKind.ACCELERATOR: "a-gpu0",
+    ComponentKind.TRANSPONDER: "a-t0",
+    ComponentKind.MESH: "m1",
+    ComponentKind.PORT: "m1/port/0",
+    ComponentKind.PUC: "m1/puc/3",
+}
+
+
+def gpus(bench, host="a"):
+    # The document is our own.
+    return ET.fromstring(bench.run(host, "nvidia-smi -q -x").stdout).findall("gpu")  # noqa: S314
+
+
+def text(gpu, path):
+    return gpu.findtext(path)
+
+
+def test_a_lost_gpu_is_gone_from_the_driver_and_named_in_the_kernel_log(bench):
+    bench.world.inject("a-gpu0", "gpu-lost")
+    assert [text(gpu, "minor_number") for gpu in gpus(bench)] == ["1"]
+    assert "<attached_gpus>1<" in bench.run("a", "nvidia-smi -q -x").stdout
+    assert "Xid (PCI:0000:1b:00): 79," in bench.run("a", "dmesg --time-format iso").stdout
+    assert bench.hears("b") == {"a": 0.0}, "its transmitter keeps shining"
+
+
+def test_a_healed_gpu_reads_healthy(bench):
+    clean = bench.run("a", "dmesg --time-format iso").stdout
+    bench.world.inject("a-gpu0", "gpu-lost")
+    bench.world.inject("a-gpu1", "ecc")
+    bench.world.clear("a-gpu0")
+    assert len(gpus(bench)) == 2
+    assert "79," not in bench.run("a", "dmesg --time-format iso").stdout
+    assert "48," in bench.run("a", "dmesg --time-format iso").stdout, "the other GPU's lines stay"
+    bench.world.clear()
+    assert bench.run("a", "dmesg --time-format iso").stdout == clean
+
+
+def test_a_dead_process_leaves_the_gpu_well(bench):
+    assert gpus(bench)[0].find("processes/process_info") is not None
+    bench.world.inject("a-gpu0", "process-died")
+    assert gpus(bench)[0].find("processes/process_info") is None
+    assert "Xid" not in bench.run("a", "dmesg --time-format iso").stdout
+
+
+def test_memory_errors_are_counted_and_logged(bench):
+    bench.world.inject("a-gpu0", "ecc", 3)
+    gpu = gpus(bench)[0]
+    assert text(gpu, "ecc_errors/volatile/dram_uncorrectable") == "3"
+    assert text(gpu, "ecc_errors/aggregate/dram_uncorrectable") == "3"
+    assert text(gpu, "remapped_rows/remapped_row_pending") == "Yes"
+    assert text(gpu, "gpu_recovery_action") == "Reset"
+    log = bench.run("a", "dmesg --time-format iso").stdout
+    assert "): 48," in log
+    assert "): 63," in log
+
+
+def test_a_failed_row_remap_shows_in_both_places(bench):
+    bench.world.inject("a-gpu0", "row-remap-failed")
+    assert text(gpus(bench)[0], "remapped_rows/remapped_row_failure") == "Yes"
+    assert "): 64," in bench.run("a", "dmesg --time-format iso").stdout
+
+
+@pytest.mark.parametrize(("value", "least"), [(None, 90), (101, 101)])
+def test_an_overheated_gpu_is_above_its_own_threshold(bench, value, least):
+    bench.world.inject("a-gpu0", "overheat", value)
+    gpu = gpus(bench)[0]
+    warm = int(text(gpu, "temperature/gpu_temp").split()[0])
+    assert warm >= least
+    assert warm > int(text(gpu, "temperature/gpu_temp_slow_threshold").split()[0])
+
+
+def test_a_throttled_gpu_says_so(bench):
+    path = "clocks_event_reasons/clocks_event_reason_hw_thermal_slowdown"
+    assert text(gpus(bench)[0], path) == "Not Active"
+    bench.world.inject("a-gpu0", "throttled")
+    assert text(gpus(bench)[0], path) == "Active"
+
+
+def test_a_link_that_is_down_has_no_carrier_and_sends_nothing(bench):
+    bench.world.inject("a-t0", "link-down")
+    assert not bench.link("a").carrier
+    assert bench.link("b").rx_power_dbm == -math.inf
+    assert bench.link("a").rx_power_dbm > -math.inf, "the light of the far end still comes in"
+    assert bench.link("a").admin_up
+    bench.world.clear("a-t0")
+    assert bench.hears("b") == {"a": 0.0}
+
+
+def test_a_flapping_link_goes_up_and_down_with_the_clock(bench):
+    before = bench.link("a").carrier_changes
+    bench.world.inject("a-t0", "link-flap", 2)
+    seen = []
+    for _ in range(6):
+        seen.append(bench.link("a").carrier)
+        bench.clock.time += 2
+    assert seen == [False, True, False, True, False, True]
+    assert bench.link("a").carrier_changes == before + 7
+    bench.clock.time += 2 * 1000
+    assert bench.link("a").carrier_changes == before + 1007, "also while nobody looked"
+
+
+def test_a_dark_transmitter_is_dark_at_both_ends(bench):
+    bench.world.inject("a-t0", "dark")
+    assert bench.link("b").rx_power_dbm == -math.inf
+    assert bench.link("a").tx_power_dbm == -math.inf
+    assert bench.hears("a") == {"b": 0.0}, "its receiver still hears"
+    bench.world.set_interface("a", "eth2", up=True)
+    assert bench.link("b").rx_power_dbm == -math.inf
+
+
+def test_a_dark_port_passes_no_light_either_way(bench):
+    bench.world.inject("m1/port/0", "dark")
+    assert bench.link("a").rx_power_dbm == bench.link("b").rx_power_dbm == -math.inf
+    assert bench.link("a").tx_power_dbm > -math.inf
+
+
+def test_a_dim_port_loses_in_both_directions_and_a_dim_transmitter_in_one(bench):
+    bench.world.inject("m1/port/0", "dim", 3)
+    assert bench.link("a").rx_power_dbm == pytest.approx(-5.5, abs=0.2)
+    assert bench.link("b").rx_power_dbm == pytest.approx(-5.5, abs=0.2)
+    bench.world.clear()
+    bench.world.inject("a-t0", "dim", 4)
+    assert bench.link("a").rx_power_dbm == pytest.approx(-2.5, abs=0.2)
+    assert bench.link("b").rx_power_dbm == pytest.approx(-6.5, abs=0.2)
+
+
+def test_a_stuck_cell_moves_at_once_and_ignores_writes(bench):
+    bench.world.inject("m1/puc/3", "stuck-cross")
+    assert bench.world.puc_states("m1")[3] is PucState.CROSS
+    bench.world.write_pucs("m1", {3: PucState.BAR, 4: PucState.CROSS})
+    assert bench.world.puc_states("m1")[3] is PucState.CROSS
+    assert bench.world.puc_states("m1")[4] is PucState.CROSS
+    bench.world.inject("m1/puc/3", "stuck-bar")
+    assert [fault.kind for fault in bench.world.faults()] == ["stuck-bar"]
+    bench.world.clear("m1/puc/3")
+    bench.world.write_pucs("m1", {3: PucState.CROSS})
+    assert bench.world.puc_states("m1")[3] is PucState.CROSS
+
+
+def test_a_lying_mesh_does_nothing_and_says_nothing(bench):
+    bench.world.inject("m1", "mesh-lying")
+    bench.world.write_pucs("m1", {3: PucState.CROSS}, receipt="r", revert_after_s=1)
+    assert bench.world.puc_states("m1")[3] is PucState.BAR
+
+
+def test_a_slow_host_delays_every_answer(bench):
+    bench.world.inject("a", "slow-host", 2.5)
+    assert bench.run("a", "dmesg --time-format iso").delay_s == 2.5
+    assert bench.run("a", "no-such-tool").delay_s == 2.5
+    assert bench.run("b", "dmesg --time-format iso").delay_s == 0
+
+
+def test_a_hung_driver_answers_never_and_the_rest_of_the_host_does(bench):
+    bench.world.inject("a", "hung-smi")
+    assert bench.run("a", "nvidia-smi -q -x").delay_s == math.inf
+    assert bench.run("a", "lldpctl -f json").delay_s == 0
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_kind_fits_what_it_fits_and_is_refused_elsewhere(bench, kind, component):
+    name = COMPONENTS[component]
+    if component in FITS[kind]:
+        fault = bench.world.inject(name, kind)
+        assert bench.world.clear(name) == [fault]
+        assert bench.world.faults() == []
+    else:
+        with pytest.raises(UsageError) as refused:
+            bench.world.inject(name, kind)
+        assert refused.value.hint
+        assert bench.world.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("component", "kind", "value", "message", "hint"),
+    [
+        ("a-gpu9", "gpu-lost", None, "no component 'a-gpu9'", "did you mean a-gpu"),
+        ("a-gpu0", "gpu-lots", None, "'gpu-lots' is not known", "did you mean gpu-lost"),
+        ("a-gpu0", "zzz", None, "'zzz' is not known", "one of: gpu-lost"),
+        ("a", "gpu-lost", None, "does not fit a, which is a host", "a-gpu0, a-gpu1"),
+        ("a-gpu0", "dark", None, "which is an accelerator", "a-t0"),
+        ("m1/puc/11", "stuck-bar", None, "no puc '11'", "0 to 10"),
+        ("m1/puc/x", "stuck-bar", None, "no puc 'x'", "0 to 10"),
+        ("m1/port/16", "dark", None, "no port '16'", "0 to 15"),
+        ("m1/prot/1", "dark", None, "names nothing", "m1/port/N"),
+        ("x1", "mesh-down", None, "is a switch", None),
+        ("x1/puc/0", "stuck-bar", None, "no puc '0'", None),
+        ("a-t0", "dim", -1, "at least 0.1", None),
+        ("a-t0", "dim", math.nan, "at least 0.1", None),
+        ("a", "slow-host", math.inf, "at least 0", None),
+        ("a-gpu0", "gpu-lost", 3, "takes no value", None),
+    ],
+)
+def test_a_wrong_fault_is_refused_with_the_right_word(bench, component, kind, value, message, hint):
+    with pytest.raises(UsageError) as refused:
+        bench.world.inject(component, kind, value)
+    assert message in refused.value.message
+    if hint:
+        assert hint in refused.value.hint
+
+
+def test_clearing_what_is_well_does_nothing_and_an_unknown_name_is_refused(bench):
+    assert bench.world.clear("a") == []
+    with pytest.raises(UsageError):
+        bench.world.clear("nobody")
