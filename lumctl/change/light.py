@@ -1,0 +1,178 @@
+"""The proof of light: each receiver is shown to hear the intended transmitter, never by power alone.
+
+In bar and cross every port of a mesh is paired with some other, so a wrong circuit can still bring light. What proves
+a receiver's source is declared by its transponder in the inventory. By LLDP it goes like this: each transmitting host
+is told to say a mark that was never said before, and the receiver's table must show that mark beside the transmitter's
+name. A neighbour that was there all along proves nothing: its entry stays until its time to live has run out, and its
+age counts from the last frame that said something new.
+"""
+
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from lumctl.change.blink import blink
+from lumctl.devices.errors import DeviceError
+from lumctl.devices.registry import DeviceSet
+from lumctl.errors import LumctlError
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.hearing import heard_transponder
+from lumctl.inventory.model import Evidence, Inventory
+from lumctl.inventory.wiring import Circuit
+
+POLL_S = 0.05
+"""The far end's table is polled: no host tells us by itself that a neighbour has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One receiver that was shown to hear its intended transmitter."""
+
+    circuit: str
+    receiver: str
+    transmitter: str
+    evidence: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A receiver, whom it must hear, and for which circuit."""
+
+    circuit: str
+    receiver: str
+    transmitter: str
+
+
+Table = list[tuple[str | None, str | None]]
+
+
+class NotProvedError(LumctlError):
+    """Some receivers were not shown to hear whom they should."""
+
+
+class Reader(Protocol):
+    """The part of the fleet that the proof needs."""
+
+    def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
+        """Read some probes of some hosts."""
+        ...
+
+
+class LightProof:
+    """Proves circuits of one inventory through its hosts and transponders."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        fleet: Reader,
+        devices: DeviceSet,
+        *,
+        now: Callable[[], float],
+        pause: Callable[[float], object] | None = None,
+        token: Callable[[], str] = lambda: secrets.token_hex(3),
+    ) -> None:
+        self._inventory = inventory
+        self._fleet = fleet
+        self._devices = devices
+        self._now = now
+        self._pause = pause or threading.Event().wait
+        self._token = token
+
+    def heard(self, circuits: Iterable[Circuit]) -> dict[str, str]:
+        """Which receivers have their intended transmitter as the freshest neighbour: receiver -> transmitter."""
+        wants = [w for w in wants_of(circuits) if self._by_lldp(w)]
+        tables = self._tables(wants)
+        return {w.receiver: w.transmitter for w in wants if _freshest(tables[w.receiver]) == w.transmitter}
+
+    def prove(self, circuits: Iterable[Circuit]) -> list[Proof]:
+        """Show for every receiver that it hears its intended transmitter now.
+
+        Raises:
+            NotProvedError: some did not within the deadline; it names each and what it hears instead.
+            BlinkError: a receiver's power did not follow its transmitter.
+        """
+        deadline_s = self._inventory.thresholds.light_deadline_s
+        wants = wants_of(circuits)
+        proofs = self._prove_by_lldp([w for w in wants if self._by_lldp(w)], deadline_s)
+        return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
+
+    def _prove_by_lldp(self, wants: list[Want], deadline_s: float) -> list[Proof]:
+        started, marks = self._now(), set[str]()
+        pending, proofs = wants, list[Proof]()
+        while pending:
+            mark = f"{int(self._now() * 1000):012x}{self._token()}"
+            marks.add(mark)
+            self._announce(pending, mark)
+            tables = self._tables(pending)
+            elapsed = self._now() - started
+            proved = [w for w in pending if any((w.transmitter, said) in tables[w.receiver] for said in marks)]
+            proofs += [Proof(w.circuit, w.receiver, w.transmitter, Evidence.LLDP, round(elapsed, 3)) for w in proved]
+            pending = [w for w in pending if w not in proved]
+            if pending and elapsed > deadline_s:
+                raise NotProvedError(_complaint(pending, tables, elapsed))
+            if pending:
+                self._pause(POLL_S)
+        return proofs
+
+    def _prove_by_blink(self, want: Want, deadline_s: float) -> Proof:
+        started = self._now()
+        blink(
+            self._devices.transponder(want.transmitter),
+            self._devices.transponder(want.receiver),
+            name=f"{want.receiver} from {want.transmitter}",
+            deadline_s=deadline_s,
+            now=self._now,
+            pause=self._pause,
+        )
+        elapsed = round(self._now() - started, 3)
+        return Proof(want.circuit, want.receiver, want.transmitter, Evidence.BLINK, elapsed)
+
+    def _announce(self, wants: list[Want], mark: str) -> None:
+        """Tell each transmitting host once; one that cannot is seen as silence at the far end."""
+        by_host = {self._inventory.transponders[w.transmitter].host: w.transmitter for w in wants}
+
+        def announce(transponder: str) -> None:
+            with suppress(DeviceError):
+                self._devices.transponder(transponder).announce(mark)
+
+        with ThreadPoolExecutor(max_workers=max(len(by_host), 1)) as pool:
+            list(pool.map(announce, by_host.values()))
+
+    def _tables(self, wants: list[Want]) -> dict[str, Table]:
+        """The neighbour table of each receiver: (transponder heard or ``None``, its mark), freshest first."""
+        if not wants:
+            return {}
+        receivers = {w.receiver: self._inventory.transponders[w.receiver] for w in wants}
+        snapshot = self._fleet.collect({r.host for r in receivers.values()}, {"lldp"})
+        return {
+            name: [
+                (heard_transponder(self._inventory, neighbour), neighbour.mark)
+                for neighbour in snapshot.hosts[receiver.host].neighbours.get(receiver.interface, ())
+            ]
+            for name, receiver in receivers.items()
+        }
+
+    def _by_lldp(self, want: Want) -> bool:
+        return self._inventory.transponders[want.receiver].verify[0] is Evidence.LLDP
+
+
+def wants_of(circuits: Iterable[Circuit]) -> list[Want]:
+    """Every receiver of some circuits with the transmitter it is meant to hear."""
+    return [Want(c.id, receiver, transmitter) for c in circuits for receiver, transmitter in c.receivers]
+
+
+def _freshest(table: Table) -> str | None:
+    return table[0][0] if table else None
+
+
+def _complaint(pending: list[Want], tables: Mapping[str, Table], elapsed: float) -> str:
+    named = [
+        f"{w.receiver} hears {_freshest(tables[w.receiver]) or 'nobody'} instead of {w.transmitter}" for w in pending
+    ]
+    shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
+    return f"light was not verified within {elapsed:.1f} s: {shown}"

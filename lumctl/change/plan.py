@@ -1,0 +1,232 @@
+"""A plan is data: what a change replaces, which circuits and cells it touches, and its steps with their undo.
+
+A plan is frozen. Its ``digest`` covers everything but itself and the id made from it, so a plan that was edited after
+it was made is refused; ``start`` pins who ran where and what the devices held when it was made, so a plan that the
+rack has moved away from is refused as stale.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from lumctl.errors import UsageError
+
+SCHEMA = "lumctl/plan/v1"
+
+
+class Do(StrEnum):
+    """What a step does."""
+
+    CHECK = "check"
+    """An accelerator must be healthy by a fresh reading; changes nothing."""
+    TRANSMIT = "transmit"
+    """Switch a transponder's transmitter on or off."""
+    PROGRAM = "program"
+    """Write PUC states of one device."""
+    VERIFY = "verify"
+    """Each receiver of the named circuits must be shown to hear its intended transmitter."""
+    CONFIRM = "confirm"
+    """Tell devices with a revert timer of their own to keep the change."""
+    ASSIGN = "assign"
+    """Write down who runs where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``data`` is what the engine needs for it; ``required`` false lets the run go on when it fails."""
+
+    id: str
+    do: Do
+    title: str
+    data: Mapping[str, Any]
+    precondition: str = ""
+    verification: str = ""
+    undo: str = ""
+    required: bool = True
+    expected_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCircuit:
+    """A circuit of a plan with its way through the device and its loss budget. Powers in dBm, losses in dB."""
+
+    id: str
+    owner: str
+    device: str
+    direction: str
+    ends: tuple[Mapping[str, Any], ...]
+    pucs: tuple[int, ...] = ()
+    loss_db: float | None = None
+    expected_rx_dbm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One PUC that a plan writes. ``before`` is ``None`` where it was not known."""
+
+    device: str
+    puc: int
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One accelerator of a job and the one that takes its place."""
+
+    job: str
+    rank: int
+    failed: str
+    spare: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A spare that was considered for a failed accelerator: taken, or why not."""
+
+    failed: str
+    spare: str
+    chosen: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the rack was when the plan was made: assignment by job, and cells in cross by device (the rest are bar).
+
+    A device whose states were not known is left out: the plan then writes every one of its cells.
+    """
+
+    assignment: Mapping[str, tuple[str, ...]]
+    crosses: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole change, ready to be read, kept as a file, and applied."""
+
+    kind: str
+    title: str
+    rack: str
+    target: str
+    created_at: float
+    inventory_digest: str
+    start: Start
+    replacements: tuple[Replacement, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    add: tuple[PlannedCircuit, ...] = ()
+    remove: tuple[PlannedCircuit, ...] = ()
+    keep: tuple[PlannedCircuit, ...] = ()
+    changes: tuple[PlannedChange, ...] = ()
+    steps: tuple[Step, ...] = ()
+    warnings: tuple[str, ...] = ()
+    undoes: str | None = None
+    digest: str = field(default="")
+
+    @property
+    def id(self) -> str:
+        """The plan's short name, made from its digest."""
+        return f"plan-{self.digest[:8]}"
+
+    @property
+    def expected_seconds(self) -> float:
+        """The sum of the steps' expected times; an estimate from the inventory's settling times."""
+        return round(sum(step.expected_seconds for step in self.steps), 3)
+
+    def sealed(self) -> "Plan":
+        """The same plan with its digest."""
+        return replace(self, digest=plan_digest(to_document(self)))
+
+
+def to_document(plan: Plan) -> dict[str, Any]:
+    """A plan as it is written to a file and printed as JSON."""
+    return {
+        "schema": SCHEMA,
+        "id": plan.id,
+        "digest": plan.digest,
+        "kind": plan.kind,
+        "title": plan.title,
+        "rack": plan.rack,
+        "target": plan.target,
+        "created_at": plan.created_at,
+        "inventory_digest": plan.inventory_digest,
+        "undoes": plan.undoes,
+        "expected_seconds": plan.expected_seconds,
+        "warnings": list(plan.warnings),
+        "replacements": [asdict(r) for r in plan.replacements],
+        "candidates": [asdict(c) | {"reasons": list(c.reasons)} for c in plan.candidates],
+        "circuits": {"add": _circuits(plan.add), "remove": _circuits(plan.remove), "keep": _circuits(plan.keep)},
+        "puc_changes": [{"device": c.device, "puc": c.puc, "from": c.before, "to": c.after} for c in plan.changes],
+        "steps": [asdict(s) | {"do": s.do.value, "data": _plain(s.data)} for s in plan.steps],
+        "start": {
+            "assignment": {job: list(ranks) for job, ranks in plan.start.assignment.items()},
+            "crosses": {device: list(pucs) for device, pucs in plan.start.crosses.items()},
+        },
+    }
+
+
+def from_document(document: Any) -> Plan:
+    """Read a plan back.
+
+    Raises:
+        UsageError: it is not a plan, or it was changed after it was made.
+    """
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UsageError(f"this is not a plan: it has no `schema: {SCHEMA}`", hint="make one with: lumctl swap plan")
+    digest = plan_digest(document)
+    if document.get("digest") != digest or document.get("id") != f"plan-{digest[:8]}":
+        raise UsageError(
+            "this plan was changed after it was made: its content does not match its digest",
+            hint="make a new plan; to repeat a run with changes, edit its runbook instead",
+        )
+    try:
+        return _read(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"this plan was not made by lumctl: {type(error).__name__} at {error}") from error
+
+
+def _read(document: Mapping[str, Any]) -> Plan:
+    circuits = document["circuits"]
+    return Plan(
+        kind=document["kind"],
+        title=document["title"],
+        rack=document["rack"],
+        target=document["target"],
+        created_at=float(document["created_at"]),
+        inventory_digest=document["inventory_digest"],
+        start=Start(
+            {job: tuple(ranks) for job, ranks in document["start"]["assignment"].items()},
+            {device: tuple(pucs) for device, pucs in document["start"]["crosses"].items()},
+        ),
+        replacements=tuple(Replacement(**r) for r in document["replacements"]),
+        candidates=tuple(Candidate(**{**c, "reasons": tuple(c["reasons"])}) for c in document["candidates"]),
+        add=_read_circuits(circuits["add"]),
+        remove=_read_circuits(circuits["remove"]),
+        keep=_read_circuits(circuits["keep"]),
+        changes=tuple(PlannedChange(c["device"], int(c["puc"]), c["from"], c["to"]) for c in document["puc_changes"]),
+        steps=tuple(Step(**{**s, "do": Do(s["do"])}) for s in document["steps"]),
+        warnings=tuple(document["warnings"]),
+        undoes=document["undoes"],
+        digest=document["digest"],
+    )
+
+
+def _circuits(circuits: tuple[PlannedCircuit, ...]) -> list[dict[str, Any]]:
+    return [asdict(c) | {"ends": [dict(e) for e in c.ends], "pucs": list(c.pucs)} for c in circuits]
+
+
+def _read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
+    return tuple(PlannedCircuit(**{**c, "ends": tuple(c["ends"]), "pucs": tuple(c["pucs"])}) for c in documents)
+
+
+def _plain(data: Mapping[str, Any]) -> Any:
+    return json.loads(json.dumps(data))
+
+
+def plan_digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of a plan's content: everything but its id and the digest itself."""
+    content = {key: value for key, value in document.items() if key not in {"id", "digest"}}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -1,0 +1,71 @@
+"""Runbooks as files: each finished run leaves one beside its store, readable by its owner only."""
+
+import os
+from pathlib import Path
+
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+from lumctl.runbook.document import Runbook, dump, load_file, make, parse
+from lumctl.site import Site
+from lumctl.store import Run
+
+
+def save(site: Site, run_id: str, rack: str) -> Path:
+    """Write the runbook of a run beside its store and return where it lies."""
+    store = site.store(rack)
+    text = dump(make(store.run(run_id), store, site.inventory))
+    path = store.files / "runbooks" / f"{run_id}.yaml"
+    write_private(path, text)
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        scratch.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def find_run(site: Site, run_id: str) -> Run:
+    """A run of any rack of the inventory by its id.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    known = all_runs(site)
+    for run in known:
+        if run.id == run_id:
+            return run
+    near = nearest(run_id, [run.id for run in known])
+    raise UsageError(
+        f"no run {run_id!r} on target {site.target}",
+        hint=f"did you mean {near}?" if near else "see: lumctl runbook list",
+    )
+
+
+def all_runs(site: Site) -> list[Run]:
+    """The runs of all racks of the inventory, newest first."""
+    runs = [run for rack in site.inventory.racks for run in site.store(rack).runs()]
+    return sorted(runs, key=lambda run: -run.started_at)
+
+
+def find_runbook(site: Site, name: str) -> Runbook:
+    """A runbook by the id of its run, or by the path of a file.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"} or "/" in name:
+        return load_file(path)
+    run = find_run(site, name)
+    return parse(make(run, site.store(run.rack), site.inventory), run.id)

@@ -1,0 +1,244 @@
+"""Replay: the same steps through the change engine again, on a private simulator or on a rack, compared one by one."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lumctl.change.engine import Gate, Progress, RunResult, apply
+from lumctl.change.plan import Do, Plan, Start, Step
+from lumctl.devices.drivers import load as load_driver
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import Capability, PucState
+from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.fabric import circuit_losses
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.runbook.document import RecordedStep, Runbook
+from lumctl.sim.launch import launch
+from lumctl.site import Site
+from lumctl.store import Store, store_at
+
+VOLATILE = {"seconds", "answer", "device_revert_timer", "heard"}
+"""Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replay first went another way. ``step`` is a step's id, or ``start`` or ``end``."""
+
+    step: str
+    what: str
+    recorded: str
+    replayed: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A replay: identical, or where it first differed."""
+
+    runbook: str
+    on: str
+    run: str | None
+    identical: bool
+    first_difference: Difference | None
+    seconds: float
+
+    def to_document(self) -> dict[str, Any]:
+        """As printed with ``-o json``."""
+        return asdict(self)
+
+
+def replay_on_simulator(
+    runbook: Runbook, inventory: Inventory, *, progress: Progress, before_step: Gate
+) -> ReplayResult:
+    """Replay on a simulator of its own, started in the recorded start state and gone afterwards.
+
+    Raises:
+        UsageError: the runbook names something that this inventory does not have.
+    """
+    _require_known(runbook, inventory)
+    with tempfile.TemporaryDirectory(prefix="lumctl-replay-") as scratch:
+        folder = Path(scratch) / "sim"
+        store = store_at(str(Path(scratch) / "store"))
+        with (
+            launch(inventory, folder=folder, tied=True) as sim,
+            Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+        ):
+            apply(site, _seed(site, runbook))
+            return _replay(site, runbook, "sim", progress, before_step, read_back=f"unix:{sim.control}")
+
+
+def replay_on_rack(runbook: Runbook, site: Site, *, progress: Progress, before_step: Gate) -> ReplayResult:
+    """Replay on a rack (or on the running simulator that stands for it), if it is where the recording started.
+
+    Raises:
+        UsageError: the runbook names something that this inventory does not have.
+        RefusedError: the rack does not stand where the recording started; the message names the first difference.
+    """
+    _require_known(runbook, site.inventory)
+    standing = site.assignment()
+    for job, ranks in runbook.start["assignment"].items():
+        if list(standing.get(job, ())) != ranks:
+            raise RefusedError(
+                f"{runbook.id} does not start where the rack stands: {job} runs on "
+                f"{', '.join(standing.get(job, ()))}, recorded was {', '.join(ranks)}"
+            )
+    return _replay(site, runbook, runbook.rack, progress, before_step, read_back=None)
+
+
+def _replay(
+    site: Site, runbook: Runbook, on: str, progress: Progress, before_step: Gate, *, read_back: str | None
+) -> ReplayResult:
+    plan = _plan(site, runbook)
+    store = site.store(runbook.rack)
+    result: RunResult | None = None
+    failure: LumctlError | None = None
+    try:
+        result = apply(site, plan, progress=progress, before_step=before_step)
+    except RefusedError:
+        raise
+    except LumctlError as error:
+        failure = error
+    run = store.runs()[0].id
+    difference = _first_difference(runbook.steps, store, run) or _end_difference(site, runbook, read_back)
+    if difference is None and failure is not None and runbook.outcome == "done":
+        difference = Difference("end", "outcome", runbook.outcome, failure.message)
+    seconds = result.seconds if result else 0.0
+    return ReplayResult(runbook.id, on, run, difference is None, difference, seconds)
+
+
+def _plan(site: Site, runbook: Runbook) -> Plan:
+    return Plan(
+        kind="replay",
+        title=f"replay of {runbook.id} ({runbook.title})",
+        rack=runbook.rack,
+        target=site.target,
+        created_at=site.now(),
+        inventory_digest=site.inventory.digest,
+        start=_start(runbook.start),
+        steps=tuple(recorded.step for recorded in runbook.steps),
+    ).sealed()
+
+
+def _seed(site: Site, runbook: Runbook) -> Plan:
+    """A plan that puts a fresh simulator where the recording started."""
+    steps = []
+    for device, crosses in runbook.start["crosses"].items():
+        geometry = site.inventory.devices[device].geometry
+        count = geometry.puc_count if geometry else 0
+        cells = [[puc, None, (PucState.CROSS if puc in set(crosses) else PucState.BAR).value] for puc in range(count)]
+        steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
+    before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
+    placement = {"assignment": runbook.start["assignment"], "before": before}
+    steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", placement))
+    lit = {"circuits": _lit_at_start(site.inventory, runbook), "kept": []}
+    steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start state", lit))
+    return Plan(
+        kind="seed",
+        title=f"start state of {runbook.id}",
+        rack=runbook.rack,
+        target=site.target,
+        created_at=site.now(),
+        inventory_digest=site.inventory.digest,
+        start=Start({}, {}),
+        steps=tuple(steps),
+    ).sealed()
+
+
+def _lit_at_start(inventory: Inventory, runbook: Runbook) -> list[str]:
+    """The circuits that the recorded start state really makes."""
+    assignment = {**initial_assignment(inventory), **_start(runbook.start).assignment}
+    lit: list[str] = []
+    for device, crosses in runbook.start["crosses"].items():
+        states = dict.fromkeys(crosses, PucState.CROSS)
+        here = [c for c in circuits_of(inventory, assignment) if c.device == device]
+        lit += circuit_losses(inventory.devices[device], states, here)
+    return lit
+
+
+def _start(state: Mapping[str, Any]) -> Start:
+    return Start(
+        {job: tuple(ranks) for job, ranks in state["assignment"].items()},
+        {device: tuple(pucs) for device, pucs in state["crosses"].items()},
+    )
+
+
+def _first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -> Difference | None:
+    replayed = {entry.step: entry.data for entry in store.entries(run) if entry.kind == "outcome"}
+    for one in recorded:
+        before, after = _steady(one.outcome), _steady(replayed.get(one.step.id))
+        if before != after:
+            return Difference(one.step.id, one.step.title, _short(before), _short(after))
+    return None
+
+
+def _end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Difference | None:
+    placed = site.assignment()
+    for job, ranks in runbook.end["assignment"].items():
+        if list(placed.get(job, ())) != ranks:
+            return Difference("end", f"where {job} runs", ", ".join(ranks), ", ".join(placed.get(job, ())))
+    for device, crosses in runbook.end["crosses"].items():
+        states = _holds(site, device, read_back)
+        found = sorted(puc for puc, state in states.items() if state is PucState.CROSS)
+        if found != crosses:
+            odd = min(set(found) ^ set(crosses))
+            recorded, replayed = ("cross", "bar") if odd in crosses else ("bar", "cross")
+            return Difference("end", f"{device}/puc/{odd}", recorded, replayed)
+    return None
+
+
+def _holds(site: Site, device: str, read_back: str | None) -> dict[int, PucState]:
+    """What a device really holds, where it can be read back; else what it was last proved to hold."""
+    if read_back is not None:
+        geometry = site.inventory.devices[device].geometry
+        context = DriverContext(
+            device=device,
+            address=read_back,
+            puc_count=geometry.puc_count if geometry else 0,
+            port_count=geometry.port_count if geometry else 0,
+            now=site.now,
+        )
+        driver: Any = load_driver("sim-mesh")(context)
+        try:
+            states: dict[int, PucState] = driver.read_states()
+        finally:
+            driver.close()
+        return states
+    driver = site.devices.mesh(device)
+    return driver.read_states() if Capability.READ_STATES in driver.capabilities else site.known_states(device)
+
+
+def _steady(outcome: Any) -> Any:
+    if isinstance(outcome, Mapping):
+        return {key: _steady(value) for key, value in sorted(outcome.items()) if key not in VOLATILE}
+    if isinstance(outcome, list | tuple):
+        return sorted((_steady(item) for item in outcome), key=str)
+    return outcome
+
+
+def _short(outcome: Any) -> str:
+    if outcome is None:
+        return "not reached"
+    if isinstance(outcome, Mapping) and "failed" in outcome:
+        return f"failed: {outcome['failed']}"
+    return "; ".join(f"{key}: {value}" for key, value in outcome.items())[:200]
+
+
+def _require_known(runbook: Runbook, inventory: Inventory) -> None:
+    named = {
+        "rack": ({runbook.rack}, inventory.racks),
+        "job": (set(runbook.start["assignment"]), inventory.jobs),
+        "device": ({*runbook.start["crosses"], *_named(runbook, "device")}, inventory.devices),
+        "accelerator": ({a for r in runbook.start["assignment"].values() for a in r}, inventory.accelerators),
+        "transponder": (_named(runbook, "transponder"), inventory.transponders),
+    }
+    for what, (words, known) in named.items():
+        for word in sorted(words):
+            if word not in known:
+                raise UsageError(f"runbook {runbook.id} names {what} {word!r}, which {inventory.path} does not have")
+
+
+def _named(runbook: Runbook, key: str) -> set[str]:
+    return {recorded.step.data[key] for recorded in runbook.steps if key in recorded.step.data}

@@ -1,0 +1,48 @@
+"""What is known of a rack at one moment: readings, verdicts, who runs where, and what the fabric should carry."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.states import HealthReport
+from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at everything. ``losses`` are the expected losses (dB) of circuits whose route is known."""
+
+    at: float
+    target: str
+    inventory: Inventory
+    assignment: Assignment
+    circuits: tuple[Circuit, ...]
+    losses: Mapping[str, float]
+    snapshot: Snapshot
+    report: HealthReport
+
+    def place_of(self, accelerator: str) -> tuple[str, int] | None:
+        """The job and rank that run on an accelerator now."""
+        return place_of(self.assignment, accelerator)
+
+    def role_of(self, accelerator: str) -> Role:
+        """What an accelerator is for now."""
+        return current_role(self.inventory, self.assignment, accelerator)
+
+
+def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:
+    """The job and rank that an assignment puts on an accelerator."""
+    for job, accelerators in assignment.items():
+        if accelerator in accelerators:
+            return job, accelerators.index(accelerator)
+    return None
+
+
+def current_role(inventory: Inventory, assignment: Assignment, accelerator: str) -> Role:
+    """Active when a job runs on it; disabled when a swap took it out of its job; else what the inventory says."""
+    if place_of(assignment, accelerator):
+        return Role.ACTIVE
+    if place_of(initial_assignment(inventory), accelerator):
+        return Role.DISABLED
+    return inventory.accelerators[accelerator].role

@@ -1,0 +1,42 @@
+"""The database of a rack: assignment, leases, plans, runs and the journal."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from lumctl.inventory.model import Inventory
+from lumctl.store.database import StoreError, open_engine
+from lumctl.store.journal import Break, Entry
+from lumctl.store.lease import Lease
+from lumctl.store.store import Record, Run, Store
+
+__all__ = ["Break", "Entry", "Lease", "Record", "Run", "Store", "StoreError", "open_store", "store_at"]
+
+
+def open_store(inventory: Inventory, rack: str, target: str) -> Store:
+    """The store of a rack, or of its simulator: a simulator never shares a store with the rack it stands for.
+
+    In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
+    folder or a database URL; a simulator of a rack whose store is a URL keeps its own below the state folder.
+    ``target`` is ``rack``, ``sim``, or ``demo`` for the demonstration's own simulator.
+    """
+    default = str(_state_home() / rack)
+    named = os.environ.get("LUMCTL_STATE")
+    place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
+    if target == "rack":
+        return store_at(place, files=Path(default))
+    key = hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
+    base = place if named and "://" not in named else default
+    return store_at(f"{base}/{target}-{key}", files=Path(default))
+
+
+def store_at(place: str, *, files: Path | None = None) -> Store:
+    """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files."""
+    if "://" in place:
+        return Store(open_engine(place), files or _state_home())
+    folder = Path(place).expanduser()
+    return Store(open_engine(folder), folder)
+
+
+def _state_home() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lumctl"

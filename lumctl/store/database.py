@@ -1,0 +1,104 @@
+"""Opening the database behind a store: SQLite in a folder by default, any SQLAlchemy URL when the inventory names one.
+
+SQLite runs in WAL mode with every commit synced to disk: a journal entry is on disk before a device is written.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, make_url, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.store.schema import SCHEMA_VERSION, meta, metadata
+
+BUSY_TIMEOUT_S = 5.0
+_VERSION = select(meta.c.value).where(meta.c.key == "schema_version")
+
+
+def open_engine(place: Path | str) -> Engine:
+    """Open (and on first use create) the database at a folder or a URL.
+
+    Raises:
+        UsageError: the folder cannot be made or written, or the database does not answer.
+        RefusedError: the database was written by a newer version of the program.
+    """
+    try:
+        engine = _sqlite(place) if isinstance(place, Path) else create_engine(place)
+        _ensure_schema(engine)
+    except (OSError, SQLAlchemyError) as error:
+        reason = getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
+        raise UsageError(
+            f"the store at {_without_secret(place)} cannot be opened: {reason}",
+            hint="set $LUMCTL_STATE or the rack's `store:` to a place that can be written",
+        ) from error
+    return engine
+
+
+def _sqlite(folder: Path) -> Engine:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / "lumctl.db"
+    # SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
+    os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY_TIMEOUT_S})
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, not guessed by the sqlite3 module
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A writer reads before it writes: it must hold the write lock from its first statement. A reader never waits.
+        writing = connection.get_execution_options().get("writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine
+
+
+class StoreError(LumctlError):
+    """The store cannot be written: the disk is full, the database is gone, or another writer holds it too long."""
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that holds the write lock from its start and commits when the block ends without an error."""
+    try:
+        with engine.connect().execution_options(writing=True) as connection, connection.begin():
+            yield connection
+    except SQLAlchemyError as error:
+        raise StoreError(f"the store cannot be written: {getattr(error, 'orig', None) or error}") from error
+
+
+def _ensure_schema(engine: Engine) -> None:
+    found = _schema_version(engine)
+    if found is None:
+        with writing(engine) as connection:
+            metadata.create_all(connection)
+            if connection.execute(_VERSION).scalar() is None:  # another process may have been first
+                connection.execute(insert(meta).values(key="schema_version", value=str(SCHEMA_VERSION)))
+    elif found > SCHEMA_VERSION:
+        raise RefusedError(
+            f"the store has schema {found}, this version of lumctl knows {SCHEMA_VERSION}",
+            hint="use the newer lumctl that wrote it",
+        )
+
+
+def _schema_version(engine: Engine) -> int | None:
+    if not inspect(engine).has_table(meta.name):
+        return None
+    with engine.connect() as connection:
+        found = connection.execute(_VERSION).scalar()
+    return None if found is None else int(found)
+
+
+def _without_secret(place: Path | str) -> str:
+    """A store's place with no password in it."""
+    if isinstance(place, Path):
+        return str(place)
+    return make_url(place).render_as_string(hide_password=True)

@@ -1,0 +1,60 @@
+"""The lease of a rack: one change at a time, each with a higher fencing number than any before it."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select, update
+
+from lumctl.errors import RefusedError
+from lumctl.store.schema import leases
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to change a rack until ``expires_at``. ``fence`` grows with every lease ever given for the rack."""
+
+    rack: str
+    holder: str
+    fence: int
+    expires_at: float
+
+
+def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float) -> Lease:
+    """Take the lease of a rack that nobody holds.
+
+    Raises:
+        RefusedError: another holder's lease has not ended.
+    """
+    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    if held is not None and held.expires_at > now:
+        raise RefusedError(
+            f"rack {rack} is being changed by {held.holder}; its lease ends in {held.expires_at - now:.0f} s",
+            hint="wait for it, or look at it with: lumctl swap list",
+        )
+    lease = Lease(rack, holder, (held.fence if held else 0) + 1, now + term_s)
+    row = {"holder": holder, "fence": lease.fence, "expires_at": lease.expires_at}
+    if held is None:
+        connection.execute(insert(leases).values(rack=rack, **row))
+    else:
+        connection.execute(update(leases).where(leases.c.rack == rack).values(**row))
+    return lease
+
+
+def renew(connection: Connection, lease: Lease, *, term_s: float, now: float) -> Lease:
+    """Extend a lease that is still ours.
+
+    Raises:
+        RefusedError: it ended and somebody else has taken a newer one: nothing more may be written under it.
+    """
+    changed = connection.execute(
+        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=now + term_s)
+    )
+    if changed.rowcount != 1:
+        raise RefusedError(f"the lease of rack {lease.rack} (number {lease.fence}) was lost to a newer holder")
+    return Lease(lease.rack, lease.holder, lease.fence, now + term_s)
+
+
+def release(connection: Connection, lease: Lease) -> None:
+    """Give a lease back; one that is no longer ours is left alone."""
+    connection.execute(
+        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=0.0)
+    )

@@ -1,0 +1,7 @@
+"""Choose spares, plan replacements, take them back; the plans are applied by lumctl.change."""
+
+from lumctl.swap.fabric import commission, plan_fabric
+from lumctl.swap.planning import plan_swap
+from lumctl.swap.rollback import plan_rollback
+
+__all__ = ["commission", "plan_fabric", "plan_rollback", "plan_swap"]

@@ -1,0 +1,86 @@
+"""Programming the jobs' circuits onto the meshes: on day one, after a repair, and when a simulator comes up."""
+
+from collections.abc import Callable, Iterable
+
+from lumctl.change import apply
+from lumctl.change.engine import RunResult
+from lumctl.change.plan import Plan, Start
+from lumctl.fabric import circuit_losses
+from lumctl.inventory.model import DeviceKind
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
+from lumctl.site import Site
+from lumctl.swap.lightpaths import States, light_paths
+from lumctl.swap.planning import start_of, with_timer
+from lumctl.swap.steps import StepList
+
+
+def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None) -> Plan:
+    """Plan to program whatever circuits the jobs of a rack need and the meshes do not carry.
+
+    A mesh whose states are not certain, or every mesh with ``rewrite``, is routed afresh and written whole: that
+    darkens what it carries for as long as it takes. ``placement`` is put in force with it; unless given, jobs stay
+    where they run now.
+    """
+    inventory = site.inventory
+    jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
+    before = site.assignment()
+    after = {**before, **(placement or {})}
+    states = {d.id: site.known_states(d.id) for d in inventory.devices.values() if d.rack == rack}
+    meshes = {d.id for d in inventory.devices.values() if d.rack == rack and d.kind is DeviceKind.MESH}
+    afresh = frozenset(device for device in meshes if rewrite or not states[device])
+    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs]
+    carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
+    paths = light_paths(inventory, carried, wanted, states, rewrite=afresh)
+    steps = StepList(inventory)
+    kept = [c.id for c in paths.keep]
+    if paths.add:
+        new = [c.id for c in paths.add]
+        steps.check([], kept=kept)
+        steps.program(paths.writes)
+        steps.verify(new, kept)
+        steps.confirm(with_timer(site, paths))
+    moved = {job: after[job] for job in jobs if site.store(rack).assignment().get(job) != after[job]}
+    if moved:
+        steps.assign({job: before[job] for job in moved}, moved)
+    pinned = start_of({job: before[job] for job in jobs}, states, paths)
+    return Plan(
+        kind="fabric",
+        title=f"program {len(paths.add)} circuits of {rack}",
+        rack=rack,
+        target=site.target,
+        created_at=site.now(),
+        inventory_digest=inventory.digest,
+        start=Start(pinned.assignment, {d: pucs for d, pucs in pinned.crosses.items() if d not in afresh}),
+        add=paths.add,
+        remove=paths.remove,
+        keep=paths.keep,
+        changes=tuple(change for cells in paths.writes.values() for change in cells),
+        steps=tuple(steps.steps),
+        warnings=tuple(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
+    ).sealed()
+
+
+def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> list[RunResult]:
+    """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
+
+    A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
+    any other.
+    """
+    results = []
+    for rack in site.inventory.racks:
+        jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
+        placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
+        plan = plan_fabric(site, rack, rewrite=True, placement=placement)
+        results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
+    return results
+
+
+def _carried(site: Site, states: dict[str, States], wanted: Iterable[Circuit]) -> list[Circuit]:
+    """The wanted circuits that the known states of the meshes already make."""
+    carried: list[Circuit] = []
+    for device, held in states.items():
+        if held:
+            here = [c for c in wanted if c.device == device]
+            made = circuit_losses(site.inventory.devices[device], held, here)
+            carried += [c for c in here if c.id in made]
+    return carried

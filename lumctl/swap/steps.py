@@ -1,0 +1,110 @@
+"""The steps of a plan: check, darken, light, program, verify, confirm, write down."""
+
+from collections.abc import Mapping, Sequence
+
+from lumctl.change.plan import Do, PlannedChange, Step
+from lumctl.inventory.model import Inventory
+
+LIGHT_EXPECTED_S = 0.5
+HOST_CALL_EXPECTED_S = 0.1
+
+
+class StepList:
+    """Collects steps and numbers them."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self.steps: list[Step] = []
+
+    def check(self, healthy: Sequence[str], *, kept: Sequence[str]) -> None:
+        """Spares must be healthy now; whom the other circuits hear is noted."""
+        what = f"check that {', '.join(healthy)} is healthy and " if healthy else ""
+        self._add(
+            Do.CHECK,
+            f"{what}note what {len(kept)} other circuits hear",
+            {"healthy": list(healthy), "kept": list(kept)},
+            precondition="a fresh reading says ok" if healthy else "",
+            undo="nothing was done",
+            expected_seconds=2 * HOST_CALL_EXPECTED_S,
+        )
+
+    def transmit(self, transponder: str, *, enabled: bool, required: bool) -> None:
+        """Switch one transmitter."""
+        self._add(
+            Do.TRANSMIT,
+            f"{'light' if enabled else 'darken'} the transmitter of {transponder}",
+            {"transponder": transponder, "enabled": enabled},
+            verification="the host's own flag is read back",
+            undo="as it was before",
+            required=required,
+            expected_seconds=HOST_CALL_EXPECTED_S,
+        )
+
+    def program(self, writes: Mapping[str, Sequence[PlannedChange]]) -> None:
+        """Write the cells of each device."""
+        for device, cells in writes.items():
+            if cells:
+                settle = self._inventory.devices[device].settle_ms / 1000
+                self._add(
+                    Do.PROGRAM,
+                    f"program {len(cells)} PUCs of {device}",
+                    {"device": device, "changes": [[c.puc, c.before, c.after] for c in cells]},
+                    precondition=f"{device} holds what it did when this plan was made",
+                    verification="by the light that arrives",
+                    undo=f"write the {len(cells)} states from before",
+                    expected_seconds=settle + HOST_CALL_EXPECTED_S,
+                )
+
+    def verify(self, circuits: Sequence[str], kept: Sequence[str]) -> None:
+        """Each receiver must hear its intended transmitter, and no other circuit may have changed."""
+        self._add(
+            Do.VERIFY,
+            f"verify {len(circuits)} new circuits and {len(kept)} others on the same devices",
+            {"circuits": list(circuits), "kept": list(kept)},
+            verification="each receiver hears the intended transmitter",
+            undo="nothing was done",
+            expected_seconds=LIGHT_EXPECTED_S,
+        )
+
+    def confirm(self, devices: Sequence[str]) -> None:
+        """Keep the change on devices with a revert timer of their own."""
+        if devices:
+            self._add(Do.CONFIRM, f"confirm {', '.join(devices)}", {"devices": list(devices)}, undo="by programming")
+
+    def assign(self, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> None:
+        """Write down who runs where now."""
+        self._add(
+            Do.ASSIGN,
+            f"write down where {', '.join(after)} runs",
+            {
+                "assignment": {job: list(ranks) for job, ranks in after.items()},
+                "before": {job: list(ranks) for job, ranks in before.items()},
+            },
+            undo="write down the placement from before",
+        )
+
+    def _add(
+        self,
+        do: Do,
+        title: str,
+        data: Mapping[str, object],
+        *,
+        precondition: str = "",
+        verification: str = "",
+        undo: str = "",
+        required: bool = True,
+        expected_seconds: float = 0.0,
+    ) -> None:
+        self.steps.append(
+            Step(
+                id=str(len(self.steps) + 1),
+                do=do,
+                title=title,
+                data=data,
+                precondition=precondition,
+                verification=verification,
+                undo=undo,
+                required=required,
+                expected_seconds=expected_seconds,
+            )
+        )

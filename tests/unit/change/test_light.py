@@ -1,0 +1,111 @@
+"""The proof of light against every way in which a neighbour table can mislead."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from lumctl.change.light import LightProof, NotProvedError
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.types import Neighbour
+from lumctl.fleet.readings import HostSnapshot, Snapshot
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
+
+INVENTORY = load_inventory(example("prototype"))
+CIRCUIT: Circuit = circuits_of(INVENTORY, initial_assignment(INVENTORY))[0]  # s0-gpu0-b sends to s1-gpu0-a
+SENDER = INVENTORY.transponders[CIRCUIT.a.transponder]
+RECEIVER = INVENTORY.transponders[CIRCUIT.b.transponder]
+OTHER = INVENTORY.transponders["s2-gpu0-a"]
+
+
+@dataclass
+class Air:
+    """The receiver's table as a function of the mark last said by each host, and a clock that a wait moves."""
+
+    table: Callable[[dict[str, str]], tuple[Neighbour, ...]]
+    said: dict[str, str] = field(default_factory=dict)
+    silent: frozenset[str] = frozenset()
+    time: float = 1000.0
+
+    def collect(self, hosts, probes):
+        assert probes == {"lldp"}
+        shown = {RECEIVER.interface: self.table(self.said)}
+        snapshots = {host: HostSnapshot(host, self.time, reachable=True, neighbours=shown) for host in hosts}
+        return Snapshot(self.time, 0.0, snapshots)
+
+    def transponder(self, name):
+        air, host = self, INVENTORY.transponders[name].host
+
+        class Speaker:
+            def announce(self, mark):
+                if host in air.silent:
+                    raise DeviceUnreachableError(f"{host} does not answer")
+                air.said[host] = mark
+
+        return Speaker()
+
+    def pause(self, seconds):
+        self.time += seconds
+
+    def proof(self) -> LightProof:
+        return LightProof(INVENTORY, self, self, now=lambda: self.time, pause=self.pause)
+
+
+def neighbour(transponder, mark, age_s=0.0):
+    return Neighbour(transponder.host, transponder.interface, age_s, mark)
+
+
+def test_the_mark_beside_the_right_name_is_the_proof() -> None:
+    air = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),))
+    (proof,) = air.proof().prove([CIRCUIT])
+    assert (proof.receiver, proof.transmitter, proof.evidence) == (RECEIVER.id, SENDER.id, "lldp")
+
+
+def test_an_old_neighbour_beside_it_does_no_harm() -> None:
+    air = Air(lambda said: (neighbour(OTHER, "00"), neighbour(SENDER, said.get(SENDER.host), 3.0)))
+    assert air.proof().prove([CIRCUIT])
+
+
+def test_light_that_comes_late_is_waited_for() -> None:
+    air = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),) if air.time > 1003.0 else ())
+    (proof,) = air.proof().prove([CIRCUIT])
+    assert proof.seconds == pytest.approx(3.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("table", "hears"),
+    [
+        (lambda _: (), "nobody"),
+        (lambda _: (neighbour(SENDER, None),), SENDER.id),  # it was there all along: that proves nothing
+        (lambda _: (neighbour(SENDER, "0123"),), SENDER.id),  # a mark of an earlier proof
+        (lambda said: (neighbour(OTHER, said.get(SENDER.host)),), OTHER.id),  # the right mark from the wrong lane
+        (lambda said: (neighbour(OTHER, said.get(OTHER.host)), neighbour(SENDER, None)), OTHER.id),
+    ],
+)
+def test_anything_less_is_no_proof_and_says_what_is_heard_instead(table, hears) -> None:
+    air = Air(table)
+    with pytest.raises(NotProvedError, match=f"{RECEIVER.id} hears {hears} instead of {SENDER.id}"):
+        air.proof().prove([CIRCUIT])
+    assert air.time == pytest.approx(1000.0 + INVENTORY.thresholds.light_deadline_s, abs=0.2)
+
+
+def test_a_transmitter_whose_host_is_silent_is_not_proved() -> None:
+    air = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),), silent=frozenset({SENDER.host}))
+    with pytest.raises(NotProvedError):
+        air.proof().prove([CIRCUIT])
+
+
+def test_every_proof_says_a_mark_of_its_own() -> None:
+    air = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),))
+    air.proof().prove([CIRCUIT])
+    first = air.said[SENDER.host]
+    air.proof().prove([CIRCUIT])
+    assert air.said[SENDER.host] != first
+
+
+def test_what_is_heard_now_is_the_freshest_neighbour_and_announces_nothing() -> None:
+    air = Air(lambda _: (neighbour(SENDER, None), neighbour(OTHER, None, 9.0)))
+    assert air.proof().heard([CIRCUIT]) == {RECEIVER.id: SENDER.id}
+    assert air.said == {}

@@ -1,0 +1,164 @@
+"""The store: leases with fencing, a journal that shows any change, and states that are certain or say so."""
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError, UsageError
+from lumctl.store import Lease, Record, Store, StoreError, store_at
+
+RUN = {"kind": "swap", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_at(str(tmp_path / "store"))
+
+
+def lease_of(store: Store, *, now: float = 100.0, holder: str = "me") -> Lease:
+    return store.acquire("r1", holder, term_s=30.0, now=now)
+
+
+def begin(store: Store, lease: Lease) -> str:
+    return store.begin_run(lease, RUN, {"digest": "d"}, now=100.0)
+
+
+def record(kind: str, step: str = "1", at: float = 101.0, **data: object) -> Record:
+    return Record(at, kind, step, data)
+
+
+def test_a_lease_that_is_held_is_refused_and_names_its_holder(store: Store) -> None:
+    lease_of(store)
+    with pytest.raises(RefusedError, match="being changed by me; its lease ends in 20 s"):
+        lease_of(store, now=110.0, holder="you")
+
+
+def test_fencing_numbers_only_grow(store: Store) -> None:
+    first = lease_of(store)
+    store.release(first)
+    second = lease_of(store, now=101.0)
+    third = lease_of(store, now=200.0)  # the second one ran out
+    assert first.fence < second.fence < third.fence
+
+
+def test_a_holder_whose_lease_was_taken_over_may_write_nothing_more(store: Store) -> None:
+    old = lease_of(store)
+    run = begin(store, old)
+    lease_of(store, now=200.0, holder="you")
+    with pytest.raises(RefusedError, match="lost to a newer holder"):
+        store.intend(old, run, record("intent", at=201.0), term_s=30.0)
+    assert [e.kind for e in store.entries(run)] == ["begin"]
+
+
+def test_a_device_is_uncertain_between_intent_and_outcome(store: Store) -> None:
+    lease = lease_of(store)
+    run = begin(store, lease)
+    states = {0: PucState.BAR, 1: PucState.CROSS}
+    store.conclude(lease, run, record("outcome"), states={"mesh": states})
+    assert store.device_states("mesh") == states
+    store.intend(lease, run, record("intent"), term_s=30.0, unsure="mesh")
+    assert store.device_states("mesh") == {}
+    assert store.uncertain_since("mesh") == run
+
+
+def test_assignment_is_replaced_job_by_job(store: Store) -> None:
+    lease = lease_of(store)
+    run = begin(store, lease)
+    store.conclude(lease, run, record("outcome"), placed={"a": ("x", "y"), "b": ("z",)})
+    store.conclude(lease, run, record("outcome"), placed={"a": ("x", "w")})
+    assert store.assignment() == {"a": ("x", "w"), "b": ("z",)}
+
+
+def test_what_is_written_is_there_for_another_process(store: Store, tmp_path: Path) -> None:
+    lease = lease_of(store)
+    run = begin(store, lease)
+    other = store_at(str(tmp_path / "store"))
+    assert other.run(run).who == "me"
+    with pytest.raises(RefusedError):
+        lease_of(other, now=101.0, holder="you")
+
+
+def test_the_database_is_private_to_its_owner(store: Store, tmp_path: Path) -> None:
+    begin(store, lease_of(store))
+    for file in (tmp_path / "store").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_an_unknown_run_names_the_nearest_one(store: Store) -> None:
+    begin(store, lease_of(store))
+    with pytest.raises(UsageError) as error:
+        store.run("swap-001")
+    assert error.value.hint == "did you mean swap-0001?"
+
+
+def test_a_store_that_cannot_be_made_says_where_and_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(UsageError, match="cannot be opened") as error:
+        store_at(str(tmp_path / "file"))
+    assert "LUMCTL_STATE" in str(error.value.hint)
+
+
+def test_a_store_of_a_newer_version_is_refused(store: Store, tmp_path: Path) -> None:
+    store.close()
+    with sqlite3.connect(tmp_path / "store" / "lumctl.db") as database:
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    with pytest.raises(RefusedError, match="schema 99"):
+        store_at(str(tmp_path / "store"))
+
+
+def test_a_database_that_is_locked_too_long_is_a_domain_error(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumctl.store.database.BUSY_TIMEOUT_S", 0.05)
+    impatient = store_at(str(tmp_path / "store"))
+    blocker = sqlite3.connect(tmp_path / "store" / "lumctl.db")
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="locked"):
+        lease_of(impatient)
+    assert impatient.runs() == ()  # reading never waits for a writer
+    blocker.close()
+    assert lease_of(store).fence == 1
+
+
+def journal_of_three(folder: Path) -> Store:
+    store = store_at(str(folder))
+    lease = lease_of(store)
+    run = begin(store, lease)
+    store.intend(lease, run, record("intent", cells=3), term_s=30.0)
+    store.end_run(lease, run, record("end"), "done")
+    return store
+
+
+def test_an_untouched_journal_has_no_break(tmp_path: Path) -> None:
+    assert journal_of_three(tmp_path).first_break() is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seq=st.integers(1, 3), column=st.sampled_from(["run", "at", "kind", "step", "data", "fence", "previous", "hash"])
+)
+def test_any_changed_entry_is_found(tmp_path_factory: pytest.TempPathFactory, seq: int, column: str) -> None:
+    folder = tmp_path_factory.mktemp("journal")
+    store = journal_of_three(folder)
+    with sqlite3.connect(folder / "lumctl.db") as database:
+        changed = "at + 1" if column == "at" else "fence + 1" if column == "fence" else f"{column} || 'x'"
+        database.execute(f"UPDATE journal SET {column} = {changed} WHERE seq = ?", (seq,))  # noqa: S608
+    found = store.first_break()
+    store.close()
+    assert found is not None
+    assert found.seq in {seq, seq + 1}
+
+
+@pytest.mark.parametrize("seq", [1, 2])
+def test_a_missing_entry_is_found(tmp_path: Path, seq: int) -> None:
+    store = journal_of_three(tmp_path)
+    with sqlite3.connect(tmp_path / "lumctl.db") as database:
+        database.execute("DELETE FROM journal WHERE seq = ?", (seq,))
+    found = store.first_break()
+    assert found is not None
+    assert found.seq == seq
