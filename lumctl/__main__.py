@@ -1,0 +1,5 @@
+"""``python -m lumctl`` is the same as ``lumctl``."""
+
+from lumctl.cli.main import main
+
+main()

@@ -1,0 +1,134 @@
+"""``lumctl demo``: the whole story on the embedded simulator, with the time of each phase.
+
+It uses a simulator and a store of its own, so it disturbs nothing and can run beside anything; the runbook it makes
+stays in the state folder.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from lumctl.change import Plan, RunResult, apply
+from lumctl.change.plan import Step
+from lumctl.cli.changes import plan_lines
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UnreachableError
+from lumctl.health.states import State
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.runbook.document import load_file
+from lumctl.runbook.files import save
+from lumctl.runbook.replay import ReplayResult, replay_on_simulator
+from lumctl.sim.launch import launch
+from lumctl.site import Observation, Site
+from lumctl.store import open_store
+from lumctl.swap import commission, plan_swap
+
+app = noun_app(NOUNS["demo"].help)
+
+
+@dataclass
+class Story:
+    """The phases as they go by."""
+
+    say: Callable[[str], None]
+    phases: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str, title: str) -> Iterator[None]:
+        """Time one phase and say it."""
+        self.say(f"{title} ...")
+        started = perf_counter()
+        yield
+        seconds = round(perf_counter() - started, 3)
+        self.phases.append({"name": name, "title": title, "seconds": seconds})
+        self.say(f"    {seconds:.2f} s")
+
+
+@verb(app)
+def demo(cx: Invocation) -> None:
+    """Bring up a rack on loopback, let a GPU die, swap the spare in, prove the light, and replay the runbook.
+
+    The inventory is the shipped prototype, or the one given with -i: the second rank of its first job dies.
+    """
+    inventory = load_inventory(example("prototype")) if cx.inventory_path is None else cx.inventory
+    job = next(iter(inventory.jobs.values()))
+    victim = job.ranks[min(1, len(job.ranks) - 1)]
+    story = Story(cx.out.narrate)
+    with TemporaryDirectory(prefix="lumctl-demo-") as scratch:
+        with story.phase("up", f"the rack of {inventory.path.name} comes up on loopback"):
+            simulator = launch(inventory, folder=Path(scratch) / "sim", tied=True)
+        with simulator, _site(inventory, simulator.endpoints()) as site:
+            with story.phase("program", "its mesh is programmed for the jobs and every light path proved"):
+                commission(site)
+            with story.phase("read", "GPUs and light paths are read over SSH"):
+                seen = site.observe()
+            _say_counts(cx, seen)
+            with story.phase("fault", f"{victim} falls off the bus, and the next reading shows it"):
+                simulator.inject(victim, "gpu-lost")
+                _require_found(site.observe(), victim)
+            with story.phase("plan", "a spare is chosen and its light paths are routed"):
+                plan = plan_swap(site, job.name, [victim])
+            for line in plan_lines(plan)[1:]:
+                cx.out.detail(f"    {line}")
+            with story.phase("swap", f"{plan.title}: programmed, and every receiver proved"):
+                result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
+            runbook = save(site, result.run, plan.rack)
+    with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
+        replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=_go_on)
+    _say_end(cx, story, plan, result, replayed, runbook)
+
+
+def _site(inventory: Inventory, endpoints: Any) -> Site:
+    return Site(inventory, "sim", endpoints=endpoints, store=lambda rack: open_store(inventory, rack, "demo"))
+
+
+def _say_counts(cx: Invocation, seen: Observation) -> None:
+    accelerators = [health.state for health in seen.report.accelerators.values()]
+    circuits = [health.state for health in seen.report.circuits.values()]
+    cx.out.narrate(
+        f"    {accelerators.count(State.OK)} of {len(accelerators)} accelerators ok, "
+        f"{circuits.count(State.OK)} of {len(circuits)} circuits hear whom they should"
+    )
+
+
+def _require_found(seen: Observation, victim: str) -> None:
+    if seen.report.accelerators[victim].state is State.OK:
+        raise UnreachableError(f"{victim} was made faulty on the simulator, and yet it reads as ok")
+
+
+def _go_on(_step: Step) -> None:
+    return None
+
+
+def _say_end(
+    cx: Invocation, story: Story, plan: Plan, result: RunResult, replayed: ReplayResult, runbook: Path
+) -> None:
+    total = round(sum(phase["seconds"] for phase in story.phases), 3)
+    if cx.out.structured:
+        replacement = plan.replacements[0]
+        cx.out.document(
+            "demo",
+            {
+                "phases": story.phases,
+                "seconds": total,
+                "run": result.run,
+                "failed": replacement.failed,
+                "spare": replacement.spare,
+                "verified": len(result.verified),
+                "replay_identical": replayed.identical,
+                "runbook": str(runbook),
+            },
+        )
+        return
+    cx.out.text(f"{plan.title}: {len(result.verified)} receivers proved, done in {result.seconds:.2f} s")
+    cx.out.text(f"replay: {'identical' if replayed.identical else f'differs: {replayed.first_difference}'}")
+    cx.out.text(f"whole story: {total:.2f} s")
+    cx.out.text(f"runbook: {runbook}")

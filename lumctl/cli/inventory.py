@@ -1,0 +1,187 @@
+"""``lumctl inventory``: check the rack as written down, and show it as it is understood."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.cli import trust
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import ExitCode, UsageError
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.listing import SECTIONS, as_data, rows_of
+from lumctl.inventory.load import find_inventory, load_inventory
+from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.problems import InventoryError, Problem
+
+app = noun_app("Check and show the inventory; enrol its hosts' keys.")
+
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "racks": (Column("RACK", "name"), Column("LOCATION", "location"), Column("STORE", "store")),
+    "hosts": (
+        Column("HOST", "name"),
+        Column("RACK", "rack"),
+        Column("ADDRESS", "address"),
+        Column("ACCELERATORS", "accelerators", right=True),
+        Column("USER", "user", wide=True),
+        Column("PORT", "port", wide=True, right=True),
+        Column("JUMP", "jump", wide=True),
+        Column("SUDO", "sudo", wide=True),
+    ),
+    "accelerators": (
+        Column("ACCELERATOR", "id"),
+        Column("HOST", "host"),
+        Column("MODEL", "model"),
+        Column("GIB", "memory_gib", right=True),
+        Column("ROLE", "role"),
+        Column("INDEX", "index", wide=True, right=True),
+        Column("PCI", "pci", wide=True),
+        Column("UUID", "uuid", wide=True),
+    ),
+    "devices": (
+        Column("DEVICE", "id"),
+        Column("KIND", "kind"),
+        Column("DRIVER", "driver"),
+        Column("ADDRESS", "address"),
+        Column("CELLS", "cells"),
+        Column("PUCS", "pucs", right=True),
+        Column("PORTS", "ports", right=True),
+        Column("USED", "used", right=True),
+        Column("DB/PUC", "loss_per_puc_db", wide=True, right=True),
+        Column("DB/PORT", "loss_per_port_db", wide=True, right=True),
+        Column("SETTLE MS", "settle_ms", wide=True, right=True),
+        Column("STUCK", "stuck", wide=True),
+        Column("BLOCKED", "blocked", wide=True),
+    ),
+    "transponders": (
+        Column("TRANSPONDER", "id"),
+        Column("ACCELERATOR", "accelerator"),
+        Column("INTERFACE", "interface"),
+        Column("DEVICE", "device"),
+        Column("LANE", "lane"),
+        Column("VERIFY", "verify"),
+        Column("DRIVER", "driver", wide=True),
+        Column("TX DBM", "tx_power_dbm", wide=True, right=True),
+        Column("SENSITIVITY DBM", "rx_sensitivity_dbm", wide=True, right=True),
+    ),
+    "jobs": (
+        Column("JOB", "name"),
+        Column("RACK", "rack"),
+        Column("RANKS", "ranks", right=True),
+        Column("ACCELERATORS", "accelerators"),
+        Column("LINKS", "links"),
+        Column("CIRCUITS", "circuits", right=True),
+    ),
+}
+
+
+@verb(app, "validate")
+def validate(
+    cx: Invocation,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The inventory; else as -i or the usual places say.")
+    ] = None,
+) -> int:
+    """Check an inventory: every error with its line, all at once. Exits with 2 if there is one."""
+    path = find_inventory(file or cx.inventory_path)
+    try:
+        inventory = load_inventory(path)
+    except InventoryError as error:
+        if not cx.out.structured:
+            raise
+        errors = [_error_data(problem) for problem in error.problems]
+        cx.out.document("inventory-validation", {"file": str(path), "valid": False, "counts": None, "errors": errors})
+        return ExitCode.USAGE
+    counts = _counts(inventory)
+    if cx.out.structured:
+        cx.out.document("inventory-validation", {"file": str(path), "valid": True, "counts": counts, "errors": []})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([str(path)])
+    else:
+        shown = [_counted(count, noun) for noun, count in counts.items() if count or noun != "switches"]
+        cx.out.text(f"{path}: {', '.join(shown)}: no errors")
+    return ExitCode.DONE
+
+
+@verb(app, "show")
+def show(
+    cx: Invocation,
+    component: Annotated[
+        str | None, typer.Argument(metavar="[COMPONENT]", help="One rack, host, accelerator, device, lane or job.")
+    ] = None,
+) -> None:
+    """Show the inventory with every folded name, default and reference resolved."""
+    inventory = cx.inventory
+    data = as_data(inventory)
+    if component is not None:
+        _show_component(cx, inventory, data, component)
+    elif cx.out.structured:
+        cx.out.document("inventory", data)
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([row[SECTIONS[section]] for section in SECTIONS for row in data[section]])
+    else:
+        for number, section in enumerate(SECTIONS):
+            cx.out.text(f"\n{section}" if number else section)
+            folded = cx.out.format is not OutputFormat.WIDE
+            cx.out.table(_COLUMNS[section], rows_of(inventory, section, folded=folded))
+
+
+def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], name: str) -> None:
+    found = {
+        section: [row for row in data[section] if row[key] == name]
+        for section, key in SECTIONS.items()
+        if any(row[key] == name for row in data[section])
+    }
+    if not found:
+        near = nearest(name, [row[key] for section, key in SECTIONS.items() for row in data[section]])
+        raise UsageError(
+            f"the inventory {inventory.path} has no {name!r}",
+            hint=f"did you mean {near}?" if near else "lumctl inventory show -o name lists all components",
+        )
+    if cx.out.structured:
+        empty: dict[str, Any] = {section: [] for section in SECTIONS}
+        cx.out.document("inventory", {"path": data["path"], "digest": data["digest"], **empty, **found})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([name])
+    else:
+        for section in found:
+            rows = [row for row in rows_of(inventory, section, folded=False) if row[SECTIONS[section]] == name]
+            every = [Column(column.heading, column.key) for column in _COLUMNS[section]]
+            width = max(len(column.heading) for column in every)
+            for column in every:
+                value = rows[0][column.key]
+                cx.out.text(f"{column.heading:<{width}}  {'-' if value in (None, '') else value}")
+
+
+def _error_data(problem: Problem) -> dict[str, Any]:
+    line, column = problem.mark or (None, None)
+    return {
+        "file": problem.file,
+        "line": line,
+        "column": column,
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def _counts(inventory: Inventory) -> dict[str, int]:
+    kinds = [device.kind for device in inventory.devices.values()]
+    return {
+        "racks": len(inventory.racks),
+        "hosts": len(inventory.hosts),
+        "accelerators": len(inventory.accelerators),
+        "lanes": len(inventory.transponders),
+        "meshes": kinds.count(DeviceKind.MESH),
+        "switches": kinds.count(DeviceKind.SWITCH),
+        "jobs": len(inventory.jobs),
+    }
+
+
+def _counted(count: int, nouns: str) -> str:
+    if count != 1:
+        return f"{count} {nouns}"
+    return f"1 {nouns.removesuffix('es') if nouns in {'meshes', 'switches'} else nouns.removesuffix('s')}"
+
+
+trust.register(app)

@@ -1,0 +1,141 @@
+"""``lumctl job``: the jobs of an inventory, their ranks, and where each runs now."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory, Job
+from lumctl.inventory.wiring import Circuit, CircuitEnd, job_circuits
+
+app = noun_app(NOUNS["job"].help)
+
+JOBS = (
+    Column("JOB", "name"),
+    Column("RACK", "rack"),
+    Column("RANKS", "rank_count", right=True),
+    Column("LINKS", "link_count", right=True),
+    Column("ACCELERATORS", "accelerators"),
+)
+RANKS = (
+    Column("RANK", "rank", right=True),
+    Column("ACCELERATOR", "accelerator"),
+    Column("HOST", "host"),
+    Column("FIRST PLACED ON", "first_placed_on"),
+)
+LINKS = (
+    Column("LINK", "id"),
+    Column("FROM", "from"),
+    Column("TO", "to"),
+    Column("DIRECTION", "direction", wide=True),
+    Column("DEVICE", "device"),
+    Column("PORTS", "ports", wide=True),
+)
+
+
+@verb(app, "list")
+def list_jobs(cx: Invocation) -> None:
+    """List the jobs and the accelerators that each runs on now."""
+    from lumctl.inventory.folding import fold
+
+    assignment = _assignment(cx)
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names(list(cx.inventory.jobs))
+        return
+    jobs = [_listed(cx.inventory, job, assignment[job.name]) for job in cx.inventory.jobs.values()]
+    if cx.out.structured:
+        cx.out.document("jobs", {"target": str(cx.target), "jobs": jobs})
+    else:
+        cx.out.table(JOBS, [{**job, "accelerators": ",".join(fold(job["accelerators"]))} for job in jobs])
+
+
+@verb(app, "show")
+def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
+    """Show where each rank of a job runs now, and the circuits that its links need."""
+    found = _find(cx.inventory, job)
+    document = job_document(cx.inventory, found, _assignment(cx)[found.name])
+    if cx.out.structured:
+        cx.out.document("job", {"target": str(cx.target), **document})
+        return
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([rank["accelerator"] for rank in document["ranks"]])
+        return
+    cx.out.text(f"{found.name}  rack: {found.rack}  target: {cx.target}")
+    cx.out.text()
+    cx.out.table(RANKS, [_rank_row(rank) for rank in document["ranks"]], title="ranks")
+    cx.out.text()
+    cx.out.table(LINKS, [_link_row(link) for link in document["links"]], title="links")
+
+
+def job_document(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> dict[str, Any]:
+    """A job placed on accelerators, as data."""
+    return {
+        "job": job.name,
+        "rack": job.rack,
+        "ranks": [
+            {
+                "rank": rank,
+                "accelerator": accelerator,
+                "host": inventory.accelerators[accelerator].host,
+                "first_placed_on": job.ranks[rank],
+            }
+            for rank, accelerator in enumerate(accelerators)
+        ],
+        "links": [_link(inventory, circuit) for circuit in job_circuits(inventory, job, accelerators)],
+    }
+
+
+def _link(inventory: Inventory, circuit: Circuit) -> dict[str, Any]:
+    return {
+        "id": circuit.id,
+        "direction": circuit.direction.value,
+        "device": circuit.device,
+        "a": _end(inventory, circuit.a),
+        "b": _end(inventory, circuit.b),
+    }
+
+
+def _end(inventory: Inventory, end: CircuitEnd) -> dict[str, Any]:
+    accelerator = inventory.transponders[end.transponder].accelerator
+    return {"accelerator": accelerator, "lane": end.transponder, "port": end.port}
+
+
+def _listed(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "rack": job.rack,
+        "rank_count": len(job.ranks),
+        "link_count": len(job_circuits(inventory, job, accelerators)),
+        "accelerators": list(accelerators),
+    }
+
+
+def _rank_row(rank: dict[str, Any]) -> dict[str, Any]:
+    moved = rank["accelerator"] != rank["first_placed_on"]
+    return {**rank, "first_placed_on": rank["first_placed_on"] if moved else None}
+
+
+def _link_row(link: dict[str, Any]) -> dict[str, Any]:
+    a, b = link["a"], link["b"]
+    return {**link, "from": a["lane"], "to": b["lane"], "ports": f"{a['port']}:{b['port']}"}
+
+
+def _assignment(cx: Invocation) -> dict[str, tuple[str, ...]]:
+    """Who runs where now, from the store: no host or device is asked."""
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        return site.assignment()
+
+
+def _find(inventory: Inventory, name: str) -> Job:
+    if name in inventory.jobs:
+        return inventory.jobs[name]
+    near = nearest(name, inventory.jobs)
+    known = f"did you mean {near}?" if near else f"the jobs are: {', '.join(inventory.jobs) or 'none'}"
+    raise UsageError(f"no job {name!r} in {inventory.path}", hint=known)

@@ -1,0 +1,48 @@
+"""Showing something again and again until interrupted: in place on a terminal, one after the other in a pipe."""
+
+import io
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import redirect_stdout
+
+
+def repeat(show: Callable[[], None], interval_s: float) -> None:
+    """Call ``show``, which prints to stdout, every ``interval_s`` seconds until Ctrl-C."""
+    if sys.stdout.isatty():
+        _repeat_in_place(show, interval_s)
+    pause = threading.Event()
+    while True:
+        show()
+        sys.stdout.flush()
+        pause.wait(interval_s)
+
+
+def _repeat_in_place(show: Callable[[], None], interval_s: float) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    pause = threading.Event()
+    encoding = sys.stdout.encoding  # asked now: Live puts a stand-in without one in stdout's place
+    with Live(screen=True, auto_refresh=False) as live:
+        while True:
+            printed = _Terminal(encoding)
+            with redirect_stdout(printed):
+                show()
+            live.update(Text.from_ansi(printed.getvalue()), refresh=True)
+            pause.wait(interval_s)
+
+
+class _Terminal(io.StringIO):
+    """Collects what is meant for the terminal, so that a whole picture replaces the one before it."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True

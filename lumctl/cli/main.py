@@ -1,0 +1,161 @@
+"""The entry point: the root command, its lazily loaded nouns, and the one place that turns errors into exit codes."""
+
+import os
+import select
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lumctl.cli.nouns import NOUNS
+from lumctl.errors import ExitCode, LumctlError
+
+if TYPE_CHECKING:
+    from typer import _click as click
+
+
+class LazyNouns(TyperGroup):
+    """A group whose commands are imported when they are asked for, not when help is printed."""
+
+    def list_commands(self, ctx: "click.Context") -> list[str]:  # noqa: ARG002
+        return list(NOUNS)
+
+    def get_command(self, ctx: "click.Context", cmd_name: str) -> "click.Command | None":  # noqa: ARG002
+        noun = NOUNS.get(cmd_name)
+        if noun is None:
+            return None
+        app = import_module(f"lumctl.cli.{noun.module}").app
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: "click.Context", formatter: "click.HelpFormatter") -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, noun.help) for name, noun in NOUNS.items()])
+
+    def resolve_command(
+        self, ctx: "click.Context", args: list[str]
+    ) -> "tuple[str | None, click.Command | None, list[str]]":
+        """Name the nearest noun when the word is unknown, without importing every noun to find it."""
+        if args and args[0] not in NOUNS and not args[0].startswith("-"):
+            from lumctl.inventory.hints import nearest
+
+            near = nearest(args[0], NOUNS)
+            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {near!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=LazyNouns,
+    help="Operate racks of accelerators joined by a programmable optical fabric.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from lumctl import __version__
+
+        typer.echo(f"lumctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback(no_args_is_help=True)
+def root(
+    ctx: typer.Context,
+    inventory: Annotated[
+        str | None, typer.Option("-i", "--inventory", metavar="FILE", help="The inventory to use.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="rack|sim", help="What to act on; rack unless said.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")
+    ] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="No characters beyond ASCII.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No narration on stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="More narration on stderr.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keep what was said before the noun; what is said after it wins."""
+    del version
+    ctx.obj = {
+        "inventory": inventory,
+        "target": target,
+        "output": output,
+        "ascii_only": ascii_only,
+        "quiet": quiet,
+        "verbose": verbose,
+    }
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; every error a user may meet ends here as one line."""
+    try:
+        result: Any = typer.main.get_command(app).main(
+            args=list(arguments) if arguments is not None else None, prog_name="lumctl", standalone_mode=False
+        )
+        sys.stdout.flush()
+    except LumctlError as error:
+        return report(error)
+    except KeyboardInterrupt:
+        result = ExitCode.INTERRUPTED
+    except (BrokenPipeError, SystemExit) as end:
+        result = _report_broken_pipe(end)
+    except Exception as error:  # noqa: BLE001 - the last resort: one line for the user, the traceback on request
+        return _report_unexpected(error)
+    if result == ExitCode.INTERRUPTED:  # also Typer's own answer to Ctrl-C
+        print("lumctl: interrupted", file=sys.stderr)
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def report(error: LumctlError) -> int:
+    """Print a domain error as one line, its hint as another, and return its exit code."""
+    print(f"lumctl: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"  hint: {error.hint}", file=sys.stderr)
+    return error.exit_code
+
+
+def _report_broken_pipe(end: BaseException) -> int:
+    """Typer turns every broken pipe into an exit of 1, be it of our output or of a socket: look which it was."""
+    cause = end if isinstance(end, BrokenPipeError) else end.__context__
+    if isinstance(cause, BrokenPipeError) and _reader_is_gone():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    return _report_unexpected(cause if isinstance(cause, Exception) else RuntimeError(f"exit {end}"))
+
+
+def _reader_is_gone() -> bool:
+    """Whether nobody reads our output any more (``lumctl status | head``): no error, and nothing more can be said."""
+    watch = select.poll()
+    watch.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0))
+
+
+def _report_unexpected(error: Exception) -> int:
+    from typer._click.exceptions import ClickException
+
+    if isinstance(error, ClickException):
+        error.show()
+        return ExitCode.DONE if type(error).__name__ == "NoArgsIsHelpError" else ExitCode.USAGE
+    if type(error).__name__ == "Abort":
+        print("lumctl: stopped; nothing was done", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    if os.environ.get("LUMCTL_TRACEBACK"):
+        raise error
+    print(f"lumctl: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+    print("  hint: this is a bug; run again with LUMCTL_TRACEBACK=1 and report what it prints", file=sys.stderr)
+    return ExitCode.UNEXPECTED
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run())

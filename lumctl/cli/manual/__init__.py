@@ -1,0 +1,1 @@
+"""The manual pages, made from the commands themselves; ``python -m lumctl.cli.manual`` writes them."""

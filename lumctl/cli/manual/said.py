@@ -1,0 +1,50 @@
+"""What the manual says beyond what the commands say of themselves."""
+
+ABOUT = """
+``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, does it step
+by step with a way back, and writes down what was done as a runbook that can be replayed.
+
+Data goes to standard output, narration to standard error. Whatever moves light shows its steps first and asks;
+``--yes`` answers for unattended use, ``--dry-run`` only shows. Every command is aimed: at the rack, or at the simulator
+of the same inventory.
+"""
+
+EXIT_STATUS = (
+    ("0", "Done."),
+    ("1", "Unexpected: a bug."),
+    ("2", "The command, the inventory or the configuration is wrong."),
+    ("3", "Something could not be reached."),
+    ("4", "Unhealthy."),
+    ("5", "Refused: a policy, a stale plan, a lock or a precondition stands against it. Nothing was done."),
+    ("6", "Failed and rolled back: the rack is as it was."),
+    ("7", "Left half done: a person must look."),
+    ("130", "Interrupted."),
+)
+
+CHECK_STATUS = (
+    ("0", "OK."),
+    ("1", "WARNING."),
+    ("2", "CRITICAL."),
+    ("3", "UNKNOWN; also for errors of usage, inventory and collection."),
+)
+"""``check`` follows the convention of monitoring plug-ins instead."""
+
+ENVIRONMENT = (
+    ("LUMCTL_INVENTORY", "The inventory, where ``--inventory`` is not given."),
+    ("LUMCTL_TARGET", "``rack`` or ``sim``, where ``--target`` is not given."),
+    ("LUMCTL_STATE", "A folder or a database URL for the store, in place of the one that the inventory names."),
+    ("LUMCTL_TRACEBACK", "If set, an unexpected error shows where it came from."),
+    ("NO_COLOR", "If set, nothing is coloured."),
+    ("XDG_STATE_HOME", "Holds the stores that the inventory does not place; ``~/.local/state`` if unset."),
+    ("XDG_RUNTIME_DIR", "Holds the sockets and keys of a running simulator; the temporary folder if unset."),
+)
+
+FILES = (
+    ("./lumctl.yaml", "The inventory, where none is named."),
+    ("~/.config/lumctl/inventory.yaml", "The inventory, where there is no ``./lumctl.yaml`` either."),
+    ("~/.local/state/lumctl/RACK", "The store of a rack that the inventory does not place: who runs where, journal."),
+    ("~/.ssh/config", "Honoured for what the inventory does not say about a host."),
+)
+
+BY_HAND = ("lumctl-inventory(5)", "lumctl-mesh(7)", "lumctl-runbook(7)")
+"""Pages that no command can tell: the file formats, and how a mesh is numbered."""

@@ -1,0 +1,25 @@
+"""The commands that ``lumctl`` knows, with the module that holds each: help is printed without importing them."""
+
+from typing import NamedTuple
+
+
+class Noun(NamedTuple):
+    """A first word after ``lumctl``: the module of ``lumctl.cli`` that holds its ``app`` and its line of help."""
+
+    module: str
+    help: str
+
+
+NOUNS: dict[str, Noun] = {
+    "status": Noun("status", "Health of every accelerator, link and circuit, read now."),
+    "top": Noun("top", "The dashboard: the same, live, with swaps planned and applied from it."),
+    "check": Noun("check", "One line and an exit code for cron and monitoring."),
+    "swap": Noun("swap", "Put a spare in a failed accelerator's place."),
+    "runbook": Noun("runbook", "What was done, as a file that can be read, edited and replayed."),
+    "job": Noun("job", "Jobs, their ranks, and where each runs now."),
+    "fabric": Noun("fabric", "Light paths: what the meshes carry, and programming them from the inventory."),
+    "inventory": Noun("inventory", "Check and show the inventory; enrol its hosts' keys."),
+    "plugin": Noun("plugin", "Device drivers that are installed."),
+    "sim": Noun("sim", "A rack of any inventory on loopback, with faults on request."),
+    "demo": Noun("demo", "The whole story on the embedded simulator: a GPU dies, a spare takes its place."),
+}

@@ -1,0 +1,178 @@
+"""``lumctl sim``: a rack of the inventory on loopback. These commands are about the simulator whatever the target."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+
+app = noun_app("A rack of any inventory on loopback, with faults on request.")
+
+
+@verb(app, "up")
+def up(
+    cx: Invocation,
+    detach: Annotated[bool, typer.Option("--detach", help="Leave it running in the background.")] = False,
+    delay_ms: Annotated[
+        float, typer.Option("--delay-ms", min=0, metavar="N", help="Time that mesh cells take to settle.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise on readings.")] = 0,
+    dark: Annotated[bool, typer.Option("--dark", help="Leave every mesh in bar: program no circuits.")] = False,
+) -> None:
+    """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C."""
+    from lumctl.sim.launch import launch
+
+    inventory = cx.inventory
+    simulator = launch(inventory, delay_ms=delay_ms, seed=seed, tied=not detach)
+    try:
+        for device in inventory.devices.values():
+            if device.geometry is None:
+                cx.out.narrate(f"{device.id} is a switch: the simulator has no service for it, its lanes stay dark")
+        if not dark:
+            _commission(cx)
+        cx.out.narrate(f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); use it: --target sim")
+        if cx.out.structured:
+            cx.out.document("sim", _status(cx))
+        if not detach:
+            simulator.wait()
+    except KeyboardInterrupt:
+        simulator.stop()
+    except BaseException:
+        simulator.stop()
+        raise
+    if detach:
+        simulator.leave()
+    else:
+        simulator.stop()
+        cx.out.narrate(f"the simulator of {inventory.path} has ended")
+
+
+@verb(app, "down")
+def down(cx: Invocation) -> None:
+    """End the simulator; nothing of it stays behind."""
+    from lumctl.sim import client, runtime
+
+    control = _control(cx)
+    pid = runtime.running_pid(control.parent)
+    if pid is None:
+        runtime.clean(control.parent)
+        cx.out.narrate(f"no simulator of {cx.inventory.path} is running")
+        return
+    client.ask(control, "down")
+    cx.out.narrate(f"the simulator of {cx.inventory.path} has ended (pid {pid})")
+
+
+@verb(app, "status")
+def status(cx: Invocation) -> None:
+    """Show whether it runs, where its hosts and devices answer, and what is faulty."""
+    found = _status(cx)
+    if cx.out.structured:
+        cx.out.document("sim", found)
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([row["id"] for row in found["hosts"] + found["devices"]])
+    elif not found["running"]:
+        cx.out.text(f"no simulator of {cx.inventory.path} is running")
+    else:
+        cx.out.narrate(f"the simulator of {cx.inventory.path} runs (pid {found['pid']})")
+        cx.out.table(
+            [Column("COMPONENT", "id"), Column("ADDRESS", "address"), Column("FAULTS", "faults")], _rows(found)
+        )
+
+
+@verb(app, "fault")
+def fault(
+    cx: Invocation,
+    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="An id of the inventory, or MESH/puc/17.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="For example gpu-lost, dark, stuck-bar.")],
+    value: Annotated[float | None, typer.Option("--value", metavar="V", help="How much: C, dB or s.")] = None,
+) -> None:
+    """Make a component faulty."""
+    injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
+    if cx.out.structured:
+        cx.out.document("sim-fault", injected)
+    cx.out.narrate(f"{component}: {_words(injected)}")
+
+
+@verb(app, "clear")
+def clear(
+    cx: Invocation,
+    component: Annotated[
+        str | None, typer.Argument(metavar="[COMPONENT]", help="What to heal; everything if left out.")
+    ] = None,
+) -> None:
+    """Heal a component, or everything."""
+    cleared = _ask(cx, "clear", component=component)["cleared"]
+    if cx.out.structured:
+        cx.out.document("sim-clear", {"cleared": cleared})
+    for healed in cleared:
+        cx.out.narrate(f"{healed['component']}: {healed['kind']} is gone")
+    if not cleared:
+        cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
+
+
+def _commission(cx: Invocation) -> None:
+    """Program the jobs' circuits as on a real rack: through the change engine."""
+    from lumctl.site import Site
+    from lumctl.swap import commission
+
+    with Site(cx.inventory, "sim") as site:
+        commission(site)
+
+
+def _control(cx: Invocation) -> Path:
+    from lumctl.devices.endpoints import sim_runtime_folder
+    from lumctl.sim.runtime import CONTROL_SOCKET
+
+    return sim_runtime_folder(cx.inventory.path) / CONTROL_SOCKET
+
+
+def _ask(cx: Invocation, do: str, **arguments: Any) -> dict[str, Any]:
+    from lumctl.errors import UnreachableError
+    from lumctl.sim import client, runtime
+
+    control = _control(cx)
+    if runtime.running_pid(control.parent) is None:
+        raise UnreachableError(
+            f"no simulator of {cx.inventory.path} is running", hint="start it: lumctl sim up --detach"
+        )
+    return client.ask(control, do, **arguments)
+
+
+def _status(cx: Invocation) -> dict[str, Any]:
+    from lumctl.errors import UnreachableError
+
+    try:
+        told = _ask(cx, "status")
+    except UnreachableError:
+        nothing: dict[str, Any] = {"hosts": [], "devices": [], "faults": []}
+        return {"running": False, "pid": None, "inventory": str(cx.inventory.path), "started_at": None, **nothing}
+    runtime = told["runtime"]
+    return {
+        "running": True,
+        "pid": runtime["pid"],
+        "inventory": runtime["inventory"],
+        "started_at": runtime["started_at"],
+        "hosts": [{"id": name, "address": f"{at['address']}:{at['port']}"} for name, at in runtime["hosts"].items()],
+        "devices": [
+            {"id": device, "address": address, "served": device not in told["unserved"]}
+            for device, address in runtime["devices"].items()
+        ],
+        "faults": told["faults"],
+    }
+
+
+def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Hosts and devices with their faults, then every other component that is faulty."""
+    faults: dict[str, list[str]] = {}
+    for each in found["faults"]:
+        faults.setdefault(each["component"], []).append(_words(each))
+    served = [{**row, "faults": ", ".join(faults.pop(row["id"], []))} for row in [*found["hosts"], *found["devices"]]]
+    return served + [{"id": component, "faults": ", ".join(words)} for component, words in faults.items()]
+
+
+def _words(fault: dict[str, Any]) -> str:
+    kind = str(fault["kind"])
+    return kind if fault["value"] is None else f"{kind} ({fault['value']:g})"

@@ -1,0 +1,74 @@
+"""``lumctl status``: the health of everything, read now."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import ExitCode
+from lumctl.health.states import HealthReport, State
+
+if TYPE_CHECKING:
+    from lumctl.site import Observation
+
+app = noun_app(NOUNS["status"].help)
+
+NOT_REACHED = frozenset({"host.unreachable", "device.unreachable"})
+"""Rules that tell of the way to a component rather than of the component."""
+
+
+@verb(app)
+def status(
+    cx: Invocation,
+    watch: Annotated[bool, typer.Option("--watch", help="Read again and again until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Pause between looks with --watch.")
+    ] = 2.0,
+) -> None:
+    """Show the health of every host, accelerator, link and circuit, read now over SSH.
+
+    Exit code: 4 if anything is failed or degraded; 3 if all that is wrong is that something could not be reached or
+    read; 0 if everything is well. Accelerators out of service do not count.
+    """
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        if watch:
+            from lumctl.cli.live import repeat
+
+            repeat(lambda: show(cx, site.observe(), findings_first=True), interval)
+        observation = site.observe()
+    show(cx, observation)
+    raise typer.Exit(exit_code(observation.report))
+
+
+def show(cx: Invocation, observation: "Observation", *, findings_first: bool = False) -> None:
+    """Print an observation in the wanted format."""
+    from lumctl.cli.status_tables import print_status
+    from lumctl.cli.views import status_document
+
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names(list(observation.report.accelerators))
+    elif cx.out.structured:
+        cx.out.document("status", status_document(observation))
+    else:
+        print_status(cx.out, status_document(observation), findings_first=findings_first)
+
+
+def exit_code(report: HealthReport) -> ExitCode:
+    """What ``$?`` says of a report."""
+    components = [health for group in report.groups().values() for health in group.values()]
+    unhealthy = any(
+        finding.state in {State.FAILED, State.DEGRADED} and finding.rule not in NOT_REACHED
+        for health in components
+        if health.state is not State.DISABLED
+        for finding in health.findings
+    )
+    if unhealthy:
+        return ExitCode.UNHEALTHY
+    if any(health.state not in {State.OK, State.DISABLED} for health in components):
+        return ExitCode.UNREACHABLE
+    return ExitCode.DONE

@@ -1,0 +1,204 @@
+"""What ``lumctl status`` prints: the status document as a headline and tables."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.health.states import SEVERITY, State
+from lumctl.inventory.folding import fold
+
+Row = Mapping[str, Any]
+
+HOSTS = (
+    Column("STATE", "state"),
+    Column("HOSTS", "names"),
+    Column("COUNT", "count", right=True),
+    Column("AGE s", "age", right=True),
+    Column("FINDING", "finding"),
+)
+DEVICES = (Column("STATE", "state"), Column("DEVICE", "id"), Column("FINDING", "finding"))
+ACCELERATORS = (
+    Column("STATE", "state"),
+    Column("ACCELERATOR", "id"),
+    Column("HOST", "host", wide=True),
+    Column("MODEL", "model", wide=True),
+    Column("ROLE", "role"),
+    Column("JOB/RANK", "place"),
+    Column("TEMP C", "temperature", right=True),
+    Column("UTIL %", "utilization", right=True),
+    Column("MEMORY GiB", "memory", right=True),
+    Column("POWER W", "power", wide=True, right=True),
+    Column("ECC", "ecc", right=True),
+    Column("PCI", "pci", wide=True),
+    Column("AGE s", "age", right=True),
+    Column("FINDING", "finding"),
+)
+LINKS = (
+    Column("STATE", "state"),
+    Column("LINK", "id"),
+    Column("HOST", "host"),
+    Column("INTERFACE", "interface"),
+    Column("PORT", "port"),
+    Column("CARRIER", "carrier"),
+    Column("RX dBm", "rx", right=True),
+    Column("TX dBm", "tx", right=True),
+    Column("AGE s", "age", right=True),
+    Column("FINDING", "finding"),
+)
+CIRCUITS = (
+    Column("STATE", "state"),
+    Column("CIRCUIT", "id"),
+    Column("DEVICE", "device", wide=True),
+    Column("PORTS", "ports", wide=True),
+    Column("FROM", "a"),
+    Column("TO", "b"),
+    Column("RX dBm", "rx", right=True),
+    Column("HEARS", "hears"),
+    Column("LOSS dB", "loss", right=True),
+    Column("AGE s", "age", wide=True, right=True),
+)
+FINDINGS = (
+    Column("STATE", "state"),
+    Column("COMPONENT", "component"),
+    Column("RULE", "rule", wide=True),
+    Column("EVIDENCE", "evidence"),
+    Column("ADVICE", "advice"),
+)
+
+
+def print_status(out: Output, document: Row, *, findings_first: bool = False) -> None:
+    """Print a status document. ``findings_first`` suits a screen that is cut at the bottom."""
+    out.text(headline(document))
+    out.text(summary_line(document["summary"]))
+    tables: list[tuple[str, Sequence[Column], list[Row]]] = [
+        ("hosts", HOSTS, host_rows(document["hosts"])),
+        ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),
+        ("accelerators", ACCELERATORS, accelerator_rows(document)),
+        ("circuits", CIRCUITS, [_circuit_row(circuit) for circuit in document["circuits"]]),
+    ]
+    if out.format is OutputFormat.WIDE:
+        tables.insert(3, ("links", LINKS, [_link_row(link) for link in document["links"]]))
+    tables.insert(0 if findings_first else len(tables), ("findings", FINDINGS, finding_rows(document)))
+    for title, columns, rows in tables:
+        if rows:
+            out.text()
+            out.table(columns, rows, title=title)
+
+
+def headline(document: Row) -> str:
+    """Rack, target and time: what every screen must say of itself."""
+    at = datetime.fromtimestamp(document["at"], tz=UTC).astimezone().isoformat(sep=" ", timespec="seconds")
+    return (
+        f"{', '.join(document['racks'])}  target: {document['target']}  {at}  read in {document['collection_s']:.2f} s"
+    )
+
+
+def summary_line(summary: Mapping[str, Mapping[str, int]]) -> str:
+    """Counts by group, worst state first."""
+    parts = []
+    for name, counts in summary.items():
+        told = [f"{counts[state]} {state}" for state in reversed(SEVERITY) if counts[state]]
+        if told:
+            parts.append(f"{name}: {', '.join(told)}")
+    return "; ".join(parts)
+
+
+def host_rows(hosts: Sequence[Row]) -> list[Row]:
+    """Hosts alike in state and finding share a row: ``h[01-16]``."""
+    alike: dict[tuple[str, str], list[Row]] = {}
+    for host in hosts:
+        alike.setdefault((host["state"], worst_evidence(host)), []).append(host)
+    return [
+        {
+            "state": state,
+            "names": ",".join(fold(host["id"] for host in members)),
+            "count": len(members),
+            "age": _age(max((h["age_s"] for h in members if h["age_s"] is not None), default=None)),
+            "finding": evidence,
+        }
+        for (state, evidence), members in alike.items()
+    ]
+
+
+def accelerator_rows(document: Row) -> list[Row]:
+    """One row for each accelerator."""
+    hosts = {host["id"]: host for host in document["hosts"]}
+    return [_accelerator_row(accelerator, hosts[accelerator["host"]]) for accelerator in document["accelerators"]]
+
+
+def _accelerator_row(accelerator: Row, host: Row) -> Row:
+    readings = accelerator["readings"]
+    used, total = readings["memory_used_mib"], readings["memory_total_mib"]
+    because = worst_evidence(accelerator)
+    if not because and accelerator["state"] == State.UNKNOWN:
+        because = f"{host['id']}: {worst_evidence(host)}"
+    return {
+        **accelerator,
+        "place": f"{accelerator['job']}/{accelerator['rank']}" if accelerator["job"] else None,
+        "temperature": _number(readings["temperature_c"], 0),
+        "utilization": _number(readings["utilization_percent"], 0),
+        "memory": f"{used / 1024:.0f}/{total / 1024:.0f}" if used is not None and total else None,
+        "power": _number(readings["power_w"], 0),
+        "ecc": readings["ecc_volatile_uncorrectable"],
+        "pci": readings["pci"],
+        "age": _age(accelerator["age_s"]),
+        "finding": because,
+    }
+
+
+def _link_row(link: Row) -> Row:
+    readings = link["readings"]
+    return {
+        **_with_finding(link),
+        "port": f"{link['device']}:{'/'.join(map(str, link['ports']))}",
+        "carrier": readings["operstate"],
+        "rx": _number(readings["rx_power_dbm"], 1),
+        "tx": _number(readings["tx_power_dbm"], 1),
+        "age": _age(link["age_s"]),
+    }
+
+
+def _circuit_row(circuit: Row) -> Row:
+    a, b = circuit["ends"]
+    receivers = [end for end in circuit["ends"] if end["expected"] is not None]
+    as_meant = all(end["hears"] == end["expected"] for end in receivers)
+    return {
+        **circuit,
+        "a": a["lane"],
+        "b": b["lane"],
+        "ports": f"{a['port']}:{b['port']}",
+        "rx": " / ".join(_number(end["rx_power_dbm"], 1) or "-" for end in receivers),
+        "hears": "as intended" if as_meant else " / ".join(end["hears"] or "not shown" for end in receivers),
+        "loss": _number(circuit["loss_db"], 1),
+        "age": _age(circuit["age_s"]),
+    }
+
+
+def finding_rows(document: Row) -> list[Row]:
+    """Every finding, worst first."""
+    everything = [
+        finding
+        for group in ("hosts", "devices", "accelerators", "links", "circuits")
+        for component in document[group]
+        for finding in component["findings"]
+    ]
+    return sorted(everything, key=lambda finding: -SEVERITY.index(State(finding["state"])))
+
+
+def worst_evidence(component: Row) -> str:
+    """What the first of a component's findings saw; empty without findings."""
+    findings = component["findings"]
+    return str(findings[0]["evidence"]) if findings else ""
+
+
+def _with_finding(component: Row) -> dict[str, Any]:
+    return {**component, "finding": worst_evidence(component)}
+
+
+def _number(value: float | None, digits: int) -> str | None:
+    return None if value is None else f"{value:.{digits}f}"
+
+
+def _age(seconds: float | None) -> str | None:
+    return _number(seconds, 1)

@@ -1,0 +1,72 @@
+"""How a command is declared: ``@verb(app)`` adds the options that every command takes and hands them on as one value.
+
+    app = noun_app("Jobs, their ranks, and where each runs now.")
+
+    @verb(app, "show")
+    def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB")]) -> None:
+        '''Show one job.'''
+        cx.out.record("job", {...})
+
+A noun that is itself a command (``status``) declares one verb without a name: ``@verb(app)``.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+
+_COMMON: tuple[tuple[str, Any, Any], ...] = (
+    ("inventory", Annotated[str | None, typer.Option("-i", "--inventory", metavar="FILE",
+                                                     help="The inventory to use.")], None),
+    ("target", Annotated[str | None, typer.Option("--target", metavar="rack|sim",
+                                                  help="What to act on; rack unless said.")], None),
+    ("output", Annotated[str | None, typer.Option("-o", "--output", metavar="FORMAT",
+                                                  help="table, wide, json, yaml or name.")], None),
+    ("ascii_only", Annotated[bool, typer.Option("--ascii", help="No characters beyond ASCII.")], False),
+    ("quiet", Annotated[bool, typer.Option("-q", "--quiet", help="No narration on stderr.")], False),
+    ("verbose", Annotated[bool, typer.Option("-v", "--verbose", help="More narration on stderr.")], False),
+)  # fmt: skip
+
+
+def noun_app(help_text: str) -> typer.Typer:
+    """A Typer application for one noun, in the project's style."""
+    return typer.Typer(
+        help=help_text,
+        rich_markup_mode=None,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def verb(app: typer.Typer, name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Register a function as a command; its first parameter receives the :class:`Invocation`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        common = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for key, annotation, default in _COMMON
+        ]
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            ctx: typer.Context = given.pop("ctx")
+            said = {key: given.pop(key) for key, _, _ in _COMMON}
+            return function(Invocation.compose(ctx.obj or {}, said), **given)
+
+        keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        signature = inspect.Signature([context, *keyword_only, *common])
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+        del command.__wrapped__
+        app.command(name, **settings)(command)
+        return function
+
+    return register

@@ -1,0 +1,151 @@
+"""An observation as data: the JSON documents that scripts rely on, and what tables and the dashboard show of them.
+
+Fields may be added, never renamed. ``age_s`` is ``None`` for what was never read.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from lumctl.fleet.readings import GpuReading
+from lumctl.health.matching import gpu_readings
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
+from lumctl.inventory.model import Accelerator, Transponder
+from lumctl.site import Observation
+
+GPU_READINGS = (
+    "temperature_c",
+    "memory_temperature_c",
+    "utilization_percent",
+    "memory_used_mib",
+    "memory_total_mib",
+    "power_w",
+    "ecc_volatile_uncorrectable",
+    "ecc_volatile_correctable",
+    "remap_pending",
+    "remap_failed",
+    "remap_uncorrectable",
+    "recovery_action",
+    "pci",
+    "uuid",
+)
+INTERFACE_READINGS = ("operstate", "speed_mbps", "carrier_changes")
+OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "transmitting")
+
+
+def status_document(observation: Observation) -> dict[str, Any]:
+    """Everything that ``status`` says: the document of ``lumctl/status/v1`` without its schema field."""
+    report, inventory = observation.report, observation.inventory
+    gpus = gpu_readings(inventory, observation.snapshot)
+    return {
+        "target": str(observation.target),
+        "racks": list(inventory.racks),
+        "at": observation.at,
+        "collection_s": observation.snapshot.seconds,
+        "summary": summary(observation),
+        "hosts": [_host(observation, health) for health in report.hosts.values()],
+        "devices": [_common(observation, health) for health in report.devices.values()],
+        "accelerators": [
+            _accelerator(observation, inventory.accelerators[id_], health, gpus.get(id_))
+            for id_, health in report.accelerators.items()
+        ],
+        "links": [_link(observation, inventory.transponders[id_], health) for id_, health in report.links.items()],
+        "circuits": [_circuit(observation, health) for health in report.circuits.values()],
+    }
+
+
+def summary(observation: Observation) -> dict[str, dict[str, int]]:
+    """How many components of each group are in which state."""
+    groups = observation.report.groups()
+    counted = {name: Counter(health.state for health in group.values()) for name, group in groups.items()}
+    return {name: {state.value: counts[state] for state in State} for name, counts in counted.items()}
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """One finding as data."""
+    return {
+        "component": finding.component,
+        "rule": finding.rule,
+        "state": finding.state.value,
+        "evidence": finding.evidence,
+        "advice": finding.advice,
+        "since": finding.since,
+    }
+
+
+def _common(observation: Observation, health: ComponentHealth | CircuitHealth) -> dict[str, Any]:
+    age = None if health.read_at is None else round(max(observation.at - health.read_at, 0.0), 3)
+    return {
+        "id": health.id,
+        "state": health.state.value,
+        "age_s": age,
+        "findings": [finding_document(finding) for finding in health.findings],
+    }
+
+
+def _host(observation: Observation, health: ComponentHealth) -> dict[str, Any]:
+    host = observation.inventory.hosts[health.id]
+    seen = observation.snapshot.hosts.get(host.name)
+    probes = seen.probes.values() if seen else ()
+    return {
+        **_common(observation, health),
+        "rack": host.rack,
+        "address": host.address,
+        "reachable": bool(seen and seen.reachable),
+        "probes": {p.probe: {"status": p.status.value, "seconds": p.seconds, "detail": p.detail} for p in probes},
+    }
+
+
+def _accelerator(
+    observation: Observation, accelerator: Accelerator, health: ComponentHealth, gpu: GpuReading | None
+) -> dict[str, Any]:
+    job, rank = observation.place_of(accelerator.id) or (None, None)
+    return {
+        **_common(observation, health),
+        "host": accelerator.host,
+        "rack": accelerator.rack,
+        "model": accelerator.model,
+        "role": observation.role_of(accelerator.id).value,
+        "job": job,
+        "rank": rank,
+        "readings": _values(gpu, GPU_READINGS) | {"throttle_reasons": sorted(gpu.throttle_reasons) if gpu else []},
+    }
+
+
+def _link(observation: Observation, transponder: Transponder, health: ComponentHealth) -> dict[str, Any]:
+    seen = observation.snapshot.hosts.get(transponder.host)
+    interface = seen.interfaces.get(transponder.interface) if seen else None
+    optics = seen.optics.get(transponder.interface) if seen else None
+    return {
+        **_common(observation, health),
+        "accelerator": transponder.accelerator,
+        "host": transponder.host,
+        "interface": transponder.interface,
+        "device": transponder.lane.device,
+        "ports": list(transponder.lane.ports),
+        "readings": _values(interface, INTERFACE_READINGS) | _values(optics, OPTICS_READINGS),
+    }
+
+
+def _circuit(observation: Observation, health: CircuitHealth) -> dict[str, Any]:
+    return {
+        **_common(observation, health),
+        "owner": health.owner,
+        "device": health.device,
+        "direction": health.direction,
+        "loss_db": health.loss_db,
+        "ends": [
+            {
+                "port": end.port,
+                "lane": end.transponder,
+                "rx_power_dbm": end.rx_power_dbm,
+                "hears": end.hears,
+                "expected": end.expected,
+            }
+            for end in health.ends
+        ],
+    }
+
+
+def _values(reading: object | None, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(reading, name, None) for name in names}

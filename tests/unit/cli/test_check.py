@@ -1,0 +1,155 @@
+"""``lumctl check``: the convention of monitoring plug-ins, in every circumstance."""
+
+import json
+import re
+import stat
+
+import pytest
+
+from lumctl.cli.main import run
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.site import Site
+
+GPU = "h03-gpu2"
+LINE = re.compile(r"LUMCTL (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
+PERFORMANCE = re.compile(r"[a-z_]+=[0-9.]+(s|);;;0(;[0-9]+)?")
+
+
+@pytest.fixture
+def check(rack, monkeypatch, capsys):
+    """Run the command on the collected rack; returns exit code and its one line."""
+    monkeypatch.setattr(Site, "observe", lambda _: rack.observation())
+
+    def command(*arguments, inventory=rack.inventory.path):
+        code = run(["-i", str(inventory), "check", *arguments])
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        return code, captured.out
+
+    return command
+
+
+def test_a_rack_that_is_well(check):
+    code, line = check()
+    assert code == 0
+    assert line.startswith("LUMCTL OK - rack64: 64 accelerators, 60 circuits ok | accelerators_ok=64;;;0;64 ")
+
+
+def test_a_failed_accelerator_is_critical_and_named(check, rack):
+    rack.lose_gpu(GPU)
+    rack.xid(GPU, 79)
+    code, line = check()
+    assert code == 2
+    said, performance = line.strip().split(" | ")
+    assert said == "LUMCTL CRITICAL - rack64: 1 of 64 accelerators failed (h03-gpu2: fell off the bus (XID 79))"
+    assert "accelerators_ok=63;;;0;64" in performance
+    assert all(PERFORMANCE.fullmatch(item) for item in performance.split())
+
+
+def test_a_degraded_one_is_a_warning(check, rack):
+    rack.gpu(GPU, ecc_volatile_uncorrectable=2)
+    code, line = check()
+    assert code == 1
+    assert line.startswith(
+        "LUMCTL WARNING - rack64: 1 of 64 accelerators degraded (h03-gpu2: 2 uncorrectable ECC errors"
+    )
+
+
+def test_what_is_unknown_is_never_ok(check, rack):
+    rack.hears("h01-gpu0-b")
+    code, line = check()
+    assert code == 3
+    assert "UNKNOWN - rack64: 1 of 60 circuits unknown (train-a/0-1: h01-gpu0-b: light present" in line
+
+
+def test_the_worst_comes_first_and_only_a_few_are_named(check, rack):
+    for host in range(1, 9):
+        rack.xid(f"h0{host}-gpu0", 79)
+    rack.gpu("h01-gpu1", ecc_volatile_uncorrectable=2)
+    code, line = check()
+    assert code == 2
+    assert "8 of 64 accelerators failed (h01-gpu0: " in line
+    assert "5 more); 1 of 64 accelerators degraded |" in line
+
+
+def test_evidence_cannot_break_the_line(check, rack):
+    rack.devices["rail0"] = "said | garbage\nand more"
+    code, line = check()
+    assert code == 2
+    assert LINE.fullmatch(line)
+    assert "said / garbage and more" in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--bogus"], ["--textfile"], ["surplus"], ["--target", "moon"], ["-o", "xml"]],
+)
+def test_a_wrong_command_line_is_unknown(check, arguments):
+    code, line = check(*arguments)
+    assert code == 3
+    assert LINE.fullmatch(line)
+    assert line.startswith("LUMCTL UNKNOWN - ")
+
+
+def test_a_broken_inventory_is_unknown_in_one_line(check, tmp_path):
+    broken = tmp_path / "lumctl.yaml"
+    broken.write_text("lumctl: 1\nracks: [\n")
+    code, line = check(inventory=broken)
+    assert code == 3
+    assert LINE.fullmatch(line)
+    assert "lumctl.yaml" in line
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(DeviceUnreachableError("h03 is silent"), "h03 is silent"), (ValueError("odd"), "unexpected ValueError: odd")],
+)
+def test_whatever_goes_wrong_is_unknown_and_never_critical(check, monkeypatch, error, words):
+    def observe(_):
+        raise error
+
+    monkeypatch.setattr(Site, "observe", observe)
+    assert check() == (3, f"LUMCTL UNKNOWN - {words}\n")
+
+
+def test_help_is_help(check):
+    code, out = check("--help")
+    assert code == 0
+    assert "--textfile" in out
+
+
+def test_the_text_file_is_whole_readable_and_leaves_nothing_beside_it(check, rack, tmp_path):
+    rack.lose_gpu(GPU)
+    rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
+    path = tmp_path / "lumctl.prom"
+    path.write_text("old")
+    assert check("--textfile", str(path))[0] == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert list(tmp_path.iterdir()) == [path]
+    text = path.read_text()
+    assert f'lumctl_component_state{{target="rack",kind="accelerator",id="{GPU}",state="failed"}} 1\n' in text
+    assert 'lumctl_circuit_rx_power_dbm{target="rack",circuit="train-a/0-1",lane="h01-gpu0-b"} -Inf\n' in text
+    assert 'lumctl_check_timestamp_seconds{target="rack"} 1800000000\n' in text
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r'[a-z_]+\{([a-z]+="[^"]*",?)+\} (\S+)', line) for line in samples)
+    assert all(text.index(f"# TYPE {name} gauge") for name in {line.split("{")[0] for line in samples})
+
+
+def test_a_text_file_that_cannot_be_written_is_unknown_and_leaves_no_rest(check, tmp_path):
+    (tmp_path / "folder").mkdir()
+    code, line = check("--textfile", str(tmp_path / "folder"))
+    assert code == 3
+    assert "cannot write" in line
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+    assert check("--textfile", str(tmp_path / "absent" / "x.prom"))[0] == 3
+
+
+def test_the_verdict_as_data(check, rack):
+    rack.xid(GPU, 79)
+    code, out = check("-o", "json")
+    said = json.loads(out)
+    assert code == 2
+    assert (said["schema"], said["state"]) == ("lumctl/check/v1", "failed")
+    component = next(c for c in said["components"] if c["id"] == GPU)
+    assert (component["kind"], component["state"]) == ("accelerator", "failed")
+    assert component["findings"][0]["rule"] == "gpu.xid"

@@ -1,0 +1,51 @@
+import json
+import sys
+
+import pytest
+
+from lumctl.cli import main
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """A package on the path whose driver does not import."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    metadata = tmp_path / "acme-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[lumctl.drivers]\nacme = no_such_module_of_acme:Driver\n")
+
+
+def test_names_are_for_scripts(capsys):
+    assert main.run(["plugin", "list", "-o", "name"]) == 0
+    assert "smartlight" in capsys.readouterr().out.split()
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_broken_plugin_is_listed_without_a_word(capsys):
+    assert main.run(["plugin", "list"]) == 0
+    said = capsys.readouterr()
+    assert "acme" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize("look", [["--check"], ["-o", "wide"]])
+def test_looking_into_it_warns_and_goes_on(capsys, look):
+    assert main.run(["plugin", "list", *look]) == 0
+    said = capsys.readouterr()
+    assert "warning: driver 'acme' of acme 1.0 does not import: ModuleNotFoundError" in said.err
+    assert "not run on hardware" in said.out
+    assert "no_such_module_of_acme" not in sys.modules
+
+
+def test_the_document_has_the_same_fields_looked_into_or_not(capsys):
+    documents = []
+    for look in ([], ["--check"]):
+        assert main.run(["plugin", "list", "-o", "json", *look]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    plain, checked = ({row["name"]: row for row in document["drivers"]} for document in documents)
+    assert documents[0]["schema"] == "lumctl/plugin/v1"
+    assert plain["smartlight"].keys() == checked["smartlight"].keys()
+    assert plain["smartlight"]["kind"] is None
+    assert (checked["smartlight"]["kind"], checked["smartlight"]["state"]) == ("mesh", "ok")
