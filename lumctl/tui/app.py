@@ -1,0 +1,191 @@
+"""The dashboard as an application: it owns the data and the collector, and connects the screens.
+
+Threads read, plan and apply; they only post messages. Handlers, which run in the application's own thread, are the
+only ones that touch widgets.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from rich.text import Text
+from textual.app import App
+from textual.screen import Screen
+
+from lumctl.health.states import State
+from lumctl.site.observation import Observation
+from lumctl.tui.actions import Applier, Planner
+from lumctl.tui.asides import HelpScreen, LeavingScreen
+from lumctl.tui.bars import Answer
+from lumctl.tui.collector import Collector, Observed, ObserveFailed
+from lumctl.tui.detail import DetailScreen
+from lumctl.tui.details import Detail, describe
+from lumctl.tui.main import DetailWanted, MainScreen, PlanWanted, RefreshWanted
+from lumctl.tui.marks import STALE_STYLE, THEME, Marks, duration
+from lumctl.tui.planning import ApplyEnded, Phase, PlanScreen
+
+
+class Dashboard(App[None]):
+    """``lumctl top``. Everything it does not do itself is handed in as a callable."""
+
+    CSS_PATH = "dashboard.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "lumctl"
+
+    def __init__(
+        self,
+        observe: Callable[[], Observation],
+        plan: Planner,
+        apply: Applier,
+        *,
+        racks: Iterable[str],
+        target: str,
+        marks: Marks,
+        interval_s: float = 2.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        # Where colour is not wanted, none is sent: without this Textual would send shades of grey.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self.observation: Observation | None = None
+        self._plan = plan
+        self._apply = apply
+        self._target = target
+        self._marks = marks
+        self._interval_s = interval_s
+        self._now = now
+        self.trouble: str | None = None
+        self._reading_since: float | None = None
+        self._asked_to_read = False
+        self._leave_when_applied = False
+        self._main = MainScreen(f"lumctl {', '.join(racks)}", target, marks, now)
+        self._collector = Collector(observe, interval_s, self.post_message)
+        self.set_class(marks.ascii_only, "-ascii")
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen is always at the bottom."""
+        return self._main
+
+    def on_ready(self) -> None:
+        """Begin to read, once every widget that shows what is read is there."""
+        self._collector.start()
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """Read no more."""
+        self._collector.stop()
+
+    def on_reading_began(self) -> None:
+        """Remember since when, to say so if it takes long."""
+        self._reading_since = self._now()
+
+    def on_observed(self, event: Observed) -> None:
+        """Show what was read."""
+        self.observation = event.observation
+        self._end_reading(trouble=None)
+        self._main.show(event.observation)
+        self._tick()
+
+    def on_observe_failed(self, event: ObserveFailed) -> None:
+        """Say what went wrong; the old data stand, with their age."""
+        self._end_reading(trouble=f"could not read the rack: {event.text}")
+        self._tick()
+
+    def on_refresh_wanted(self, event: RefreshWanted) -> None:
+        """Read now."""
+        event.stop()
+        self._asked_to_read = True
+        self._collector.refresh()
+        self._tick()
+
+    def on_detail_wanted(self, event: DetailWanted) -> None:
+        """Open the screen of a component."""
+        event.stop()
+        component = event.component
+        self.push_screen(
+            DetailScreen(component, self._target, partial(self._describe, component), self._marks, self._now)
+        )
+
+    def on_plan_wanted(self, event: PlanWanted) -> None:
+        """Open the screen of a swap, or say why there is nothing to swap."""
+        event.stop()
+        if self.observation is None:
+            return
+        accelerator = event.accelerator
+        if (reason := why_no_swap(self.observation, accelerator)) is not None:
+            self.screen.query_one(Answer).say(reason)
+        elif (place := self.observation.place_of(accelerator)) is not None:
+            self.push_screen(
+                PlanScreen(accelerator, self._target, partial(self._plan, place[0], accelerator), self._apply)
+            )
+
+    def on_apply_ended(self, event: ApplyEnded) -> None:
+        """See what it made of the rack; leave if that was asked for."""
+        event.stop()
+        self._collector.refresh()
+        if self._leave_when_applied:
+            self.exit()
+
+    def action_help(self) -> None:
+        """Open the help."""
+        self.push_screen(HelpScreen(self._target, self._marks))
+
+    async def action_quit(self) -> None:
+        """Quit; in the middle of an apply, ask whether to do so when it has ended."""
+        if isinstance(self.screen, LeavingScreen):
+            return
+        if self._applying:
+            self.push_screen(LeavingScreen(self._target), self._leave)
+        else:
+            self.exit()
+
+    @property
+    def _applying(self) -> bool:
+        return any(isinstance(screen, PlanScreen) and screen.phase is Phase.APPLYING for screen in self.screen_stack)
+
+    def _leave(self, leave: bool | None) -> None:
+        self._leave_when_applied = bool(leave)
+        if leave and not self._applying:
+            self.exit()
+
+    def _describe(self, component: str) -> Detail | None:
+        return describe(self.observation, component, self._now()) if self.observation else None
+
+    def _end_reading(self, *, trouble: str | None) -> None:
+        self._reading_since = None
+        self._asked_to_read = False
+        self.trouble = trouble
+
+    def _tick(self) -> None:
+        self._main.tick(self._freshness(), self.trouble)
+
+    def _freshness(self) -> Text:
+        """How old the data are, and whether newer ones are under way."""
+        now = self._now()
+        if self.trouble:
+            doing = "failing"
+        elif self._asked_to_read or (self._reading_since is not None and now - self._reading_since >= 1.0):
+            doing = "reading"
+        else:
+            doing = "live"
+        if self.observation is None:
+            return Text("not read yet ")
+        old = now - self.observation.at
+        stale = old > self.observation.inventory.thresholds.stale_after_s + self._interval_s
+        text = f"{doing}, read {duration(old)} ago, every {self._interval_s:g} s "
+        return Text(text, style=STALE_STYLE if stale or self.trouble else "")
+
+
+def why_no_swap(observation: Observation, component: str) -> str | None:
+    """Why no swap is planned for a component from the dashboard; ``None`` where one can be."""
+    health = observation.report.accelerators.get(component)
+    if component not in observation.inventory.accelerators:
+        return f"{component} is not an accelerator: only accelerators are swapped"
+    if observation.place_of(component) is None:
+        return f"{component} runs no job: there is nothing to swap"
+    lanes = (observation.report.links.get(lane.id) for lane in observation.inventory.transponders_of(component))
+    if all(health is not None and health.state == State.OK for health in (health, *lanes)):
+        return f"{component} and its links are ok: a swap is planned for an accelerator that is not"
+    return None

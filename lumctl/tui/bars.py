@@ -1,0 +1,81 @@
+"""The lines around a table: where we are and at what the screen is aimed above, the keys below."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+from lumctl.tui.keys import Action
+from lumctl.tui.marks import TARGET_STYLES
+
+
+class TopBar(Horizontal):
+    """Title, target, and on the right what there is to say of the data's age."""
+
+    def __init__(self, title: str, target: str) -> None:
+        super().__init__()
+        self._title = title
+        self._target = target
+
+    def compose(self) -> ComposeResult:
+        """Three texts in one line."""
+        yield Static(Text(f" {self._title} ", style="bold"), id="title")
+        yield Static(Text(f" TARGET {self._target} ", style=TARGET_STYLES.get(self._target, "reverse")), id="target")
+        yield Static(id="freshness")
+
+    def say(self, text: Text) -> None:
+        """Replace the text on the right."""
+        self.query_one("#freshness", Static).update(text)
+
+
+class Answer(Static):
+    """One line said to the operator; hidden while there is nothing to say."""
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+
+    def say(self, text: str) -> None:
+        """Say it; an empty text takes the line away."""
+        self.update(text)
+        self.set_class(bool(text), "-open")
+
+
+class KeyBar(Static):
+    """The keys of a screen; those that are one key can also be clicked."""
+
+    # A key has its own colour here, not that of a link.
+    auto_links = False
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        shown = [action for action in actions if action.label]
+        super().__init__(Content("  ").join([_key(action) for action in shown]))
+
+
+def _key(action: Action) -> Content:
+    name = action.action if action.action.startswith("app.") else f"screen.{action.action}"
+    text = Content.assemble((action.shown, "bold $accent"), " ", action.label)
+    if not action.keys:
+        return text
+    return _clickable(text, name if name.endswith(")") else f"{name}()")
+
+
+def tabs_line(tabs: Sequence[tuple[str, str, int]], current: str, mark: str) -> Content:
+    """The panes as tabs, from (id, title, how many are not well); ``mark`` stands before that number."""
+    return Content(" ").join(
+        _clickable(
+            Content.assemble(
+                (f" {number} {title} ", "bold reverse" if pane == current else ""),
+                (f"{mark}{trouble} " if trouble else "", "bold $error reverse" if pane == current else "bold $error"),
+            ),
+            f"screen.show_pane('{pane}')",
+        )
+        for number, (pane, title, trouble) in enumerate(tabs, start=1)
+    )
+
+
+def _clickable(text: Content, action: str) -> Content:
+    return text.stylize(Style.from_meta({"@click": action}))

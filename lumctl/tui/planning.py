@@ -1,0 +1,185 @@
+"""The screen of a swap: the plan is made, read, confirmed by a person, applied, and its outcome stands."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from lumctl.health.states import State
+from lumctl.tui.actions import ApplyView, PlanView
+from lumctl.tui.bars import KeyBar, TopBar
+from lumctl.tui.collector import one_line
+from lumctl.tui.keys import PLAN, bindings
+from lumctl.tui.marks import HEADING_STYLE, STATE_STYLES
+
+
+class Phase(Enum):
+    """Where a swap stands on its screen."""
+
+    PLANNING = auto()
+    ASKING = auto()
+    APPLYING = auto()
+    ENDED = auto()
+
+
+@dataclass
+class Planned(Message):
+    """The plan was made."""
+
+    plan: PlanView
+
+
+@dataclass
+class Progressed(Message):
+    """One more thing was done."""
+
+    line: str
+
+
+@dataclass
+class Ended(Message):
+    """Nothing more will happen: it was applied, it failed, or there is no plan."""
+
+    view: ApplyView
+
+
+class ApplyEnded(Message):
+    """For the dashboard: the rack has changed, and nothing is being applied any more."""
+
+
+class PlanScreen(Screen[None]):
+    """``plan`` and ``apply`` block, so each runs in a thread that does nothing but post messages to this screen."""
+
+    BINDINGS = bindings(PLAN)  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        accelerator: str,
+        target: str,
+        plan: Callable[[], PlanView],
+        apply: Callable[[PlanView, Callable[[str], None]], ApplyView],
+    ) -> None:
+        super().__init__()
+        self.phase = Phase.PLANNING
+        self._accelerator = accelerator
+        self._target = target
+        self._make_plan = plan
+        self._apply = apply
+        self._plan: PlanView | None = None
+        self._progress: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        """The plan and what becomes of it, one under the other; the question below."""
+        yield TopBar(f"swap of {self._accelerator}", self._target)
+        with VerticalScroll():
+            yield Static(f"planning a swap of {self._accelerator}", id="plan", markup=False)
+            yield Static(id="progress", markup=False)
+            yield Static(id="outcome")
+        yield Static(id="question")
+        answer = Input(id="answer", compact=True)
+        answer.cursor_blink = False
+        yield answer
+        yield KeyBar(PLAN)
+
+    def on_mount(self) -> None:
+        """Begin to plan."""
+        self.query_one(VerticalScroll).focus()
+        _in_background("plan", self._plan_in_thread)
+
+    def action_scroll_plan(self, lines: int) -> None:
+        """Scroll while the answer has the keys."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_back(self) -> None:
+        """Leave, unless the plan is being applied."""
+        if self.phase is Phase.APPLYING:
+            self.query_one("#question", Static).update(
+                "it is being applied and goes on to its end; wait for the outcome"
+            )
+        else:
+            self.dismiss()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Apply on a typed yes; anything else does nothing and says so."""
+        event.stop()
+        if self.phase is not Phase.ASKING or self._plan is None:
+            return
+        if event.value.strip().lower() in {"y", "yes"}:
+            self._begin(self._plan)
+        else:
+            event.input.value = ""
+            self._ask("that was not a yes; nothing was done.  ")
+
+    def on_planned(self, event: Planned) -> None:
+        """Show the plan and ask."""
+        event.stop()
+        self._plan = event.plan
+        text = Text(f"{event.plan.title}\n\n", style=HEADING_STYLE)
+        text.append("\n".join(event.plan.lines), style="not bold")
+        self.query_one("#plan", Static).update(text)
+        self.phase = Phase.ASKING
+        self.add_class("-asking")
+        self._ask()
+        self.query_one(Input).focus()
+
+    def on_progressed(self, event: Progressed) -> None:
+        """Add a line, and keep the newest one in sight."""
+        event.stop()
+        self._progress.append(event.line)
+        self.query_one("#progress", Static).update("\n" + "\n".join(self._progress))
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+
+    def on_ended(self, event: Ended) -> None:
+        """Show the outcome."""
+        event.stop()
+        was_applying = self.phase is Phase.APPLYING
+        self.phase = Phase.ENDED
+        state = State.OK if event.view.done else State.FAILED
+        text = Text(f"\n{event.view.outcome}\n", style=STATE_STYLES[state])
+        text.append("\n".join(event.view.lines), style="not bold #dde4ec")
+        self.query_one("#outcome", Static).update(text)
+        self.query_one("#question", Static).update("esc: back")
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+        if was_applying:
+            self.post_message(ApplyEnded())
+
+    def _ask(self, before: str = "") -> None:
+        target = self._plan.target if self._plan else self._target
+        question = f"{before}Apply this plan to TARGET {target}? Type yes (or y) and press enter; esc leaves."
+        self.query_one("#question", Static).update(question)
+
+    def _begin(self, plan: PlanView) -> None:
+        self.phase = Phase.APPLYING
+        self.remove_class("-asking")
+        self.query_one("#question", Static).update(f"applying to TARGET {plan.target}")
+        self.query_one(VerticalScroll).focus()
+        _in_background("apply", lambda: self._apply_in_thread(plan))
+
+    def _plan_in_thread(self) -> None:
+        try:
+            self.post_message(Planned(self._make_plan()))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(Ended(ApplyView(f"no plan: {one_line(error)}", done=False)))
+
+    def _progress_in_thread(self, line: str) -> None:
+        self.post_message(Progressed(line))
+
+    def _apply_in_thread(self, plan: PlanView) -> None:
+        try:
+            view = self._apply(plan, self._progress_in_thread)
+        except Exception as error:  # noqa: BLE001 - as above
+            view = ApplyView(f"not done: {one_line(error)}", done=False)
+        self.post_message(Ended(view))
+
+
+def _in_background(name: str, work: Callable[[], None]) -> None:
+    # A daemon, since Textual's own workers would hold the terminal until the last host has answered. That no apply is
+    # cut off by it is the dashboard's care: it does not quit while one runs.
+    threading.Thread(target=work, name=f"lumctl-{name}", daemon=True).start()

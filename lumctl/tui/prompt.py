@@ -1,0 +1,82 @@
+"""The line in which words are typed: a filter, or where to go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+
+class Prompt(Horizontal):
+    """Hidden until it is opened with ``/`` or ``:``; what is typed is posted as messages."""
+
+    @dataclass
+    class Filtered(Message):
+        """The words of the filter so far."""
+
+        words: str
+
+    @dataclass
+    class GoneTo(Message):
+        """A name was entered."""
+
+        name: str
+
+    @dataclass
+    class Closed(Message):
+        """The line has ended and is hidden again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mark = "/"
+
+    def compose(self) -> ComposeResult:
+        """The mark and the line itself."""
+        yield Static("/", id="mark")
+        line = Input(id="line", compact=True)
+        line.cursor_blink = False
+        yield line
+
+    @property
+    def opened(self) -> bool:
+        """Whether it is to be seen."""
+        return self.has_class("-open")
+
+    def open(self, mark: str, text: str = "", names: Sequence[str] = ()) -> None:
+        """Show the line; ``names`` are offered as completions."""
+        self._mark = mark
+        self.query_one("#mark", Static).update(mark)
+        self.add_class("-open")
+        self._line.suggester = SuggestFromList(names, case_sensitive=False) if names else None
+        self._line.value = text
+        self._line.cursor_position = len(text)
+        self._line.focus()
+
+    def close(self) -> None:
+        """Hide the line."""
+        self.remove_class("-open")
+        self.post_message(self.Closed())
+
+    def complete(self) -> None:
+        """Take the completion that is offered."""
+        self._line.action_cursor_right()
+
+    @property
+    def _line(self) -> Input:
+        return self.query_one("#line", Input)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the words are typed."""
+        event.stop()
+        if self.opened and self._mark == "/":
+            self.post_message(self.Filtered(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter, or go where the line says."""
+        event.stop()
+        self.close()
+        if self._mark == ":" and event.value.strip():
+            self.post_message(self.GoneTo(event.value.strip()))

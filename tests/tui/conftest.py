@@ -1,0 +1,341 @@
+"""A rack that needs no rack: observations made by hand, a clock that stands still, swaps that do as they are told.
+
+pytest imports this file for its fixtures, ``picture.py`` for the README's picture.
+"""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from textual.pilot import Pilot
+
+from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
+from lumctl.devices.types import OpticsReading
+from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
+from lumctl.inventory.model import (
+    Accelerator,
+    Device,
+    DeviceKind,
+    Evidence,
+    Geometry,
+    Host,
+    Inventory,
+    Job,
+    Lane,
+    Rack,
+    RingLinks,
+    Role,
+    Thresholds,
+    Transponder,
+)
+from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
+from lumctl.site.observation import Observation
+from lumctl.tui.actions import ApplyView, PlanView
+from lumctl.tui.app import Dashboard
+from lumctl.tui.marks import Marks
+
+START = 1_795_000_000.0
+DARK = float("-inf")
+HOSTS, PER_HOST, WORKERS = 4, 4, 12
+
+
+def inventory() -> Inventory:
+    """Four hosts of four accelerators on one mesh: twelve work in a ring, the last host's four are spares."""
+    hosts = [f"r1-h{n}" for n in range(1, HOSTS + 1)]
+    accelerators = [
+        Accelerator(
+            id=f"{host}-g{index}",
+            host=host,
+            rack="r1",
+            model="H100",
+            memory_gib=80,
+            role=Role.SPARE if host == hosts[-1] else Role.ACTIVE,
+            index=index,
+            pci=f"0000:{0x1B + 0x10 * index:02x}:00.0",
+        )
+        for host in hosts
+        for index in range(PER_HOST)
+    ]
+    transponders = [
+        Transponder(
+            id=f"{accelerator.id}-l{lane}",
+            accelerator=accelerator.id,
+            host=accelerator.host,
+            interface=f"eth{2 * accelerator.index + lane + 1}",
+            lane=Lane("mesh1", 2 * position + lane, 2 * position + lane),
+            driver="hostport",
+            verify=(Evidence.LLDP, Evidence.BLINK),
+            tx_power_dbm=0.0,
+            rx_sensitivity_dbm=-14.0,
+        )
+        for position, accelerator in enumerate(accelerators)
+        for lane in (0, 1)
+    ]
+    mesh = Device("mesh1", "r1", DeviceKind.MESH, "smartlight", "10.0.0.9:5000", Geometry(9, 9), 76, 0.2, 1.0, 50.0)
+    ranks = tuple(accelerator.id for accelerator in accelerators[:WORKERS])
+    return Inventory(
+        path=Path("rack.yaml"),
+        digest="0" * 64,
+        racks={"r1": Rack("r1")},
+        hosts={host: Host(host, "r1", f"10.0.0.{n}") for n, host in enumerate(hosts, start=1)},
+        accelerators={accelerator.id: accelerator for accelerator in accelerators},
+        transponders={transponder.id: transponder for transponder in transponders},
+        devices={"mesh1": mesh},
+        jobs={"llm": Job("llm", "r1", ranks, (RingLinks(tuple(range(WORKERS))),))},
+        thresholds=Thresholds(),
+    )
+
+
+def observation(*, at: float = START, failed: str | None = "r1-h2-g1", target: str = "sim") -> Observation:
+    """One look at that rack; with ``failed``, that accelerator is off its bus and its circuits are dark."""
+    rack = inventory()
+    assignment = initial_assignment(rack)
+    circuits = circuits_of(rack, assignment)
+    snapshot = Snapshot(at, 0.21, {host: _host(rack, host, at, failed) for host in rack.hosts})
+    return Observation(
+        at=at,
+        target=target,
+        inventory=rack,
+        assignment=assignment,
+        circuits=circuits,
+        losses={circuit.id: 4.2 for circuit in circuits},
+        snapshot=snapshot,
+        report=_report(rack, circuits, at, failed),
+    )
+
+
+def _host(rack: Inventory, host: str, at: float, failed: str | None) -> HostSnapshot:
+    accelerators = rack.accelerators_of(host)
+    return HostSnapshot(
+        host,
+        at,
+        reachable=True,
+        connect_seconds=0.03,
+        probes={"gpu": ProbeOutcome("gpu", ProbeStatus.OK, at, 0.18)},
+        gpus=tuple(_gpu(a, at) for a in accelerators if a.id != failed),
+        optics={
+            lane.interface: OpticsReading(
+                at,
+                transmitting=True,
+                rx_power_dbm=DARK if a.id == failed else -4.2,
+                tx_power_dbm=0.0,
+                thresholds={"rx_power_low_alarm": -14.0},
+            )
+            for a in accelerators
+            for lane in rack.transponders_of(a.id)
+        },
+    )
+
+
+def _gpu(accelerator: Accelerator, at: float) -> GpuReading:
+    works = accelerator.role is Role.ACTIVE
+    return GpuReading(
+        taken_at=at,
+        pci=accelerator.pci or "",
+        minor=accelerator.index,
+        temperature_c=58 + accelerator.index if works else 31,
+        temperature_slowdown_c=87,
+        utilization_percent=97 if works else 0,
+        memory_used_mib=71 * 1024 if works else 1024,
+        memory_total_mib=80 * 1024,
+        power_w=612.5 if works else 70,
+        ecc_volatile_uncorrectable=0,
+        recovery_action="None",
+        processes=((4711, "python"),) if works else (),
+    )
+
+
+def _report(rack: Inventory, circuits: tuple[Circuit, ...], at: float, failed: str | None) -> HealthReport:
+    lost = Finding(
+        failed or "",
+        "gpu.lost",
+        State.FAILED,
+        "nvidia-smi does not list it; XID 79: GPU has fallen off the bus",
+        "replace it by a spare: lumctl swap plan",
+        at - 95,
+    )
+    lanes_lost = {t.id for t in rack.transponders.values() if t.accelerator == failed}
+    return HealthReport(
+        at=at,
+        hosts={name: ComponentHealth(name, "host", State.OK, read_at=at) for name in rack.hosts},
+        accelerators={
+            name: ComponentHealth(
+                name,
+                "accelerator",
+                State.FAILED if name == failed else State.OK,
+                (lost,) if name == failed else (),
+                read_at=None if name == failed else at,
+            )
+            for name in rack.accelerators
+        },
+        links={
+            name: ComponentHealth(name, "link", State.FAILED if name in lanes_lost else State.OK, read_at=at)
+            for name in rack.transponders
+        },
+        devices={"mesh1": ComponentHealth("mesh1", "mesh", State.OK, read_at=at)},
+        circuits={circuit.id: _circuit(circuit, at, lanes_lost) for circuit in circuits},
+    )
+
+
+def _circuit(circuit: Circuit, at: float, lanes_lost: set[str]) -> CircuitHealth:
+    dark = bool(lanes_lost & {circuit.a.transponder, circuit.b.transponder})
+    expected = dict(circuit.receivers)
+    ends = tuple(
+        CircuitEndHealth(
+            end.transponder,
+            end.port,
+            DARK if dark else -4.2,
+            None if dark else expected[end.transponder],
+            expected[end.transponder],
+        )
+        for end in (circuit.a, circuit.b)
+    )
+    finding = Finding(
+        circuit.id,
+        "circuit.dark",
+        State.FAILED,
+        "no light at either receiver",
+        "look at the accelerators at its ends first",
+        at - 93,
+    )
+    return CircuitHealth(
+        id=circuit.id,
+        owner=circuit.owner,
+        device=circuit.device,
+        direction=circuit.direction,
+        state=State.FAILED if dark else State.OK,
+        ends=ends,
+        loss_db=4.2,
+        findings=(finding,) if dark else (),
+        read_at=at,
+    )
+
+
+@dataclass
+class Stage:
+    """A dashboard's surroundings, all in the test's hand: the clock, what is observed, what plan and apply do."""
+
+    target: str = "sim"
+    interval_s: float = 3600
+    now: float = START
+    seen: Observation | Exception | None = None
+    plan_error: Exception | None = None
+    apply_error: Exception | None = None
+    may_end: threading.Event = field(default_factory=threading.Event)
+    planned: list[tuple[str, str]] = field(default_factory=list)
+    applied: list[PlanView] = field(default_factory=list)
+    looks: int = 0
+
+    def observe(self) -> Observation:
+        self.looks += 1
+        seen = self.seen or observation(target=self.target)
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    def plan(self, job: str, failed: str) -> PlanView:
+        self.planned.append((job, failed))
+        if self.plan_error is not None:
+            raise self.plan_error
+        return PlanView(f"{job}: replace {failed} by r1-h4-g0", self.target, PLAN_LINES, plan="the plan")
+
+    def apply(self, plan: PlanView, progress: Callable[[str], None]) -> ApplyView:
+        self.applied.append(plan)
+        progress("1. check that r1-h4-g0 is healthy: 0.31 s")
+        progress("2. program 14 cells of mesh1: 0.08 s")
+        assert self.may_end.wait(20)
+        if self.apply_error is not None:
+            raise self.apply_error
+        progress("3. show that each receiver hears its transmitter: 1.12 s")
+        return ApplyView(
+            "run-7: done in 1.51 s, 4 receivers proved",
+            done=True,
+            lines=("runbook: /var/lib/lumctl/r1/runbooks/run-7.yaml",),
+        )
+
+    def dashboard(self, *, ascii_only: bool = False) -> Dashboard:
+        return Dashboard(
+            self.observe,
+            self.plan,
+            self.apply,
+            racks=["r1"],
+            target=self.target,
+            marks=Marks(ASCII_GLYPHS if ascii_only else GLYPHS, ascii_only=ascii_only),
+            interval_s=self.interval_s,
+            now=lambda: self.now,
+        )
+
+
+PLAN_LINES = (
+    "target sim, rack r1",
+    "",
+    "spares considered",
+    "  * r1-h4-g0: healthy, shortest light paths",
+    "    r1-h4-g1: healthy",
+    "",
+    "circuits",
+    "  - llm/4-5: r1-h2-g0-l1 (port 9) <-> r1-h2-g1-l0 (port 10)",
+    "  + llm/4-5: r1-h2-g0-l1 (port 9) <-> r1-h4-g0-l0 (port 24), 9 PUCs, 4.20 dB, -4.20 dBm expected",
+    "    10 others on the same devices stay as they are",
+    "",
+    "cells of mesh1: 14 written",
+)
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+    """Let the application work until something holds; pytest's time limit ends it if it never does."""
+    while not condition():
+        await pilot.pause(0.005)
+    await pilot.pause()
+
+
+async def first_look(pilot: Pilot[None]) -> None:
+    """Wait until something was observed, or could not be."""
+    app = pilot.app
+    assert isinstance(app, Dashboard)
+    await until(pilot, lambda: app.observation is not None or app.trouble is not None)
+
+
+def with_states(seen: Observation, states: Mapping[str, State]) -> Observation:
+    """The same observation with other states for some accelerators."""
+    accelerators = {
+        name: replace(health, state=states.get(name, health.state)) for name, health in seen.report.accelerators.items()
+    }
+    return replace(seen, report=replace(seen.report, accelerators=accelerators))
+
+
+Script = Callable[[Pilot[None]], Awaitable[None]]
+
+
+def drive(dashboard: Dashboard, script: Script, size: tuple[int, int] = (110, 30)) -> None:
+    """Run a dashboard without a terminal and let a script use it once something was read."""
+
+    async def run() -> None:
+        async with dashboard.run_test(size=size) as pilot:
+            await first_look(pilot)
+            await script(pilot)
+
+    asyncio.run(run())
+
+
+def screen_text(dashboard: Dashboard) -> str:
+    """What stands on the screen, line by line."""
+    return "\n".join(strip.text.rstrip() for strip in dashboard.screen._compositor.render_strips())
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """A dashboard on the simulator, with one accelerator lost."""
+    return Stage()
+
+
+@pytest.fixture
+def kit() -> ModuleType:
+    """This file: test folders are no packages, so its helpers are handed to the tests."""
+    return sys.modules[__name__]

@@ -1,0 +1,100 @@
+"""What the panes say, without a screen."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
+from lumctl.health.states import State
+from lumctl.inventory.model import Role
+from lumctl.tui.marks import Marks, age, duration, power
+from lumctl.tui.panes import PANES, accelerator_rows, circuit_rows, finding_rows, rack_rows
+from lumctl.tui.rows import AGE, counts_cell
+
+MARKS = Marks(GLYPHS)
+
+
+def texts(row):
+    return [cell.text for cell in row.cells]
+
+
+def test_every_pane_gives_each_row_a_key_of_its_own_and_a_cell_for_each_column(kit):
+    seen = kit.observation()
+    for pane in PANES:
+        rows = pane.rows(seen, MARKS)
+        assert len({row.key for row in rows}) == len(rows) > 0
+        columns = [column for column in pane.columns if column.key != AGE]
+        assert all(len(row.cells) == len(columns) for row in rows)
+
+
+def test_a_rack_is_as_bad_as_the_worst_in_it_and_counts_what_it_holds(kit):
+    rack, mesh, host = rack_rows(kit.observation(), MARKS)[:3]
+    assert texts(rack) == ["✖ failed", "r1", "rack", "1 failed, 15 ok", "2 failed, 10 ok"]
+    assert texts(mesh) == ["● ok", "  mesh1", "mesh", "-", "2 failed, 10 ok"]
+    assert texts(host) == ["● ok", "  r1-h1", "host", "4 ok", "5 ok"]
+
+
+def test_readings_that_a_host_did_not_give_are_dashes(kit):
+    lost, well, *_ = accelerator_rows(kit.observation(), MARKS)
+    assert texts(lost) == ["✖ failed", "r1-h2-g1", "r1-h2", "active", "llm/5", "-", "-", "-", "-"]
+    assert texts(well) == ["● ok", "r1-h1-g0", "r1-h1", "active", "llm/0", "58C", "97%", "71/80G", "0"]
+
+
+def test_after_a_swap_the_spare_has_the_rank_and_the_failed_one_is_out(kit):
+    seen = kit.observation()
+    ranks = tuple("r1-h4-g0" if rank == "r1-h2-g1" else rank for rank in seen.assignment["llm"])
+    rows = {row.key: texts(row) for row in accelerator_rows(replace(seen, assignment={"llm": ranks}), MARKS)}
+    assert rows["r1-h4-g0"][3:5] == [Role.ACTIVE, "llm/5"]
+    assert rows["r1-h2-g1"][3:5] == [Role.DISABLED, "-"]
+
+
+def test_a_receiver_that_hears_another_is_named(kit):
+    seen = kit.observation(failed=None)
+    circuit = seen.report.circuits["llm/0-1"]
+    first, second = circuit.ends
+    wrong = replace(circuit, state=State.FAILED, ends=(replace(first, hears="r1-h4-g0-l0"), second))
+    report = replace(seen.report, circuits={**seen.report.circuits, circuit.id: wrong})
+    row = circuit_rows(replace(seen, report=report), Marks(ASCII_GLYPHS, ascii_only=True))[0]
+    assert texts(row)[2:5] == ["r1-h1-g0-l1 <-> r1-h1-g1-l0", "-4.2 / -4.2", "r1-h4-g0-l0, not r1-h1-g1-l0"]
+
+
+def test_a_directed_circuit_has_one_receiver(kit):
+    seen = kit.observation(failed=None)
+    circuit = seen.report.circuits["llm/0-1"]
+    first, second = circuit.ends
+    directed = replace(circuit, direction="a-to-b", ends=(replace(first, expected=None), second))
+    report = replace(seen.report, circuits={circuit.id: directed})
+    (row,) = circuit_rows(replace(seen, report=report), MARKS)
+    assert texts(row)[2:5] == ["r1-h1-g0-l1 → r1-h1-g1-l0", "-4.2", "as intended"]
+
+
+def test_one_rule_may_speak_of_one_component_twice(kit):
+    seen = kit.observation()
+    health = seen.report.accelerators["r1-h2-g1"]
+    twice = replace(health, findings=health.findings * 2)
+    report = replace(seen.report, accelerators={**seen.report.accelerators, health.id: twice})
+    keys = [row.key for row in finding_rows(replace(seen, report=report), MARKS)]
+    assert len(set(keys)) == len(keys) == 4
+
+
+def test_counts_are_worst_first():
+    states = [State.OK, State.FAILED, State.OK, State.UNKNOWN]
+    assert counts_cell(states).text == "1 failed, 1 unknown, 2 ok"
+    assert counts_cell([]).text == "-"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3, "0 s"), (0.9, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (200_000, "2 d")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_what_was_never_read_is_never_old():
+    assert age(None, 5.0) == "never"
+    assert age(2.0, 5.0) == "3 s"
+
+
+def test_powers():
+    assert [power(None), power(float("-inf"), " dBm"), power(-4.24, " dBm")] == ["-", "dark", "-4.2 dBm"]

@@ -1,0 +1,107 @@
+"""The screens as pictures. After a wanted change: pytest tests/tui --snapshot-update, and look at every picture."""
+
+import pytest
+
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.tui.planning import Phase
+
+WIDE, SMALL = (110, 30), (80, 24)
+
+
+@pytest.fixture
+def looks_as_before(snap_compare, kit):
+    """Compare the screen after some keys, pressed once the first reading is there."""
+
+    def compare(stage, *keys, size=WIDE, ascii_only=False, then=None):
+        dashboard = stage.dashboard(ascii_only=ascii_only)
+
+        async def use(pilot):
+            await kit.first_look(pilot)
+            await pilot.press(*keys)
+            if then is not None:
+                await then(pilot)
+
+        return snap_compare(dashboard, terminal_size=size, run_before=use)
+
+    return compare
+
+
+@pytest.mark.parametrize("pane", ["1", "2", "3", "4"], ids=["racks", "accelerators", "circuits", "findings"])
+def test_panes(looks_as_before, stage, pane):
+    assert looks_as_before(stage, pane)
+
+
+def test_accelerators_in_a_small_terminal(looks_as_before, stage):
+    assert looks_as_before(stage, "2", size=SMALL)
+
+
+def test_all_is_well(looks_as_before, stage, kit):
+    stage.seen = kit.observation(failed=None)
+    assert looks_as_before(stage, "4")
+
+
+def test_the_rack_itself_is_told_from_the_simulator(looks_as_before, kit):
+    assert looks_as_before(kit.Stage(target="rack"))
+
+
+def test_ascii_only(looks_as_before, stage):
+    assert looks_as_before(stage, "3", ascii_only=True)
+
+
+def test_without_colour(looks_as_before, stage, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert looks_as_before(stage, "2", "down")
+
+
+def test_filtered(looks_as_before, stage):
+    assert looks_as_before(stage, "2", "slash", *"h2", "enter")
+
+
+def test_a_component(looks_as_before, stage):
+    assert looks_as_before(stage, "2", "enter")
+
+
+def test_help(looks_as_before, stage):
+    assert looks_as_before(stage, "question_mark", size=(110, 48))
+
+
+def test_never_read(looks_as_before, stage):
+    stage.seen = DeviceUnreachableError("no session to r1-h1", hint="is the simulator up? lumctl sim up")
+    assert looks_as_before(stage)
+
+
+def test_old_data_stand_with_their_age_when_the_source_is_lost(looks_as_before, stage, kit):
+    async def lose_the_source(pilot):
+        stage.seen = DeviceUnreachableError("no session to any host")
+        stage.now += 75
+        await pilot.press("r")
+        await kit.until(pilot, lambda: pilot.app.trouble)
+
+    assert looks_as_before(stage, "2", then=lose_the_source)
+
+
+def test_a_plan_that_asks(looks_as_before, stage, kit):
+    async def asked(pilot):
+        await kit.until(pilot, lambda: pilot.app.screen.phase is Phase.ASKING)
+
+    assert looks_as_before(stage, "2", "p", then=asked)
+
+
+def test_an_apply_under_way(looks_as_before, stage, kit):
+    async def apply(pilot):
+        await kit.until(pilot, lambda: pilot.app.screen.phase is Phase.ASKING)
+        await pilot.press("y", "enter")
+        await kit.until(pilot, lambda: "2. program" in kit.screen_text(pilot.app))
+
+    assert looks_as_before(stage, "2", "p", then=apply)
+    stage.may_end.set()
+
+
+def test_an_apply_that_is_done(looks_as_before, stage, kit):
+    async def apply(pilot):
+        stage.may_end.set()
+        await kit.until(pilot, lambda: pilot.app.screen.phase is Phase.ASKING)
+        await pilot.press("y", "enter")
+        await kit.until(pilot, lambda: pilot.app.screen.phase is Phase.ENDED)
+
+    assert looks_as_before(stage, "2", "p", then=apply)
