@@ -1,0 +1,164 @@
+"""The same collection against OpenSSH's sshd, which serves a simulated host through its ForceCommand."""
+
+import dataclasses
+import getpass
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from lumctl.devices.endpoints import HostEndpoint
+from lumctl.fleet.fleet import Fleet
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import SshSettings
+from lumctl.sim.launch import launch
+
+CONFIG = """
+ListenAddress 127.0.0.1
+Port {port}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+ForceCommand {python} -m lumctl.sim.forward {control} s0
+"""
+
+
+@pytest.fixture(scope="module")
+def inventory():
+    return load_inventory(example("prototype"))
+
+
+@pytest.fixture(scope="module")
+def rack(inventory, tmp_path_factory):
+    with launch(inventory, folder=tmp_path_factory.mktemp("sim"), tied=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def sshd(require_program, rack, tmp_path_factory):
+    """A real sshd that lets the simulator's client in and answers as host s0; gives its port."""
+    program, folder = require_program("sshd"), tmp_path_factory.mktemp("sshd")
+    subprocess.run(
+        [require_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", folder / "host_key"], check=True
+    )
+    client = paramiko.PKey.from_path(rack.folder / "client_key")
+    (folder / "authorized_keys").write_text(f"{client.get_name()} {client.get_base64()}\n")
+    if os.geteuid() == 0:
+        # sshd that runs as root wants this folder; the system makes it when it starts its own.
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = folder / "sshd_config"
+    control = rack.folder / "control.sock"
+    config.write_text(CONFIG.format(port=port, folder=folder, python=sys.executable, control=control))
+    serving = threading.Event()
+    process = subprocess.Popen([program, "-D", "-e", "-f", config], stderr=subprocess.PIPE, text=True)
+    lines = []
+
+    def listen():
+        for line in process.stderr:
+            lines.append(line)
+            if "Server listening" in line:
+                serving.set()
+        serving.set()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    assert serving.wait(10)
+    assert process.poll() is None, "".join(lines)
+    kind, blob, *_ = (folder / "host_key.pub").read_text().split()
+    known = folder / "known_hosts"
+    known.write_text(f"{(rack.folder / 'known_hosts').read_text()}[127.0.0.1]:{port} {kind} {blob}\n")
+    settings = SshSettings(
+        user=getpass.getuser(), port=port, key_file=rack.folder / "client_key", config_file=Path(os.devnull)
+    )
+    yield HostEndpoint("s0", "127.0.0.1", settings, known)
+    process.terminate()
+    process.wait(10)
+    listener.join(10)
+    process.stderr.close()
+
+
+@pytest.fixture
+def collected(inventory, rack):
+    def collect(endpoint, **more):
+        at = dataclasses.replace(rack.endpoints(), hosts={endpoint.host: endpoint})
+        with Fleet(inventory, at) as fleet:
+            return fleet.collect(**more).hosts[endpoint.host]
+
+    return collect
+
+
+def still(host):
+    """What of a host does not change from one moment to the next."""
+    return {
+        "probes": {name: outcome.status for name, outcome in host.probes.items()},
+        "gpus": [(gpu.pci, gpu.uuid, gpu.product, gpu.minor, gpu.memory_total_mib) for gpu in host.gpus],
+        "xids": host.xids,
+        "interfaces": {name: (i.operstate, i.speed_mbps) for name, i in host.interfaces.items()},
+        "optics": {name: (o.vendor, o.part, o.transmitting, o.thresholds) for name, o in host.optics.items()},
+        "neighbours": {name: [(n.system, n.port) for n in heard] for name, heard in host.neighbours.items()},
+    }
+
+
+def test_openssh_gives_the_same_readings(sshd, rack, collected):
+    real = collected(sshd)
+    ours = collected(rack.endpoints().hosts["s0"])
+    assert real.reachable, real.error
+    assert still(real) == still(ours)
+    assert len(real.gpus) == 1
+    assert real.optics
+
+
+def test_openssh_and_a_shell(sshd, inventory, rack):
+    with Fleet(inventory, dataclasses.replace(rack.endpoints(), hosts={"s0": sshd})) as fleet:
+        assert fleet.shell("s0").run("cat /sys/class/net/enp65s0f0/flags", timeout_s=5).stdout.startswith("0x")
+        assert fleet.shell("s0").run("no-such-tool", timeout_s=5).exit_status == 127
+
+
+def test_through_openssh_as_a_jump_host(sshd, rack, collected):
+    at = rack.endpoints().hosts["s1"]
+    jump = f"{sshd.ssh.user}@127.0.0.1:{sshd.ssh.port}"
+    behind = HostEndpoint("s1", at.address, dataclasses.replace(at.ssh, jump=jump), sshd.known_hosts)
+    host = collected(behind)
+    assert host.reachable, host.error
+    assert len(host.gpus) == 1
+    # The jump host's own key is checked as strictly as any.
+    unknown = collected(dataclasses.replace(behind, known_hosts=at.known_hosts))
+    assert unknown.host_key_problem
+    assert unknown.error.startswith("jump host 127.0.0.1: the host key of [127.0.0.1]:")
+
+
+def test_an_unknown_key_of_openssh_is_refused(sshd, collected, tmp_path):
+    host = collected(dataclasses.replace(sshd, known_hosts=tmp_path / "none"))
+    assert (host.reachable, host.host_key_problem) == (False, True)
+    assert "is unknown: ssh-ed25519 SHA256:" in host.error
+
+
+def test_a_changed_key_of_openssh_is_refused(sshd, collected, tmp_path):
+    other = paramiko.ECDSAKey.generate()
+    known = tmp_path / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{sshd.ssh.port} {other.get_name()} {other.get_base64()}\n")
+    host = collected(dataclasses.replace(sshd, known_hosts=known))
+    assert (host.reachable, host.host_key_problem) == (False, True)
+    assert "has CHANGED" in host.error
+    assert f"{known}:1" in host.error
+
+
+def test_a_key_that_openssh_does_not_take(sshd, collected, tmp_path):
+    stranger = tmp_path / "stranger"
+    paramiko.ECDSAKey.generate().write_private_key_file(str(stranger))
+    host = collected(dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=stranger)))
+    assert not host.host_key_problem
+    assert host.error.endswith("refused 1 key")
