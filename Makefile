@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench lock clean
+.PHONY: help demo test lint types man bench campaign lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -28,6 +28,9 @@ man: $(READY) ## Write the manual pages anew from the commands.
 
 bench: $(READY) ## Measure what is promised about speed.
 	$(BIN)/python tests/bench/startup.py
+
+campaign: $(READY) ## Run whole what CI samples: every accelerator of rack64 dies once.
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/test_swap.py -k any_accelerator
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -226,7 +226,7 @@ def plan_circuits(site: Site, plan: Plan) -> dict[str, Circuit]:
     for step in plan.steps:
         if step.do is Do.ASSIGN:
             after |= _placed(step.data["assignment"])
-    whole = site.assignment()
+    whole = site.assignment(sound=False)
     before = {c.id: c for c in circuits_of(site.inventory, whole | dict(plan.start.assignment))}
     return before | {c.id: c for c in circuits_of(site.inventory, whole | after)}
 

@@ -7,7 +7,7 @@ rack has moved away from is refused as stale.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -188,6 +188,21 @@ def from_document(document: Any) -> Plan:
         raise UsageError(f"this plan was not made by lumctl: {type(error).__name__} at {error}") from error
 
 
+def read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
+    """Circuits of a plan or a runbook, as values."""
+    return tuple(PlannedCircuit(**{**c, "ends": tuple(c["ends"]), "pucs": tuple(c["pucs"])}) for c in documents)
+
+
+def programmed(steps: Iterable[Step]) -> tuple[PlannedChange, ...]:
+    """The cells that some steps write, in their order."""
+    return tuple(
+        PlannedChange(step.data["device"], int(puc), before, after)
+        for step in steps
+        if step.do is Do.PROGRAM
+        for puc, before, after in step.data["changes"]
+    )
+
+
 def _read(document: Mapping[str, Any]) -> Plan:
     circuits = document["circuits"]
     return Plan(
@@ -203,9 +218,9 @@ def _read(document: Mapping[str, Any]) -> Plan:
         ),
         replacements=tuple(Replacement(**r) for r in document["replacements"]),
         candidates=tuple(Candidate(**{**c, "reasons": tuple(c["reasons"])}) for c in document["candidates"]),
-        add=_read_circuits(circuits["add"]),
-        remove=_read_circuits(circuits["remove"]),
-        keep=_read_circuits(circuits["keep"]),
+        add=read_circuits(circuits["add"]),
+        remove=read_circuits(circuits["remove"]),
+        keep=read_circuits(circuits["keep"]),
         changes=tuple(PlannedChange(c["device"], int(c["puc"]), c["from"], c["to"]) for c in document["puc_changes"]),
         steps=tuple(Step(**{**s, "do": Do(s["do"])}) for s in document["steps"]),
         warnings=tuple(document["warnings"]),
@@ -216,10 +231,6 @@ def _read(document: Mapping[str, Any]) -> Plan:
 
 def _circuits(circuits: tuple[PlannedCircuit, ...]) -> list[dict[str, Any]]:
     return [asdict(c) | {"ends": [dict(e) for e in c.ends], "pucs": list(c.pucs)} for c in circuits]
-
-
-def _read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
-    return tuple(PlannedCircuit(**{**c, "ends": tuple(c["ends"]), "pucs": tuple(c["pucs"])}) for c in documents)
 
 
 def _plain(data: Mapping[str, Any]) -> Any:

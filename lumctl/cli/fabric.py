@@ -77,6 +77,9 @@ def apply(
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="Route everything afresh and write every cell; darkens all meanwhile.")
     ] = False,
+    as_written: Annotated[
+        bool, typer.Option("--as-written", help="Place every job where the inventory says, forgetting earlier swaps.")
+    ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -88,7 +91,8 @@ def apply(
     if chosen not in racks:
         raise UsageError(f"no rack {chosen!r} in the inventory", hint=f"one of: {', '.join(racks)}")
     with Site(cx.inventory, cx.target) as site:
-        plan = plan_fabric(site, chosen, rewrite=rewrite)
+        written = {job.name: job.ranks for job in cx.inventory.jobs.values() if job.rack == chosen}
+        plan = plan_fabric(site, chosen, rewrite=rewrite, placement=written if as_written else None)
         if not plan.steps:
             cx.out.narrate(f"{chosen} carries every circuit that its jobs need; nothing to do")
             return

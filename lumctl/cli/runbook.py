@@ -127,7 +127,7 @@ def _say(cx: Invocation, result: ReplayResult) -> None:
 def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
     racks = cx.inventory.racks
     if on not in racks:
-        near = nearest(on, [*racks, Target.SIM])
+        near = nearest(on, [*racks, Target.SIM.value])
         raise UsageError(f"no rack {on!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
     if on != recorded:
         raise UsageError(f"this runbook was recorded on rack {recorded}; it can be replayed there or on sim")

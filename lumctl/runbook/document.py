@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from lumctl.change.plan import Do, Step, from_document
+from lumctl.change.plan import Do, PlannedCircuit, Replacement, Step, from_document, read_circuits
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.store import Run, Store
@@ -47,6 +47,10 @@ class Runbook:
     start: Mapping[str, Any]
     end: Mapping[str, Any]
     steps: tuple[RecordedStep, ...]
+    replacements: tuple[Replacement, ...]
+    add: tuple[PlannedCircuit, ...]
+    remove: tuple[PlannedCircuit, ...]
+    keep: tuple[PlannedCircuit, ...]
     undoes: str | None
     document: Mapping[str, Any]
 
@@ -72,6 +76,8 @@ def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
             "plan": run.plan_digest,
         },
         "start": start,
+        "replacements": run.plan["replacements"],
+        "circuits": run.plan["circuits"],
         "steps": [
             {
                 "id": step["id"],
@@ -155,6 +161,10 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
             start=_state(document["start"]),
             end=_state(document["end"]),
             steps=tuple(_recorded_step(step) for step in document["steps"]),
+            replacements=tuple(Replacement(**replacement) for replacement in document["replacements"]),
+            add=read_circuits(document["circuits"]["add"]),
+            remove=read_circuits(document["circuits"]["remove"]),
+            keep=read_circuits(document["circuits"]["keep"]),
             undoes=recorded.get("undoes"),
             document=document,
         )

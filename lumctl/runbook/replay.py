@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.change.engine import Gate, Progress, RunResult, apply
-from lumctl.change.plan import Do, Plan, Start, Step
+from lumctl.change.plan import Do, Plan, Start, Step, programmed
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PucState
@@ -118,6 +118,11 @@ def _plan(site: Site, runbook: Runbook) -> Plan:
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
         start=_start(runbook.start),
+        replacements=runbook.replacements,
+        add=runbook.add,
+        remove=runbook.remove,
+        keep=runbook.keep,
+        changes=programmed(recorded.step for recorded in runbook.steps),
         steps=tuple(recorded.step for recorded in runbook.steps),
     ).sealed()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -10,10 +11,11 @@ from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.evaluate import evaluate
-from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.model import DeviceKind, Inventory, Role
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
 from lumctl.site.observation import Observation, current_role
 from lumctl.store import Store, open_store
@@ -63,26 +65,55 @@ class Site:
             self._stores[rack] = self._open_store(rack)
         return self._stores[rack]
 
-    def assignment(self) -> dict[str, tuple[str, ...]]:
-        """Who runs where now, over all racks: the inventory's placement, changed by what the stores say."""
-        return initial_assignment(self.inventory) | {
-            job: accelerators
-            for rack in self.inventory.racks
-            for job, accelerators in self.store(rack).assignment().items()
-            if job in self.inventory.jobs
-        }
+    def assignment(self, *, sound: bool = True) -> dict[str, tuple[str, ...]]:
+        """Who runs where now, over all racks: the inventory's placement, changed by what the stores say.
+
+        With ``sound=False`` a placement that no longer fits the inventory is passed over.
+
+        Raises:
+            RefusedError: a store places a job on accelerators that the inventory no longer has, or with another
+                number of ranks.
+        """
+        placed = initial_assignment(self.inventory)
+        for rack in self.inventory.racks:
+            for job, accelerators in self.store(rack).assignment().items():
+                if job not in self.inventory.jobs:
+                    continue
+                complaint = self._misfit(job, accelerators)
+                if complaint is None:
+                    placed[job] = accelerators
+                elif sound:
+                    raise RefusedError(
+                        f"where {job} runs does not fit {self.inventory.path} any more: {complaint}",
+                        hint="mend the inventory, or place jobs as it says: lumctl fabric apply --as-written",
+                    )
+        return placed
+
+    def _misfit(self, job: str, accelerators: tuple[str, ...]) -> str | None:
+        ranks = len(self.inventory.jobs[job].ranks)
+        if len(accelerators) != ranks:
+            return f"it has {ranks} ranks, the store has placed {len(accelerators)}"
+        gone = [accelerator for accelerator in accelerators if accelerator not in self.inventory.accelerators]
+        return f"{gone[0]} is not in it" if gone else None
 
     def known_states(self, device: str) -> dict[int, PucState]:
-        """The states last written to a device and proved; empty when it was never programmed from this store."""
-        return self.store(self.inventory.devices[device].rack).device_states(device)
+        """The states last written to a device; empty when they are not certain, or are those of another geometry."""
+        written = self.inventory.devices[device]
+        states = self.store(written.rack).device_states(device)
+        count = written.geometry.puc_count if written.geometry else 0
+        return states if len(states) == count and max(states, default=-1) < count else {}
 
     def observe(self) -> Observation:
         """Read everything once and judge it."""
         assignment = self.assignment()
         circuits = circuits_of(self.inventory, assignment)
         losses = self._losses(assignment)
-        snapshot = self.fleet.collect()
-        devices = self._device_answers()
+        # No driver speaks to switches yet: they are not asked, and so unknown.
+        meshes = [d.id for d in self.inventory.devices.values() if d.kind is DeviceKind.MESH]
+        with ThreadPoolExecutor(max_workers=max(len(meshes), 1)) as pool:
+            answers = pool.map(self._device_answer, meshes)
+            snapshot = self.fleet.collect()
+            devices = dict(zip(meshes, answers, strict=True))
         at = self.now()
         swapped_out = {
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
@@ -101,17 +132,13 @@ class Site:
                 losses |= circuit_losses(device, states, wanted)
         return losses
 
-    def _device_answers(self) -> dict[str, str | None]:
-        """For each device, ``None`` if it answers, else what went wrong."""
-        answers: dict[str, str | None] = {}
-        for device in self.inventory.devices:
-            try:
-                self.devices.mesh(device).identify()
-            except DeviceError as error:
-                answers[device] = error.message
-            else:
-                answers[device] = None
-        return answers
+    def _device_answer(self, device: str) -> str | None:
+        """``None`` if a device answers, else what went wrong."""
+        try:
+            self.devices.mesh(device).identify()
+        except DeviceError as error:
+            return error.message
+        return None
 
     def close(self) -> None:
         """Give back sessions, sockets and the database."""

@@ -15,7 +15,7 @@ from lumctl.swap.steps import StepList
 
 
 def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None) -> Plan:
-    """Plan to program whatever circuits the jobs of a rack need and the meshes do not carry.
+    """Plan to program whatever circuits the jobs of a rack need and its meshes do not carry.
 
     A mesh whose states are not certain, or every mesh with ``rewrite``, is routed afresh and written whole: that
     darkens what it carries for as long as it takes. ``placement`` is put in force with it; unless given, jobs stay
@@ -23,17 +23,17 @@ def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assi
     """
     inventory = site.inventory
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
-    before = site.assignment()
+    before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
     states = {d.id: site.known_states(d.id) for d in inventory.devices.values() if d.rack == rack}
     meshes = {d.id for d in inventory.devices.values() if d.rack == rack and d.kind is DeviceKind.MESH}
     afresh = frozenset(device for device in meshes if rewrite or not states[device])
-    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs]
+    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and c.device in meshes]
     carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
     paths = light_paths(inventory, carried, wanted, states, rewrite=afresh)
     steps = StepList(inventory)
     kept = [c.id for c in paths.keep]
-    if paths.add:
+    if any(paths.writes.values()):
         new = [c.id for c in paths.add]
         steps.check([], kept=kept)
         steps.program(paths.writes)
@@ -56,7 +56,10 @@ def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assi
         keep=paths.keep,
         changes=tuple(change for cells in paths.writes.values() for change in cells),
         steps=tuple(steps.steps),
-        warnings=tuple(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
+        warnings=(
+            *(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
+            *(f"{device} is a switch: its circuits are left alone" for device in states if device not in meshes),
+        ),
     ).sealed()
 
 

@@ -69,7 +69,7 @@ def light_paths(
         if untouched:
             continue
         held = {} if afresh else states[device_id]
-        routes = _routes(device, wanted, kept, held)
+        routes = _routes(device, wanted, kept, held) if wanted else ()
         after_states = dict(held) | changes(held, routes)
         result = LightPaths(
             add=(*result.add, *(_planned(inventory, device, c, r) for c, r in zip(wanted, routes, strict=True))),

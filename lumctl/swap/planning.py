@@ -7,6 +7,7 @@ from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation, Site
 from lumctl.swap.choose import choose
@@ -76,14 +77,14 @@ def plan_swap(
 
 
 def certain_states(site: Site, rack: str) -> dict[str, States]:
-    """What each device of a rack holds.
+    """What each mesh of a rack holds.
 
     Raises:
         RefusedError: one was never programmed from this store, or a run was cut while it wrote.
     """
     states: dict[str, States] = {}
     for device in site.inventory.devices.values():
-        if device.rack != rack:
+        if device.rack != rack or device.kind is not DeviceKind.MESH:
             continue
         states[device.id] = held = site.known_states(device.id)
         if held:

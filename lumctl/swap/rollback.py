@@ -1,13 +1,14 @@
 """Taking a run back: the inverse of its plan, also where the run was cut half way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
-from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document
+from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
-from lumctl.inventory.model import Inventory
 from lumctl.site import Site
-from lumctl.store import Run
+from lumctl.store import Entry, Run
 from lumctl.swap.steps import StepList
 
 REVERSIBLE = {"done", "running", "half-done"}
@@ -30,11 +31,8 @@ def plan_rollback(site: Site, run: Run) -> Plan:
             f"{run.id} wrote cells whose states before were not known: there is nothing to go back to",
             hint="program what the jobs need now: lumctl fabric apply",
         )
-    entries = site.store(run.rack).entries(run.id)
-    attempted = {entry.step for entry in entries if entry.kind == "intent"}
-    tried = [step for step in plan.steps if step.id in attempted]
-    was = {e.step: bool(e.data["was"]) for e in entries if e.kind == "outcome" and "was" in e.data}
-    steps = _inverse(site, plan, tried, was)
+    trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
+    steps = _inverse(site, plan, trail)
     return Plan(
         kind="rollback",
         title=f"take back {run.id} ({plan.title})",
@@ -42,53 +40,66 @@ def plan_rollback(site: Site, run: Run) -> Plan:
         target=site.target,
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
-        start=_start(site.inventory, plan, tried),
+        start=_start(plan, trail.took),
         add=plan.remove,
         remove=plan.add,
         keep=plan.keep,
-        changes=tuple(_inverted(plan.changes)) if any(step.do is Do.PROGRAM for step in tried) else (),
+        changes=programmed(steps.steps),
         steps=tuple(steps.steps),
         undoes=run.id,
     ).sealed()
 
 
-def _inverse(site: Site, plan: Plan, tried: list[Step], was: Mapping[str, bool]) -> StepList:
-    """The steps back. ``was`` says of each step that switched a transmitter whether it had been on."""
+@dataclass(frozen=True)
+class _Trail:
+    """How far a run came: the steps that took effect, and those that may have; what it undid itself is in neither."""
+
+    took: tuple[Step, ...]
+    tried: tuple[Step, ...]
+    was_on: Mapping[str, bool]
+    """For each step that switched a transmitter and came to its end: whether it had been on."""
+
+    @classmethod
+    def of(cls, plan: Plan, entries: Sequence[Entry]) -> Self:
+        said = {kind: {e.step: e.data for e in entries if e.kind == kind} for kind in ("intent", "outcome")}
+        undone = {e.step for e in entries if e.kind == "undo-outcome" and e.data.get("undone")}
+        tried = tuple(step for step in plan.steps if step.id in said["intent"] and step.id not in undone)
+        return cls(
+            took=tuple(step for step in tried if said["outcome"].get(step.id, {}).get("done")),
+            tried=tried,
+            was_on={step: bool(data["was"]) for step, data in said["outcome"].items() if "was" in data},
+        )
+
+
+def _inverse(site: Site, plan: Plan, trail: _Trail) -> StepList:
     steps = StepList(site.inventory)
     kept = [circuit.id for circuit in plan.keep]
-    programmed = [step.data["device"] for step in tried if step.do is Do.PROGRAM]
-    back = [circuit.id for circuit in plan.remove]
     steps.check([], kept=kept)
-    for step in reversed(tried):
-        if step.do is Do.TRANSMIT and was.get(step.id, True) is not step.data["enabled"]:
+    for step in reversed(trail.tried):
+        if step.do is Do.TRANSMIT and trail.was_on.get(step.id, not step.data["enabled"]) is not step.data["enabled"]:
             steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
-    if programmed:
-        writes: dict[str, list[PlannedChange]] = {}
-        for change in _inverted(plan.changes):
-            if change.device in programmed:
-                writes.setdefault(change.device, []).append(change)
+    writes: dict[str, list[PlannedChange]] = {}
+    for change in programmed(trail.tried):
+        back = PlannedChange(change.device, change.puc, change.after, str(change.before))
+        writes.setdefault(change.device, []).append(back)
+    if writes:
         steps.program(writes)
-        steps.verify(back, kept)
-        steps.confirm([d for d in programmed if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities])
-    placed = next((step for step in tried if step.do is Do.ASSIGN), None)
-    if placed is not None:
-        steps.assign(placed.data["assignment"], placed.data["before"])
+        steps.verify([circuit.id for circuit in plan.remove], kept)
+        steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities])
+    for step in trail.took:
+        if step.do is Do.ASSIGN:
+            steps.assign(step.data["assignment"], step.data["before"])
     return steps
 
 
-def _inverted(changes: Iterable[PlannedChange]) -> Iterable[PlannedChange]:
-    return [PlannedChange(c.device, c.puc, c.after, str(c.before)) for c in changes]
-
-
-def _start(inventory: Inventory, plan: Plan, tried: list[Step]) -> Start:
-    """What stands now if the run's tried steps took effect."""
+def _start(plan: Plan, took: Iterable[Step]) -> Start:
+    """What stands now: the plan's start, moved on by the steps that took effect."""
     assignment = dict(plan.start.assignment)
     crosses = {device: set(pucs) for device, pucs in plan.start.crosses.items()}
-    for step in tried:
+    for step in took:
         if step.do is Do.ASSIGN:
             assignment |= {job: tuple(ranks) for job, ranks in step.data["assignment"].items()}
-        if step.do is Do.PROGRAM:
-            cells = crosses.setdefault(inventory.devices[step.data["device"]].id, set())
-            for puc, _, after in step.data["changes"]:
-                (cells.add if PucState(after) is PucState.CROSS else cells.discard)(puc)
+    for change in programmed(took):
+        cells = crosses.setdefault(change.device, set())
+        (cells.add if PucState(change.after) is PucState.CROSS else cells.discard)(change.puc)
     return Start(assignment, {device: tuple(sorted(pucs)) for device, pucs in crosses.items()})
