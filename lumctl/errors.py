@@ -50,13 +50,21 @@ class RefusedError(LumctlError):
     exit_code = ExitCode.REFUSED
 
 
-class RolledBackError(LumctlError):
+class RunError(LumctlError):
+    """A run ended otherwise than planned; ``run`` is its id."""
+
+    def __init__(self, message: str, *, run: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
+
+
+class RolledBackError(RunError):
     """A change failed and everything it did was undone: the rack is as it was."""
 
     exit_code = ExitCode.ROLLED_BACK
 
 
-class HalfDoneError(LumctlError):
+class HalfDoneError(RunError):
     """A change stopped half way and could not be undone: a person must look."""
 
     exit_code = ExitCode.HALF_DONE

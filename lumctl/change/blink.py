@@ -20,26 +20,29 @@ def blink(
     *,
     name: str,
     deadline_s: float,
-    now: Callable[[], float],
+    clock: Callable[[], float],
     pause: Callable[[float], object],
 ) -> None:
     """Switch the transmitter off and on; never used on a circuit that carries a running job.
 
+    It is switched on first: a blink that was cut may have left it dark.
+
     Raises:
         BlinkError: the receiver was dark from the start, or did not follow within the deadline.
     """
-    bright = _power(receiver)
-    if bright == float("-inf"):
-        raise BlinkError(f"light was not verified: {name} is dark before the blink")
-    transmitter.set_transmit(enabled=False)
+    transmitter.set_transmit(True)
+    _until(lambda: received_dbm(receiver) > float("-inf"), f"{name} is dark", deadline_s, clock, pause)
+    bright = received_dbm(receiver)
+    transmitter.set_transmit(False)
     try:
-        _until(lambda: _power(receiver) < bright - DROP_DB, f"{name} did not go dark", deadline_s, now, pause)
+        _until(lambda: received_dbm(receiver) < bright - DROP_DB, f"{name} did not go dark", deadline_s, clock, pause)
     finally:
-        transmitter.set_transmit(enabled=True)
-    _until(lambda: _power(receiver) > bright - DROP_DB / 2, f"{name} did not come back", deadline_s, now, pause)
+        transmitter.set_transmit(True)
+    _until(lambda: received_dbm(receiver) > bright - DROP_DB / 2, f"{name} did not come back", deadline_s, clock, pause)
 
 
-def _power(receiver: TransponderDriver) -> float:
+def received_dbm(receiver: TransponderDriver) -> float:
+    """Received power in dBm; no light, and no reading, is minus infinity."""
     power = receiver.read_optics().rx_power_dbm
     return float("-inf") if power is None else power
 
@@ -48,11 +51,11 @@ def _until(
     holds: Callable[[], bool],
     complaint: str,
     deadline_s: float,
-    now: Callable[[], float],
+    clock: Callable[[], float],
     pause: Callable[[float], object],
 ) -> None:
-    started = now()
+    started = clock()
     while not holds():
-        if now() - started > deadline_s:
+        if clock() - started > deadline_s:
             raise BlinkError(f"light was not verified by blinking: {complaint} within {deadline_s:.1f} s")
         pause(POLL_S)

@@ -9,13 +9,14 @@ age counts from the last frame that said something new.
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from lumctl.change.blink import blink
+from lumctl.change.blink import DROP_DB, blink, received_dbm
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.registry import DeviceSet
 from lumctl.errors import LumctlError
@@ -26,6 +27,9 @@ from lumctl.inventory.wiring import Circuit
 
 POLL_S = 0.05
 """The far end's table is polled: no host tells us by itself that a neighbour has changed."""
+
+STANDING_S = 0.5
+"""How long a circuit that stands already may take to show itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class LightProof:
         devices: DeviceSet,
         *,
         now: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] | None = None,
         token: Callable[[], str] = lambda: secrets.token_hex(3),
     ) -> None:
@@ -80,56 +85,86 @@ class LightProof:
         self._fleet = fleet
         self._devices = devices
         self._now = now
+        self._clock = clock
         self._pause = pause or threading.Event().wait
         self._token = token
 
-    def heard(self, circuits: Iterable[Circuit]) -> dict[str, str]:
-        """Which receivers have their intended transmitter as the freshest neighbour: receiver -> transmitter."""
-        wants = [w for w in wants_of(circuits) if self._by_lldp(w)]
-        tables = self._tables(wants)
-        return {w.receiver: w.transmitter for w in wants if _freshest(tables[w.receiver]) == w.transmitter}
+    def sound(self, circuits: Iterable[Circuit]) -> dict[str, str]:
+        """Which receivers are shown to hear their intended transmitter now: receiver -> transmitter.
 
-    def prove(self, circuits: Iterable[Circuit]) -> list[Proof]:
+        What is not shown within a moment counts as not sound: a link that stands answers at once.
+        """
+        proofs, _, _ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
+        return {proof.receiver: proof.transmitter for proof in proofs}
+
+    def prove(self, circuits: Iterable[Circuit], *, only: Mapping[str, str] | None = None) -> list[Proof]:
         """Show for every receiver that it hears its intended transmitter now.
+
+        With ``only``, of receivers and their transmitters, just those are proved, and nothing is blinked.
 
         Raises:
             NotProvedError: some did not within the deadline; it names each and what it hears instead.
             BlinkError: a receiver's power did not follow its transmitter.
         """
         deadline_s = self._inventory.thresholds.light_deadline_s
-        wants = wants_of(circuits)
-        proofs = self._prove_by_lldp([w for w in wants if self._by_lldp(w)], deadline_s)
+        wants = [w for w in wants_of(circuits) if only is None or only.get(w.receiver) == w.transmitter]
+        proofs, pending, tables = self._try_by_lldp([w for w in wants if self._by_lldp(w)], deadline_s)
+        if pending:
+            raise NotProvedError(_complaint(pending, tables, deadline_s))
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
-    def _prove_by_lldp(self, wants: list[Want], deadline_s: float) -> list[Proof]:
-        started, marks = self._now(), set[str]()
-        pending, proofs = wants, list[Proof]()
+    def powers(self, circuits: Iterable[Circuit]) -> dict[str, float]:
+        """Received power (dBm) of the receivers that cannot say whom they hear; unreadable ones are left out."""
+        found: dict[str, float] = {}
+        for want in wants_of(circuits):
+            if not self._by_lldp(want):
+                with suppress(DeviceError):
+                    found[want.receiver] = received_dbm(self._devices.transponder(want.receiver))
+        return found
+
+    def require_powers(self, circuits: Iterable[Circuit], before: Mapping[str, float]) -> None:
+        """Require that no receiver that cannot say whom it hears has lost the power it had.
+
+        Raises:
+            NotProvedError: one has.
+        """
+        now = self.powers(c for c in circuits if any(receiver in before for receiver, _ in c.receivers))
+        for receiver, power in now.items():
+            if power < before.get(receiver, power) - DROP_DB:
+                raise NotProvedError(
+                    f"{receiver} receives {power:.1f} dBm, before the change {before[receiver]:.1f} dBm"
+                )
+
+    def _try_by_lldp(self, wants: list[Want], deadline_s: float) -> tuple[list[Proof], list[Want], dict[str, Table]]:
+        """Prove what can be proved in time: the proofs, what is still wanted, and the tables read last."""
+        started, marks = self._clock(), set[str]()
+        pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
         while pending:
             mark = f"{int(self._now() * 1000):012x}{self._token()}"
             marks.add(mark)
             self._announce(pending, mark)
             tables = self._tables(pending)
-            elapsed = self._now() - started
+            elapsed = self._clock() - started
             proved = [w for w in pending if any((w.transmitter, said) in tables[w.receiver] for said in marks)]
             proofs += [Proof(w.circuit, w.receiver, w.transmitter, Evidence.LLDP, round(elapsed, 3)) for w in proved]
             pending = [w for w in pending if w not in proved]
-            if pending and elapsed > deadline_s:
-                raise NotProvedError(_complaint(pending, tables, elapsed))
+            if elapsed > deadline_s:
+                break
             if pending:
                 self._pause(POLL_S)
-        return proofs
+        return proofs, pending, tables
 
     def _prove_by_blink(self, want: Want, deadline_s: float) -> Proof:
-        started = self._now()
+        started = self._clock()
         blink(
             self._devices.transponder(want.transmitter),
             self._devices.transponder(want.receiver),
             name=f"{want.receiver} from {want.transmitter}",
             deadline_s=deadline_s,
-            now=self._now,
+            clock=self._clock,
             pause=self._pause,
         )
-        elapsed = round(self._now() - started, 3)
+        elapsed = round(self._clock() - started, 3)
         return Proof(want.circuit, want.receiver, want.transmitter, Evidence.BLINK, elapsed)
 
     def _announce(self, wants: list[Want], mark: str) -> None:
@@ -170,9 +205,9 @@ def _freshest(table: Table) -> str | None:
     return table[0][0] if table else None
 
 
-def _complaint(pending: list[Want], tables: Mapping[str, Table], elapsed: float) -> str:
+def _complaint(pending: list[Want], tables: Mapping[str, Table], deadline_s: float) -> str:
     named = [
         f"{w.receiver} hears {_freshest(tables[w.receiver]) or 'nobody'} instead of {w.transmitter}" for w in pending
     ]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
-    return f"light was not verified within {elapsed:.1f} s: {shown}"
+    return f"light was not verified within {deadline_s:.1f} s: {shown}"

@@ -193,6 +193,12 @@ def read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
     return tuple(PlannedCircuit(**{**c, "ends": tuple(c["ends"]), "pucs": tuple(c["pucs"])}) for c in documents)
 
 
+def receivers(circuit: PlannedCircuit) -> tuple[tuple[str, str], ...]:
+    """Pairs (receiving transponder, transponder that it is meant to hear)."""
+    a, b = (str(end["lane"]) for end in circuit.ends)
+    return ((b, a), (a, b)) if circuit.direction == "duplex" else ((b, a),)
+
+
 def programmed(steps: Iterable[Step]) -> tuple[PlannedChange, ...]:
     """The cells that some steps write, in their order."""
     return tuple(

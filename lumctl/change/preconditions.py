@@ -1,10 +1,12 @@
 """What must hold before a plan may touch anything: the right target, the same inventory, the same start."""
 
-from lumctl.change.plan import Do, Plan
+from lumctl.change.plan import Do, Plan, Step
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
 from lumctl.site import Site
 
+REVERSIBLE = frozenset({"done", "running", "half-done"})
+"""States of runs that changed something which still stands."""
 AGAIN = "the rack has moved on: make a new plan"
 
 
@@ -25,25 +27,48 @@ def require(site: Site, plan: Plan) -> None:
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job) != accelerators:
             raise RefusedError(f"{plan.id} is stale: {job} does not run where it did when it was made", hint=AGAIN)
-    for device in sorted({step.data["device"] for step in plan.steps if step.do is Do.PROGRAM}):
-        _require_states(site, plan, device)
+    for step in plan.steps:
+        if step.do is Do.PROGRAM:
+            _require_states(site, plan, step)
 
 
-def _require_states(site: Site, plan: Plan, device: str) -> None:
-    """A device that the plan writes whole needs no record; any other must hold what the plan was made from."""
+def _require_states(site: Site, plan: Plan, step: Step) -> None:
+    """A device that the step writes whole needs no record; any other must hold what the plan was made from."""
+    device = step.data["device"]
     held, pinned = site.known_states(device), plan.start.crosses.get(device)
     driver = site.devices.mesh(device)
     driver.identify()
     if pinned is None:
+        geometry = site.inventory.devices[device].geometry
+        if {puc for puc, _, _ in step.data["changes"]} != set(range(geometry.puc_count if geometry else 0)):
+            raise RefusedError(f"{plan.id} writes some cells of {device} and does not say what the others hold")
         return
     if not held:
-        if plan.undoes is None:
-            raise RefusedError(f"{plan.id} is stale: what {device} holds is no longer certain", hint=AGAIN)
-        return
+        cut = site.store(plan.rack).uncertain_since(device)
+        if cut is None or cut != plan.undoes:
+            raise uncertain(site, plan.rack, device)
+        return  # the run that is being taken back left it so: its cells are written again, whichever way they are
     if pinned != tuple(puc for puc, state in sorted(held.items()) if state is PucState.CROSS):
         raise RefusedError(f"{plan.id} is stale: {device} does not hold what it did when it was made", hint=AGAIN)
     if Capability.READ_STATES in driver.capabilities:
         require_agreement(device, held, driver.read_states())
+
+
+def uncertain(site: Site, rack: str, device: str) -> RefusedError:
+    """Why nothing can be planned or written on top of what a device holds, and what helps."""
+    apply = f"lumctl fabric apply --target {site.target}"
+    cut = site.store(rack).uncertain_since(device)
+    if cut is None:
+        return RefusedError(
+            f"what {device} holds is not known: it was never programmed from this store",
+            hint=f"program the jobs' circuits first: {apply}",
+        )
+    run = site.store(rack).run(cut)
+    reversible = run.state in REVERSIBLE and all(c["from"] is not None for c in run.plan["puc_changes"])
+    return RefusedError(
+        f"what {device} holds is not certain since {cut} was cut",
+        hint=f"lumctl swap rollback {cut} --target {site.target}" if reversible else f"program it anew: {apply}",
+    )
 
 
 def require_agreement(device: str, held: dict[int, PucState], read: dict[int, PucState]) -> None:

@@ -1,9 +1,10 @@
-"""What each kind of step does to the rack, and how it is undone. One class per kind, all with the same three methods.
+"""What each kind of step does to the rack, and how it is undone. One class per kind, all with the same two methods.
 
 ``act`` returns evidence for the journal, or raises a domain error; ``undo`` takes that evidence (``None`` if the step
-was cut before it could give any) and puts things back. Neither touches the store: the engine does.
+was cut before it could give any) and puts things back. Neither touches the store: the run does.
 """
 
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
@@ -18,24 +19,29 @@ from lumctl.inventory.wiring import Circuit
 from lumctl.site import Site
 
 REVERT_AFTER_S = 60.0
-"""A device with a timer of its own goes back by itself if the run has not confirmed within this time."""
+"""What a device with a revert timer of its own is given beyond twice the light's deadline before it goes back."""
 
 Evidence = Mapping[str, Any]
+Circuits = Mapping[str, Circuit]
 
 
 class Bench:
-    """What the steps of one run share: the site, the circuits of the plan, and what was learnt on the way."""
+    """What the steps of one run share: the site, the circuits before and after, and what was learnt on the way."""
 
-    def __init__(self, site: Site, circuits: Mapping[str, Circuit]) -> None:
+    def __init__(self, site: Site, before: Circuits, after: Circuits) -> None:
         self.site = site
-        self.circuits = circuits
+        self.before = before
+        self.after = after
         self.light = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
-        self.heard_before: dict[str, str] = {}
+        self.sound: dict[str, str] = {}
+        """Receivers that were shown to hear whom they should before anything moved, with their transmitters."""
+        self.powers: dict[str, float] = {}
+        """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
         self.receipts: dict[str, Receipt] = {}
 
-    def named(self, ids: list[str]) -> list[Circuit]:
-        """Circuits of the plan by their ids."""
-        return [self.circuits[name] for name in ids]
+    def settle(self, device: str) -> None:
+        """Wait until a device's cells have settled: nothing tells, the inventory states how long."""
+        threading.Event().wait(self.site.inventory.devices[device].settle_ms / 1000)
 
 
 class Action(Protocol):
@@ -51,12 +57,14 @@ class Action(Protocol):
 
 
 class Check:
-    """Read the spares afresh, and note which receivers hear whom they should before anything moves."""
+    """Read the spares afresh, and find which receivers hear whom they should before anything moves."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
         self._require_healthy(bench, step.data["healthy"])
-        bench.heard_before = bench.light.heard(bench.named(step.data["kept"]))
-        return {"heard": bench.heard_before}
+        circuits = [bench.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
+        bench.sound = bench.light.sound(circuits)
+        bench.powers = bench.light.powers(circuits)
+        return {"sound": bench.sound}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - nothing was done
         return {}
@@ -86,9 +94,10 @@ class Transmit:
         return {"was": was, "is": step.data["enabled"]}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
-        # Cut before it told what it had been: the plan only ever switches what was the other way.
-        was = bool(evidence["was"]) if evidence else not step.data["enabled"]
-        bench.site.devices.transponder(step.data["transponder"]).set_transmit(was)
+        # Cut before it told what it had been: a transmitter that shines without need does less harm than a dark one.
+        was = bool(evidence["was"]) if evidence else True
+        if evidence is None or was != step.data["enabled"]:
+            bench.site.devices.transponder(step.data["transponder"]).set_transmit(was)
         return {"is": was}
 
 
@@ -96,17 +105,22 @@ class Program:
     """Write PUC states of one device; a device with a revert timer is armed, any other is undone by the engine."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
-        driver = bench.site.devices.mesh(step.data["device"])
+        device = step.data["device"]
+        driver = bench.site.devices.mesh(device)
         staged = driver.stage({puc: PucState(after) for puc, _, after in step.data["changes"]})
-        timer = REVERT_AFTER_S if Capability.CONFIRM_TIMER in driver.capabilities else None
-        bench.receipts[step.data["device"]] = receipt = driver.commit(staged, revert_after_s=timer)
+        timer = None
+        if Capability.CONFIRM_TIMER in driver.capabilities:
+            timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s
+        bench.receipts[device] = receipt = driver.commit(staged, revert_after_s=timer)
+        bench.settle(device)
         return {"cells": len(step.data["changes"]), "device_revert_timer": receipt.revert_armed, "answer": receipt.text}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002
         device = step.data["device"]
-        driver = bench.site.devices.mesh(device)
-        armed = device in bench.receipts and bench.receipts[device].revert_armed
-        driver.roll_back(Receipt(_staged(step, bench.receipts.get(device)), revert_armed=armed))
+        receipt = bench.receipts.get(device)
+        armed = receipt is not None and receipt.revert_armed
+        bench.site.devices.mesh(device).roll_back(Receipt(_staged(step, receipt), revert_armed=armed))
+        bench.settle(device)
         return {"cells": len(step.data["changes"])}
 
 
@@ -114,18 +128,19 @@ class Verify:
     """Prove the new circuits, and that every other one on the same devices still hears whom it heard."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
-        proofs = bench.light.prove(bench.named(step.data["circuits"]))
-        kept = self.prove_kept(bench, step.data["kept"])
+        proofs = bench.light.prove([bench.after[name] for name in step.data["circuits"]])
+        kept = self.prove_still_sound(bench, step.data["kept"], bench.after)
         return {"proofs": [asdict(proof) for proof in proofs], "kept": kept}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - nothing was done
         return {}
 
     @staticmethod
-    def prove_kept(bench: Bench, kept: list[str]) -> int:
-        """Prove those kept circuits whose receivers all heard whom they should before the change."""
-        sound = [c for c in bench.named(kept) if all(bench.heard_before.get(r) == t for r, t in c.receivers)]
-        return len(bench.light.prove(sound))
+    def prove_still_sound(bench: Bench, names: list[str], circuits: Circuits) -> int:
+        """Prove again every receiver that was sound before the change; those that cannot say, by their power."""
+        meant = [circuits[name] for name in names]
+        bench.light.require_powers(meant, bench.powers)
+        return len(bench.light.prove(meant, only=bench.sound))
 
 
 class Confirm:
@@ -133,7 +148,8 @@ class Confirm:
 
     def act(self, bench: Bench, step: Step) -> Evidence:
         for device in step.data["devices"]:
-            bench.site.devices.mesh(device).confirm(bench.receipts[device])
+            if device in bench.receipts:
+                bench.site.devices.mesh(device).confirm(bench.receipts[device])
         return {"devices": list(step.data["devices"])}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - Program undoes it
@@ -141,7 +157,7 @@ class Confirm:
 
 
 class Assign:
-    """Write down who runs where: the engine records it with the outcome, so there is nothing to do here."""
+    """Write down who runs where: the run records it with the outcome, so there is nothing to do here."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:  # noqa: ARG002
         return {"assignment": step.data["assignment"]}

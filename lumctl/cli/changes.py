@@ -6,8 +6,10 @@ from typing import Any
 
 from lumctl.change import Plan, RunResult, apply, to_document
 from lumctl.change.plan import PlannedCircuit
+from lumctl.change.preconditions import require
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
+from lumctl.errors import UsageError
 from lumctl.runbook.files import save
 from lumctl.site import Site
 
@@ -69,6 +71,7 @@ def _cell_lines(plan: Plan) -> list[str]:
 def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool) -> None:
     """Apply a plan after a person's yes (or only show it, with ``--dry-run``) and print what came of it."""
     if dry_run:
+        require(site, plan)
         show_plan(cx, plan)
         cx.out.narrate("dry run: nothing was done")
         return
@@ -76,10 +79,19 @@ def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: boo
         show_plan(cx, plan)
     cx.confirm(f"Apply {plan.id} ({plan.title})?", yes=yes)
     result = apply(site, plan, progress=cx.out.narrate)
-    say_result(cx, result, save(site, result.run, plan.rack))
+    say_result(cx, result, _kept_runbook(cx, site, result))
 
 
-def say_result(cx: Invocation, result: RunResult, runbook: Path) -> None:
+def _kept_runbook(cx: Invocation, site: Site, result: RunResult) -> Path | None:
+    """The run is done and in the journal: a file that cannot be written must not make it look otherwise."""
+    try:
+        return save(site, result.run, result.plan.rack)
+    except UsageError as error:
+        cx.out.narrate(f"warning: {error.message}; the journal has it: lumctl runbook show {result.run}")
+        return None
+
+
+def say_result(cx: Invocation, result: RunResult, runbook: Path | None) -> None:
     """Print a finished run."""
     if cx.out.structured:
         cx.out.document("run", run_document(result, runbook))
@@ -89,10 +101,10 @@ def say_result(cx: Invocation, result: RunResult, runbook: Path) -> None:
         cx.out.text(
             f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {len(result.verified)} receivers proved"
         )
-        cx.out.text(f"runbook: {runbook}")
+        cx.out.text(f"runbook: {runbook or f'lumctl runbook show {result.run}'}")
 
 
-def run_document(result: RunResult, runbook: Path) -> dict[str, Any]:
+def run_document(result: RunResult, runbook: Path | None) -> dict[str, Any]:
     """A finished run as data."""
     return {
         "run": result.run,
@@ -102,5 +114,5 @@ def run_document(result: RunResult, runbook: Path) -> dict[str, Any]:
         "seconds": result.seconds,
         "phases": [asdict(phase) for phase in result.phases],
         "verified": [asdict(proof) for proof in result.verified],
-        "runbook": str(runbook),
+        "runbook": str(runbook) if runbook else None,
     }

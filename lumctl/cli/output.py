@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -52,7 +53,8 @@ class Output:
     def narrate(self, text: str) -> None:
         """Say on stderr what is going on."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            with suppress(BrokenPipeError):  # whoever read it is gone; the work goes on
+                print(text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """Narration for ``--verbose`` only."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumctl.errors import RefusedError, UnreachableError
+from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.model import Inventory, SshSettings
 
 RUNTIME_FILE = "sim.json"
@@ -60,6 +60,11 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
         runtime = json.loads((folder / RUNTIME_FILE).read_text())
     except FileNotFoundError:
         raise UnreachableError(f"no simulator of {inventory.path} is running", hint=f"start it: {again}") from None
+    except (OSError, ValueError) as error:
+        raise UnreachableError(
+            f"what the simulator of {inventory.path} left in {folder} cannot be read: {error}",
+            hint=f"lumctl sim down, then {again}",
+        ) from error
     if not _alive(int(runtime["pid"])):
         raise UnreachableError(f"the simulator of {inventory.path} has ended", hint=f"start it again: {again}")
     if runtime["digest"] != inventory.digest:
@@ -104,8 +109,13 @@ def private_runtime_folder() -> Path:
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base) / "lumctl" if base else Path(tempfile.gettempdir()) / f"lumctl-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise UsageError(
+            f"no private folder can be had at {folder}: {error.strerror}", hint="set $XDG_RUNTIME_DIR to one of yours"
+        ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise RefusedError(f"{folder} is not a private folder of this user", hint=f"remove it or chmod 700 {folder}")
     return folder

@@ -18,6 +18,16 @@ from lumctl.inventory.model import Inventory
 from lumctl.store import Run, Store
 
 SCHEMA = "lumctl/runbook/v1"
+NEEDS: Mapping[Do, frozenset[str]] = {
+    Do.CHECK: frozenset({"healthy", "kept", "replaced"}),
+    Do.TRANSMIT: frozenset({"transponder", "enabled"}),
+    Do.PROGRAM: frozenset({"device", "changes"}),
+    Do.VERIFY: frozenset({"circuits", "kept"}),
+    Do.CONFIRM: frozenset({"devices"}),
+    Do.ASSIGN: frozenset({"assignment", "before"}),
+}
+"""What the data of each kind of step must hold."""
+
 _HEADER = """\
 # What was done, step by step, as the journal recorded it.
 # Replay it on a simulator:  lumctl runbook replay {id} --on sim
@@ -175,11 +185,15 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
 
 
 def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
+    do, data = Do(raw["do"]), dict(raw["data"])
+    missing = sorted(NEEDS[do] - set(data))
+    if missing:
+        raise ValueError(f"step {raw['id']} ({do}) needs {', '.join(missing)} in its data")
     step = Step(
         id=str(raw["id"]),
-        do=Do(raw["do"]),
+        do=do,
         title=str(raw["title"]),
-        data=dict(raw["data"]),
+        data=data,
         required=bool(raw.get("required", True)),
     )
     outcome = raw.get("outcome")

@@ -11,7 +11,7 @@ from lumctl.change.plan import Do, Plan, Start, Step, programmed
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PucState
-from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.errors import RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
@@ -20,7 +20,7 @@ from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
 
-VOLATILE = {"seconds", "answer", "device_revert_timer", "heard"}
+VOLATILE = {"seconds", "answer", "device_revert_timer", "sound"}
 """Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
 
 
@@ -94,14 +94,12 @@ def _replay(
     plan = _plan(site, runbook)
     store = site.store(runbook.rack)
     result: RunResult | None = None
-    failure: LumctlError | None = None
+    failure: RunError | None = None
     try:
         result = apply(site, plan, progress=progress, before_step=before_step)
-    except RefusedError:
-        raise
-    except LumctlError as error:
-        failure = error
-    run = store.runs()[0].id
+        run = result.run
+    except RunError as error:
+        failure, run = error, error.run
     difference = _first_difference(runbook.steps, store, run) or _end_difference(site, runbook, read_back)
     if difference is None and failure is not None and runbook.outcome == "done":
         difference = Difference("end", "outcome", runbook.outcome, failure.message)
@@ -137,6 +135,8 @@ def _seed(site: Site, runbook: Runbook) -> Plan:
         steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
     before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
     placement = {"assignment": runbook.start["assignment"], "before": before}
+    timed = [d for d in runbook.start["crosses"] if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities]
+    steps.append(Step("seed-keep", Do.CONFIRM, "keep the start state", {"devices": timed}))
     steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", placement))
     lit = {"circuits": _lit_at_start(site.inventory, runbook), "kept": []}
     steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start state", lit))

@@ -7,10 +7,21 @@ from pathlib import Path
 from lumctl.inventory.model import Inventory
 from lumctl.store.database import StoreError, open_engine
 from lumctl.store.journal import Break, Entry
-from lumctl.store.lease import Lease
+from lumctl.store.lease import Lease, LeaseLostError
 from lumctl.store.store import Record, Run, Store
 
-__all__ = ["Break", "Entry", "Lease", "Record", "Run", "Store", "StoreError", "open_store", "store_at"]
+__all__ = [
+    "Break",
+    "Entry",
+    "Lease",
+    "LeaseLostError",
+    "Record",
+    "Run",
+    "Store",
+    "StoreError",
+    "open_store",
+    "store_at",
+]
 
 
 def open_store(inventory: Inventory, rack: str, target: str) -> Store:

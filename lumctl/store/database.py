@@ -28,7 +28,9 @@ def open_engine(place: Path | str) -> Engine:
         RefusedError: the database was written by a newer version of the program.
     """
     try:
-        engine = _sqlite(place) if isinstance(place, Path) else create_engine(place)
+        engine = _sqlite_in(place) if isinstance(place, Path) else create_engine(place)
+        if engine.dialect.name == "sqlite":
+            _prepare_sqlite(engine)
         _ensure_schema(engine)
     except (OSError, SQLAlchemyError) as error:
         reason = getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
@@ -39,13 +41,15 @@ def open_engine(place: Path | str) -> Engine:
     return engine
 
 
-def _sqlite(folder: Path) -> Engine:
+def _sqlite_in(folder: Path) -> Engine:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "lumctl.db"
     # SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
-    engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY_TIMEOUT_S})
+    return create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY_TIMEOUT_S})
 
+
+def _prepare_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not guessed by the sqlite3 module
@@ -57,8 +61,6 @@ def _sqlite(folder: Path) -> Engine:
         # A writer reads before it writes: it must hold the write lock from its first statement. A reader never waits.
         writing = connection.get_execution_options().get("writing", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    return engine
 
 
 class StoreError(LumctlError):

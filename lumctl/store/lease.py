@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from lumctl.errors import RefusedError
 from lumctl.store.schema import leases
@@ -16,6 +17,13 @@ class Lease:
     holder: str
     fence: int
     expires_at: float
+
+
+class LeaseLostError(RefusedError):
+    """A lease ended and a newer one was given: its old holder may write nothing more."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(f"the lease of rack {lease.rack} (number {lease.fence}) was lost to a newer holder")
 
 
 def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float) -> Lease:
@@ -32,10 +40,16 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
         )
     lease = Lease(rack, holder, (held.fence if held else 0) + 1, now + term_s)
     row = {"holder": holder, "fence": lease.fence, "expires_at": lease.expires_at}
-    if held is None:
-        connection.execute(insert(leases).values(rack=rack, **row))
-    else:
-        connection.execute(update(leases).where(leases.c.rack == rack).values(**row))
+    try:
+        if held is None:
+            connection.execute(insert(leases).values(rack=rack, **row))
+            return lease
+        unchanged = (leases.c.rack == rack, leases.c.fence == held.fence, leases.c.expires_at <= now)
+        taken = connection.execute(update(leases).where(*unchanged).values(**row)).rowcount == 1
+    except IntegrityError:
+        taken = False
+    if not taken:
+        raise RefusedError(f"another engine took the lease of rack {rack} in this moment", hint="try again")
     return lease
 
 
@@ -43,14 +57,25 @@ def renew(connection: Connection, lease: Lease, *, term_s: float, now: float) ->
     """Extend a lease that is still ours.
 
     Raises:
-        RefusedError: it ended and somebody else has taken a newer one: nothing more may be written under it.
+        LeaseLostError: it ended and somebody else has taken a newer one: nothing more may be written under it.
     """
     changed = connection.execute(
         update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=now + term_s)
     )
     if changed.rowcount != 1:
-        raise RefusedError(f"the lease of rack {lease.rack} (number {lease.fence}) was lost to a newer holder")
+        raise LeaseLostError(lease)
     return Lease(lease.rack, lease.holder, lease.fence, now + term_s)
+
+
+def require(connection: Connection, lease: Lease) -> None:
+    """Refuse to write under a lease that somebody else has followed.
+
+    Raises:
+        LeaseLostError: it was.
+    """
+    newest = connection.execute(select(leases.c.fence).where(leases.c.rack == lease.rack)).scalar()
+    if newest != lease.fence:
+        raise LeaseLostError(lease)
 
 
 def release(connection: Connection, lease: Lease) -> None:

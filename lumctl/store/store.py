@@ -19,7 +19,7 @@ from lumctl.store.schema import assignment, device_states, devices, plans, runs
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of a plan. ``state`` is running, done, rolled-back, half-done or undone."""
+    """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done or undone."""
 
     id: str
     rack: str
@@ -134,6 +134,11 @@ class Store:
         with writing(self._engine) as connection:
             return lease.acquire(connection, rack, holder, term_s=term_s, now=now)
 
+    def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
+        """Extend a lease; see :func:`lumctl.store.lease.renew`."""
+        with writing(self._engine) as connection:
+            lease.renew(connection, held, term_s=term_s, now=now)
+
     def release(self, held: lease.Lease) -> None:
         """Give the lease back."""
         with writing(self._engine) as connection:
@@ -160,19 +165,19 @@ class Store:
             journal.append(connection, run=run_id, at=now, kind="begin", step="", data=data, fence=held.fence)
         return run_id
 
-    def intend(
-        self, held: lease.Lease, run: str, entry: "Record", *, term_s: float, unsure: str | None = None
-    ) -> lease.Lease:
-        """Journal that a step is about to act, on disk before it does, and renew the lease with it.
+    def intend(self, held: lease.Lease, run: str, entry: "Record", *, unsure: str | None = None) -> None:
+        """Journal that a step is about to act, on disk before it does.
 
         ``unsure`` names the device that the step writes: until its outcome is recorded, nobody knows what it holds.
+
+        Raises:
+            LeaseLostError: somebody else may act now.
         """
         with writing(self._engine) as connection:
-            renewed = lease.renew(connection, held, term_s=term_s, now=entry.at)
+            lease.require(connection, held)
             _append(connection, held, run, entry)
             if unsure is not None:
                 _mark_device(connection, unsure, run, certain=False)
-        return renewed
 
     def conclude(
         self,
@@ -183,8 +188,13 @@ class Store:
         states: Mapping[str, Mapping[int, PucState]] | None = None,
         placed: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """Journal a step's outcome together with what is now certain: device states, and who runs where."""
+        """Journal a step's outcome together with what is now certain: device states, and who runs where.
+
+        Raises:
+            LeaseLostError: somebody else has acted since; what this step knew may not be so any more.
+        """
         with writing(self._engine) as connection:
+            lease.require(connection, held)
             _append(connection, held, run, entry)
             for device, pucs in (states or {}).items():
                 _mark_device(connection, device, run, certain=True)
@@ -200,12 +210,17 @@ class Store:
                 connection.execute(insert(assignment), ranks)
 
     def end_run(self, held: lease.Lease, run: str, entry: "Record", state: str, *, undid: str | None = None) -> None:
-        """Close a run in its final state; ``undid`` names the earlier run that this one took back."""
+        """Close a run in its final state; ``undid`` names the earlier run that this one took back.
+
+        A rollback that is itself taken back puts in force again what it had undone.
+        """
         with writing(self._engine) as connection:
+            lease.require(connection, held)
             _append(connection, held, run, entry)
             connection.execute(update(runs).where(runs.c.id == run).values(state=state, ended_at=entry.at))
             if undid is not None:
                 connection.execute(update(runs).where(runs.c.id == undid).values(state="undone", undone_by=run))
+                connection.execute(update(runs).where(runs.c.undone_by == undid).values(state="done", undone_by=None))
 
     def close(self) -> None:
         """Give back the database connections."""

@@ -14,19 +14,22 @@ from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 
 
-def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None) -> Plan:
+def plan_fabric(
+    site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None, forget: bool = False
+) -> Plan:
     """Plan to program whatever circuits the jobs of a rack need and its meshes do not carry.
 
     A mesh whose states are not certain, or every mesh with ``rewrite``, is routed afresh and written whole: that
     darkens what it carries for as long as it takes. ``placement`` is put in force with it; unless given, jobs stay
-    where they run now.
+    where they run now. ``forget`` passes over the record of what the meshes hold.
     """
     inventory = site.inventory
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
     before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
-    states = {d.id: site.known_states(d.id) for d in inventory.devices.values() if d.rack == rack}
-    meshes = {d.id for d in inventory.devices.values() if d.rack == rack and d.kind is DeviceKind.MESH}
+    here = [d for d in inventory.devices.values() if d.rack == rack]
+    states: dict[str, States] = {d.id: {} if forget else site.known_states(d.id) for d in here}
+    meshes = {d.id for d in here if d.kind is DeviceKind.MESH}
     afresh = frozenset(device for device in meshes if rewrite or not states[device])
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and c.device in meshes]
     carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
@@ -35,7 +38,7 @@ def plan_fabric(site: Site, rack: str, *, rewrite: bool = False, placement: Assi
     kept = [c.id for c in paths.keep]
     if any(paths.writes.values()):
         new = [c.id for c in paths.add]
-        steps.check([], kept=kept)
+        steps.check([], kept=kept, replaced=[c.id for c in paths.remove])
         steps.program(paths.writes)
         steps.verify(new, kept)
         steps.confirm(with_timer(site, paths))
@@ -73,7 +76,7 @@ def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> 
     for rack in site.inventory.racks:
         jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
-        plan = plan_fabric(site, rack, rewrite=True, placement=placement)
+        plan = plan_fabric(site, rack, placement=placement, forget=True)
         results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
     return results
 

@@ -48,7 +48,8 @@ def light_paths(
 ) -> LightPaths:
     """Route what is new and leave all else where it is.
 
-    ``states`` is what each device holds; one in ``rewrite`` is routed afresh and every one of its cells is written.
+    ``states`` is what each device holds, empty where that is not known; one in ``rewrite`` is routed afresh and every
+    one of its cells is written.
 
     Raises:
         Unroutable: no way was found (the message says whether that is proven).
@@ -75,7 +76,7 @@ def light_paths(
             add=(*result.add, *(_planned(inventory, device, c, r) for c, r in zip(wanted, routes, strict=True))),
             remove=result.remove,
             keep=(*result.keep, *_described(inventory, kept, states)),
-            writes={**result.writes, device_id: _writes(device, held, after_states, whole=afresh)},
+            writes={**result.writes, device_id: _writes(device, states.get(device_id, {}), after_states, whole=afresh)},
         )
     _require_light(inventory, result.add)
     return result
@@ -101,11 +102,15 @@ def _writes(device: Device, held: States, after: States, *, whole: bool) -> tupl
         PlannedChange(
             device.id,
             puc,
-            None if whole else held.get(puc, PucState.BAR).value,
+            _mark(held.get(puc)),
             after.get(puc, PucState.BAR).value,
         )
         for puc in cells
     )
+
+
+def _mark(state: PucState | None) -> str | None:
+    return state.value if state is not None else None
 
 
 def _described(

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Plan, Start
+from lumctl.change.preconditions import uncertain
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import DeviceKind
-from lumctl.inventory.wiring import Assignment
+from lumctl.inventory.wiring import Assignment, job_circuits
 from lumctl.site import Observation, Site
 from lumctl.swap.choose import choose
 from lumctl.swap.lightpaths import LightPaths, States
@@ -34,7 +35,7 @@ def plan_swap(
         RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
     """
     _require_names(site, job, failed, spares)
-    states = certain_states(site, site.inventory.jobs[job].rack)
+    states = certain_states(site, job)
     seen = seen or site.observe()
     if not even_if_healthy:
         _require_trouble(seen, failed)
@@ -46,7 +47,7 @@ def plan_swap(
     steps = StepList(site.inventory)
     kept = [c.id for c in choice.paths.keep]
     new = [c.id for c in choice.paths.add]
-    steps.check([r.spare for r in choice.replacements], kept=kept)
+    steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in choice.paths.remove])
     for replacement in choice.replacements:
         # A dead accelerator's host may be gone altogether; then there is nothing left to darken.
         for lane in site.inventory.transponders_of(replacement.failed):
@@ -76,28 +77,20 @@ def plan_swap(
     ).sealed()
 
 
-def certain_states(site: Site, rack: str) -> dict[str, States]:
-    """What each mesh of a rack holds.
+def certain_states(site: Site, job: str) -> dict[str, States]:
+    """What each mesh of a job's rack holds; those that carry the job must be certain.
 
     Raises:
         RefusedError: one was never programmed from this store, or a run was cut while it wrote.
     """
+    rack = site.inventory.jobs[job].rack
+    carrying = {c.device for c in job_circuits(site.inventory, site.inventory.jobs[job], site.assignment()[job])}
     states: dict[str, States] = {}
     for device in site.inventory.devices.values():
-        if device.rack != rack or device.kind is not DeviceKind.MESH:
-            continue
-        states[device.id] = held = site.known_states(device.id)
-        if held:
-            continue
-        cut = site.store(rack).uncertain_since(device.id)
-        if cut:
-            raise RefusedError(
-                f"what {device.id} holds is not certain since {cut} was cut", hint=f"lumctl swap rollback {cut}"
-            )
-        raise RefusedError(
-            f"what {device.id} holds is not known: it was never programmed from this store",
-            hint=f"program the jobs' circuits first: lumctl fabric apply --target {site.target}",
-        )
+        if device.rack == rack and device.kind is DeviceKind.MESH:
+            states[device.id] = site.known_states(device.id)
+            if device.id in carrying and not states[device.id]:
+                raise uncertain(site, rack, device.id)
     return states
 
 

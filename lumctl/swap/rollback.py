@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed
+from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
+from lumctl.change.preconditions import REVERSIBLE
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
+from lumctl.inventory.model import Evidence
 from lumctl.site import Site
-from lumctl.store import Entry, Run
+from lumctl.store import Entry
+from lumctl.store import Run as StoredRun
 from lumctl.swap.steps import StepList
 
-REVERSIBLE = {"done", "running", "half-done"}
 
-
-def plan_rollback(site: Site, run: Run) -> Plan:
+def plan_rollback(site: Site, run: StoredRun) -> Plan:
     """Plan to put back what a run changed. Of a cut run only the steps that may have acted are taken back.
 
     Raises:
@@ -31,6 +32,7 @@ def plan_rollback(site: Site, run: Run) -> Plan:
             f"{run.id} wrote cells whose states before were not known: there is nothing to go back to",
             hint="program what the jobs need now: lumctl fabric apply",
         )
+    _require_fit(site, run, plan)
     trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
     steps = _inverse(site, plan, trail)
     return Plan(
@@ -46,6 +48,11 @@ def plan_rollback(site: Site, run: Run) -> Plan:
         keep=plan.keep,
         changes=programmed(steps.steps),
         steps=tuple(steps.steps),
+        warnings=tuple(
+            f"circuit {circuit.id} was not sound before {run.id}: it is put back and not verified"
+            for circuit in plan.remove
+            if circuit.id not in trail.sound_before(plan)
+        ),
         undoes=run.id,
     ).sealed()
 
@@ -58,6 +65,8 @@ class _Trail:
     tried: tuple[Step, ...]
     was_on: Mapping[str, bool]
     """For each step that switched a transmitter and came to its end: whether it had been on."""
+    sound: Mapping[str, str]
+    """Receivers that were shown to hear whom they should before the run moved anything."""
 
     @classmethod
     def of(cls, plan: Plan, entries: Sequence[Entry]) -> Self:
@@ -68,28 +77,56 @@ class _Trail:
             took=tuple(step for step in tried if said["outcome"].get(step.id, {}).get("done")),
             tried=tried,
             was_on={step: bool(data["was"]) for step, data in said["outcome"].items() if "was" in data},
+            sound={r: t for data in said["outcome"].values() for r, t in data.get("sound", {}).items()},
         )
+
+    def sound_before(self, plan: Plan) -> list[str]:
+        """The circuits that the run removed and that were sound until then: only these can be proved again."""
+        return [c.id for c in plan.remove if all(self.sound.get(r) == t for r, t in receivers(c))]
 
 
 def _inverse(site: Site, plan: Plan, trail: _Trail) -> StepList:
     steps = StepList(site.inventory)
     kept = [circuit.id for circuit in plan.keep]
-    steps.check([], kept=kept)
+    steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
     for step in reversed(trail.tried):
-        if step.do is Do.TRANSMIT and trail.was_on.get(step.id, not step.data["enabled"]) is not step.data["enabled"]:
+        if step.do is Do.TRANSMIT and trail.was_on.get(step.id, True) is not step.data["enabled"]:
             steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
+        if step.do is Do.VERIFY and step not in trail.took:
+            for lane in _blinked(site, plan):
+                steps.transmit(lane, enabled=True, required=False)
     writes: dict[str, list[PlannedChange]] = {}
     for change in programmed(trail.tried):
         back = PlannedChange(change.device, change.puc, change.after, str(change.before))
         writes.setdefault(change.device, []).append(back)
     if writes:
         steps.program(writes)
-        steps.verify([circuit.id for circuit in plan.remove], kept)
+        steps.verify(trail.sound_before(plan), kept)
         steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities])
     for step in trail.took:
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
     return steps
+
+
+def _blinked(site: Site, plan: Plan) -> list[str]:
+    """Transmitters that a verification cut in mid-blink may have left dark."""
+    lanes = site.inventory.transponders
+    ends = {str(end["lane"]) for circuit in plan.add for end in circuit.ends}
+    return sorted(lane for lane in ends if Evidence.BLINK in lanes[lane].verify)
+
+
+def _require_fit(site: Site, run: StoredRun, plan: Plan) -> None:
+    """The inventory may have been edited since; what the run touched must still be what it was."""
+    for circuit in (*plan.remove, *plan.add, *plan.keep):
+        for end in circuit.ends:
+            lane = site.inventory.transponders.get(str(end["lane"]))
+            if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
+                raise RefusedError(
+                    f"{run.id} cannot be taken back: {end['lane']} is not on {circuit.device} port {end['port']} any "
+                    f"more in {site.inventory.path}",
+                    hint="program what the jobs need now: lumctl fabric apply",
+                )
 
 
 def _start(plan: Plan, took: Iterable[Step]) -> Start:

@@ -16,13 +16,13 @@ class StepList:
         self._inventory = inventory
         self.steps: list[Step] = []
 
-    def check(self, healthy: Sequence[str], *, kept: Sequence[str]) -> None:
-        """Spares must be healthy now; whom the other circuits hear is noted."""
-        what = f"check that {', '.join(healthy)} is healthy and " if healthy else ""
+    def check(self, healthy: Sequence[str], *, kept: Sequence[str], replaced: Sequence[str]) -> None:
+        """Spares must be healthy now; which circuits are sound before anything moves is found out."""
+        what = f"check that {', '.join(healthy)} is healthy, and " if healthy else ""
         self._add(
             Do.CHECK,
-            f"{what}note what {len(kept)} other circuits hear",
-            {"healthy": list(healthy), "kept": list(kept)},
+            f"{what}find which of {len(kept) + len(replaced)} circuits are sound",
+            {"healthy": list(healthy), "kept": list(kept), "replaced": list(replaced)},
             precondition="a fresh reading says ok" if healthy else "",
             undo="nothing was done",
             expected_seconds=2 * HOST_CALL_EXPECTED_S,

@@ -7,7 +7,13 @@ link up for a management controller does not, and then the read-back, which is t
 import shlex
 from typing import ClassVar
 
-from lumctl.devices.errors import DeviceRefusedError, InconsistentError, UnsupportedError
+from lumctl.devices.errors import (
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+    UnsupportedError,
+)
 from lumctl.devices.formats.complaint import COMMAND_NOT_FOUND, first_line, is_denial
 from lumctl.devices.formats.ethtool import parse_ethtool_module
 from lumctl.devices.formats.lldp import mark_command, parse_lldp
@@ -43,11 +49,16 @@ class HostPort:
         """Switch the interface, and read it back.
 
         Raises:
+            OutcomeUnknownError: the host took the command and could not be asked any more.
             InconsistentError: the host took the command and the interface did not follow.
         """
         word = "up" if enabled else "down"
         self._run(f"ip link set dev {self._interface} {word}")
-        if self.transmitting() is not enabled:
+        try:
+            took = self.transmitting() is enabled
+        except DeviceUnreachableError as error:
+            raise OutcomeUnknownError(f"{error.message}; {self._interface} was set {word} just before") from error
+        if not took:
             raise InconsistentError(
                 f"{self._context.device}: {self._interface} was set {word} and is not",
                 hint="something on the host may manage this interface, such as NetworkManager",

@@ -64,9 +64,10 @@ class Rack:
         )
 
 
-def rack_of(name: str, folder: Path, **settings: float) -> Iterator[Rack]:
+def rack_of(name: str, folder: Path, *, driver: str = "smartlight", **settings: float) -> Iterator[Rack]:
     path = folder / f"{name}.yaml"
-    path.write_text(example(name).read_text() + "\nthresholds: {light_deadline_s: 1.5}\n")
+    text = example(name).read_text().replace("driver: smartlight", f"driver: {driver}")
+    path.write_text(text + "\nthresholds: {light_deadline_s: 1.0}\n")
     inventory = load_inventory(path)
     store = store_at(str(folder / "store"))
     with (
@@ -80,6 +81,12 @@ def rack_of(name: str, folder: Path, **settings: float) -> Iterator[Rack]:
 @pytest.fixture(scope="module")
 def shared_rack64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
     yield from rack_of("rack64", tmp_path_factory.mktemp("rack64"))
+
+
+@pytest.fixture
+def timed_rack(tmp_path: Path) -> Iterator[Rack]:
+    """A rack whose mesh can be read back and reverts by itself unless a change is confirmed."""
+    yield from rack_of("prototype", tmp_path, driver="sim-mesh", delay_ms=300.0)
 
 
 @pytest.fixture
@@ -284,7 +291,7 @@ def take_back(rack: Rack, run: Run, before: dict[str, dict[int, PucState]]) -> N
     assert rack.store.first_break() is None
 
 
-@pytest.mark.parametrize("step", ["1", "3", "6"])
+@pytest.mark.parametrize("step", ["1", "3", "6", "7"])
 def test_a_run_that_is_killed_after_a_step_is_taken_back_by_its_journal(slow_rack: Rack, step: str) -> None:
     plan = lost(slow_rack)
     before = slow_rack.cells()
@@ -317,7 +324,7 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
         if line.startswith("6. "):
             rack.sim.inject("mesh", "mesh-down")
 
-    with pytest.raises(HalfDoneError, match="could not be undone") as error:
+    with pytest.raises(HalfDoneError, match=r"is left half done: program 9 PUCs of mesh: .* refused") as error:
         apply(rack.site, plan, progress=die_before_verify)
     run = rack.store.runs()[0]
     assert f"lumctl swap rollback {run.id}" in str(error.value.hint)
@@ -326,3 +333,104 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
     rack.clear()
     apply(rack.site, plan_rollback(rack.site, run))
     assert all(rack.ok_circuits("finetune"))
+
+
+def test_a_mesh_with_a_timer_is_certain_only_when_it_is_confirmed(timed_rack: Rack) -> None:
+    rack = timed_rack
+    plan = lost(rack)
+    before = rack.cells()
+    run = kill_engine(rack, plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
+    assert rack.site.known_states("mesh") == {}
+    take_back(rack, run, before)
+    result = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+    assert rack.site.known_states("mesh") == rack.cells()["mesh"]
+    assert [phase.name for phase in result.phases][-2:] == ["confirm", "assign"]
+
+
+def test_a_mesh_that_can_be_read_and_was_changed_by_somebody_is_not_built_on(timed_rack: Rack) -> None:
+    plan = lost(timed_rack)
+    timed_rack.sim.inject("mesh/puc/40", "stuck-cross")
+    timed_rack.sim.inject("mesh/puc/43", "stuck-cross")
+    with pytest.raises(RefusedError, match="does not hold what was last written to it: 2 cells differ"):
+        apply(timed_rack.site, plan)
+
+
+def test_a_run_whose_listener_is_gone_is_undone_all_the_same(rack: Rack) -> None:
+    plan = lost(rack)
+    before = rack.cells()
+    rack.sim.inject("mesh", "mesh-lying")
+
+    def deaf(_line: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(RolledBackError):
+        apply(rack.site, plan, progress=deaf)
+    assert rack.cells() == before
+    rack.clear()
+    assert apply(rack.site, plan, progress=deaf).outcome == "done"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_run_that_is_told_to_stop_is_undone_first(slow_rack: Rack, number: signal.Signals) -> None:
+    rack = slow_rack
+    plan = lost(rack)
+    before = rack.cells()
+    rack.store.save_plan(to_document(plan))
+    with subprocess.Popen(
+        [sys.executable, "-c", APPLY, str(rack.inventory.path), str(rack.folder), plan.id],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as engine:
+        next(line for line in engine.stdout or () if line.startswith("6. "))
+        engine.send_signal(number)
+    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.cells() == before
+    assert rack.site.known_states("mesh") == before["mesh"]
+
+
+def test_a_swap_of_a_dead_host_that_was_cut_can_be_taken_back(slow_rack: Rack) -> None:
+    slow_rack.sim.inject("s1", "unreachable")
+    before = slow_rack.cells()
+    plan = plan_swap(slow_rack.site, "finetune", ["s1-gpu0"])
+    run = kill_engine(slow_rack, plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
+    take_back(slow_rack, run, before)
+
+
+def test_a_plan_that_became_stale_while_the_lease_was_awaited_is_refused(rack: Rack) -> None:
+    plan = lost(rack)
+    with rack.another_site() as other:
+        acquire = rack.store.acquire
+
+        def late(*words: object, **more: object) -> object:
+            apply(other, plan)
+            return acquire(*words, **more)  # type: ignore[arg-type]
+
+        rack.store.acquire = late  # type: ignore[method-assign, assignment]
+        with pytest.raises(RefusedError, match="is stale"):
+            apply(rack.site, plan)
+
+
+def test_one_dark_lane_does_not_keep_the_fabric_from_being_programmed(rack: Rack, tmp_path: Path) -> None:
+    empty = store_at(str(tmp_path / "empty"))
+    with Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: empty) as site:
+        rack.sim.inject("s0-gpu0-a", "dark")
+        with pytest.raises(HalfDoneError, match=r"s2-gpu0-b hears .* instead of s0-gpu0-a"):
+            apply(site, plan_fabric(site, "prototype"))
+        assert site.known_states("mesh") == rack.cells()["mesh"]
+        rack.sim.inject("s1-gpu0", "gpu-lost")
+        apply(site, plan_swap(site, "finetune", ["s1-gpu0"]))
+
+
+def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack: Rack) -> None:
+    rack = slow_rack
+    result = apply(rack.site, lost(rack))
+    swapped = rack.cells()
+    back = plan_rollback(rack.site, rack.store.run(result.run))
+    run = kill_engine(rack, back, lambda engine: next(x for x in engine.stdout or () if x.startswith("4. ")))
+    with rack.another_site(now=lambda: time.time() + 60) as later:
+        with pytest.raises(RefusedError, match="is stale"):
+            apply(later, plan_rollback(later, rack.store.run(result.run)))
+        apply(later, plan_rollback(later, rack.store.run(run.id)))
+    assert rack.cells() == swapped
+    assert rack.store.run(result.run).state == "done"

@@ -26,13 +26,13 @@ class Pair:
         self.time += seconds
 
     def blink(self) -> None:
-        blink(self, self, name="r from t", deadline_s=2.0, now=lambda: self.time, pause=self.pause)
+        blink(self, self, name="r from t", deadline_s=2.0, clock=lambda: self.time, pause=self.pause)
 
 
 def test_power_that_follows_is_the_proof() -> None:
     pair = Pair(lambda on: -5.0 if on else -math.inf)
     pair.blink()
-    assert pair.switched == [False, True]
+    assert pair.switched == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_power_that_follows_is_the_proof() -> None:
     [
         (lambda _: -5.0, "did not go dark"),  # another transmitter's light
         (lambda on: -5.0 if on else -9.0, "did not go dark"),  # crosstalk only
-        (lambda _: -math.inf, "dark before the blink"),
-        (lambda _: None, "dark before the blink"),
+        (lambda _: -math.inf, "is dark"),
+        (lambda _: None, "is dark"),
     ],
 )
 def test_power_that_does_not_follow_is_no_proof_and_the_transmitter_is_on_again(power, says) -> None:
@@ -52,6 +52,6 @@ def test_power_that_does_not_follow_is_no_proof_and_the_transmitter_is_on_again(
 
 
 def test_light_that_does_not_come_back_is_said() -> None:
-    pair = Pair(lambda on: -5.0 if on and not pair.switched else -math.inf)
+    pair = Pair(lambda on: -5.0 if on and False not in pair.switched else -math.inf)
     with pytest.raises(BlinkError, match="did not come back"):
         pair.blink()

@@ -50,7 +50,7 @@ class Air:
         self.time += seconds
 
     def proof(self) -> LightProof:
-        return LightProof(INVENTORY, self, self, now=lambda: self.time, pause=self.pause)
+        return LightProof(INVENTORY, self, self, now=lambda: self.time, clock=lambda: self.time, pause=self.pause)
 
 
 def neighbour(transponder, mark, age_s=0.0):
@@ -105,7 +105,17 @@ def test_every_proof_says_a_mark_of_its_own() -> None:
     assert air.said[SENDER.host] != first
 
 
-def test_what_is_heard_now_is_the_freshest_neighbour_and_announces_nothing() -> None:
-    air = Air(lambda _: (neighbour(SENDER, None), neighbour(OTHER, None, 9.0)))
-    assert air.proof().heard([CIRCUIT]) == {RECEIVER.id: SENDER.id}
-    assert air.said == {}
+def test_sound_is_what_shows_itself_within_a_moment() -> None:
+    assert Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),)).proof().sound([CIRCUIT]) == {
+        RECEIVER.id: SENDER.id
+    }
+    stale = Air(lambda _: (neighbour(SENDER, None),))
+    assert stale.proof().sound([CIRCUIT]) == {}
+    assert stale.time == pytest.approx(1000.5, abs=0.2)
+
+
+def test_only_what_was_sound_is_proved_again() -> None:
+    silent = Air(lambda _: ())
+    assert silent.proof().prove([CIRCUIT], only={}) == []
+    with pytest.raises(NotProvedError):
+        silent.proof().prove([CIRCUIT], only={RECEIVER.id: SENDER.id})

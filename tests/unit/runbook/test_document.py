@@ -24,7 +24,9 @@ PLAN = Plan(
     start=Start({"finetune": ("s0-gpu0", "s1-gpu0", "s2-gpu0")}, {"mesh": (3, 4)}),
     steps=(
         Step("1", Do.PROGRAM, "program 2 PUCs", {"device": "mesh", "changes": [[3, "x", "="], [9, "=", "x"]]}),
-        Step("2", Do.ASSIGN, "write down", {"assignment": {"finetune": ["s0-gpu0", "s3-gpu0", "s2-gpu0"]}}),
+        Step(
+            "2", Do.ASSIGN, "write down", {"assignment": {"finetune": ["s0-gpu0", "s3-gpu0", "s2-gpu0"]}, "before": {}}
+        ),
     ),
 ).sealed()
 
@@ -83,6 +85,13 @@ def test_an_unknown_kind_of_step_is_named(store: Store) -> None:
     document = make(store.run(recorded(store, "done")), store, INVENTORY)
     document["steps"][0]["do"] = "explode"
     with pytest.raises(UsageError, match="explode"):
+        load(yaml.safe_dump(document), "x")
+
+
+def test_a_step_without_what_it_needs_is_named(store: Store) -> None:
+    document = make(store.run(recorded(store, "done")), store, INVENTORY)
+    document["steps"][0]["data"] = {}
+    with pytest.raises(UsageError, match=r"step 1 .program. needs changes, device"):
         load(yaml.safe_dump(document), "x")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.store import Lease, Record, Store, StoreError, store_at
+from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError, store_at
 
 RUN = {"kind": "swap", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
 
@@ -51,8 +51,40 @@ def test_a_holder_whose_lease_was_taken_over_may_write_nothing_more(store: Store
     run = begin(store, old)
     lease_of(store, now=200.0, holder="you")
     with pytest.raises(RefusedError, match="lost to a newer holder"):
-        store.intend(old, run, record("intent", at=201.0), term_s=30.0)
+        store.intend(old, run, record("intent", at=201.0))
     assert [e.kind for e in store.entries(run)] == ["begin"]
+
+
+def test_nor_may_it_close_what_it_began(store: Store) -> None:
+    old = lease_of(store)
+    run = begin(store, old)
+    store.intend(old, run, record("intent"), unsure="mesh")
+    lease_of(store, now=200.0, holder="you")
+    with pytest.raises(LeaseLostError):
+        store.conclude(old, run, record("outcome"), states={"mesh": {0: PucState.BAR}})
+    with pytest.raises(LeaseLostError):
+        store.end_run(old, run, record("end"), "done")
+    assert store.device_states("mesh") == {}
+    assert store.run(run).state == "running"
+
+
+def test_a_rollback_that_is_taken_back_puts_its_run_in_force_again(store: Store) -> None:
+    lease = lease_of(store)
+    swap, rollback, again = (begin(store, lease) for _ in range(3))
+    store.end_run(lease, swap, record("end"), "done")
+    store.end_run(lease, rollback, record("end"), "done", undid=swap)
+    assert (store.run(swap).state, store.run(swap).undone_by) == ("undone", rollback)
+    store.end_run(lease, again, record("end"), "done", undid=rollback)
+    assert (store.run(swap).state, store.run(swap).undone_by) == ("done", None)
+
+
+def test_a_database_url_gives_the_same_guarantees(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    mine, yours = store_at(url, files=tmp_path), store_at(url, files=tmp_path)
+    lease_of(mine)
+    with pytest.raises(RefusedError, match="being changed by me"):
+        lease_of(yours, now=101.0, holder="you")
+    assert lease_of(yours, now=200.0, holder="you").fence == 2
 
 
 def test_a_device_is_uncertain_between_intent_and_outcome(store: Store) -> None:
@@ -61,7 +93,7 @@ def test_a_device_is_uncertain_between_intent_and_outcome(store: Store) -> None:
     states = {0: PucState.BAR, 1: PucState.CROSS}
     store.conclude(lease, run, record("outcome"), states={"mesh": states})
     assert store.device_states("mesh") == states
-    store.intend(lease, run, record("intent"), term_s=30.0, unsure="mesh")
+    store.intend(lease, run, record("intent"), unsure="mesh")
     assert store.device_states("mesh") == {}
     assert store.uncertain_since("mesh") == run
 
@@ -129,7 +161,7 @@ def journal_of_three(folder: Path) -> Store:
     store = store_at(str(folder))
     lease = lease_of(store)
     run = begin(store, lease)
-    store.intend(lease, run, record("intent", cells=3), term_s=30.0)
+    store.intend(lease, run, record("intent", cells=3))
     store.end_run(lease, run, record("end"), "done")
     return store
 
