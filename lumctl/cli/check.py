@@ -96,9 +96,10 @@ def check(
 
 
 def overall(observation: "Observation") -> State:
-    """The worst state of any component in service."""
+    """The worst state of any component in service; a run that waits for a hand is a warning at least."""
     groups = observation.report.groups()
-    return worst(tuple(health.state for group in groups.values() for health in group.values()))
+    left_open = (State.DEGRADED,) if observation.unfinished else ()
+    return worst((*left_open, *(health.state for group in groups.values() for health in group.values())))
 
 
 def line(observation: "Observation", state: State) -> str:
@@ -113,6 +114,7 @@ def line(observation: "Observation", state: State) -> str:
                 findings = [h.findings[0] for h in group.values() if h.state is bad and h.findings]
                 named = _named(findings) if bad is state else ""
                 told.append(f"{counts[name][bad]} of {len(group)} {name} {bad}{named}")
+    told += [f"run {run} is unfinished" for run in observation.unfinished]
     well = ", ".join(f"{counts[name][State.OK]} {name}" for name in ("accelerators", "circuits"))
     racks = ",".join(observation.inventory.racks)
     return f"LUMCTL {WORDS[EXIT_CODES[state]]} - {_plain(racks)}: {_plain('; '.join(told) or f'{well} ok')}"

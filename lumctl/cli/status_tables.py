@@ -71,6 +71,8 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
     """Print a status document. ``findings_first`` suits a screen that is cut at the bottom."""
     out.text(headline(document))
     out.text(summary_line(document["summary"]))
+    for run in document["unfinished_runs"]:
+        out.text(f"run {run} is unfinished: lumctl swap show {run}; lumctl swap rollback {run}")
     tables: list[tuple[str, Sequence[Column], list[Row]]] = [
         ("hosts", HOSTS, host_rows(document["hosts"])),
         ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),

@@ -43,6 +43,7 @@ def status_document(observation: Observation) -> dict[str, Any]:
         "at": observation.at,
         "collection_s": observation.snapshot.seconds,
         "summary": summary(observation),
+        "unfinished_runs": list(observation.unfinished),
         "hosts": [_host(observation, health) for health in report.hosts.values()],
         "devices": [_common(observation, health) for health in report.devices.values()],
         "accelerators": [

@@ -21,6 +21,8 @@ class Observation:
     losses: Mapping[str, float]
     snapshot: Snapshot
     report: HealthReport
+    unfinished: tuple[str, ...] = ()
+    """Runs that were cut or left half done and still wait for a hand."""
 
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""

@@ -121,7 +121,8 @@ class Site:
         report = evaluate(
             self.inventory, snapshot, circuits, losses=losses, devices=devices, now=at, disabled=swapped_out
         )
-        return Observation(at, self.target, self.inventory, assignment, circuits, losses, snapshot, report)
+        unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).unfinished(now=at))
+        return Observation(at, self.target, self.inventory, assignment, circuits, losses, snapshot, report, unfinished)
 
     def _losses(self, assignment: Assignment) -> Mapping[str, float]:
         losses: dict[str, float] = {}

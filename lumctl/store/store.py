@@ -14,7 +14,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.store import journal, lease
 from lumctl.store.database import writing
-from lumctl.store.schema import assignment, device_states, devices, plans, runs
+from lumctl.store.schema import assignment, device_states, devices, leases, plans, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,14 @@ class Store:
                 return run
         near = nearest(run_id, [run.id for run in known])
         raise UsageError(f"no run {run_id!r}", hint=f"did you mean {near}?" if near else "see: lumctl swap list")
+
+    def unfinished(self, *, now: float) -> tuple[str, ...]:
+        """Runs that were left half done, or were cut: still open although their lease has ended."""
+        with self._engine.connect() as connection:
+            alive = connection.execute(select(leases.c.fence).where(leases.c.expires_at > now)).scalar()
+            still_open = runs.c.state.in_(["running", "half-done"])
+            rows = connection.execute(select(runs.c.id, runs.c.fence).where(still_open).order_by(runs.c.started_at))
+            return tuple(row.id for row in rows if row.fence != alive)
 
     def entries(self, run_id: str) -> tuple[journal.Entry, ...]:
         """The journal of one run, oldest first."""

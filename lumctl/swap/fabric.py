@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable
 
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
+from lumctl.change.light import LightProof
 from lumctl.change.plan import Plan, Start
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import DeviceKind
+from lumctl.inventory.model import DeviceKind, Evidence
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
-from lumctl.swap.lightpaths import States, light_paths
+from lumctl.swap.lightpaths import States, light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 
@@ -18,6 +19,9 @@ def plan_fabric(
     site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None, forget: bool = False
 ) -> Plan:
     """Plan to program whatever circuits the jobs of a rack need and its meshes do not carry.
+
+    Where the record says that a circuit stands and the light does not, all cells of its mesh are written again as
+    recorded: a controller may have restarted, or somebody may have changed them.
 
     A mesh whose states are not certain, or every mesh with ``rewrite``, is routed afresh and written whole: that
     darkens what it carries for as long as it takes. ``placement`` is put in force with it; unless given, jobs stay
@@ -34,13 +38,14 @@ def plan_fabric(
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and c.device in meshes]
     carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
     paths = light_paths(inventory, carried, wanted, states, rewrite=afresh)
+    unsound = _unsound(site, carried)
+    paths = with_rewritten(paths, {c.device: states[c.device] for c in unsound})
     steps = StepList(inventory)
-    kept = [c.id for c in paths.keep]
+    kept = [c.id for c in paths.keep if c.id not in {each.id for each in unsound}]
     if any(paths.writes.values()):
-        new = [c.id for c in paths.add]
         steps.check([], kept=kept, replaced=[c.id for c in paths.remove])
         steps.program(paths.writes)
-        steps.verify(new, kept)
+        steps.verify([*(c.id for c in paths.add), *(c.id for c in unsound)], kept)
         steps.confirm(with_timer(site, paths))
     moved = {job: after[job] for job in jobs if site.store(rack).assignment().get(job) != after[job]}
     if moved:
@@ -48,7 +53,7 @@ def plan_fabric(
     pinned = start_of({job: before[job] for job in jobs}, states, paths)
     return Plan(
         kind="fabric",
-        title=f"program {len(paths.add)} circuits of {rack}",
+        title=f"program {len(paths.add)} circuits of {rack}" + (f", and {len(unsound)} again" if unsound else ""),
         rack=rack,
         target=site.target,
         created_at=site.now(),
@@ -79,6 +84,16 @@ def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> 
         plan = plan_fabric(site, rack, placement=placement, forget=True)
         results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
     return results
+
+
+def _unsound(site: Site, carried: Iterable[Circuit]) -> list[Circuit]:
+    """The circuits that stand by the record, and whose receivers do not hear whom they should."""
+    lanes = site.inventory.transponders
+    telling = [c for c in carried if all(lanes[r].verify[0] is Evidence.LLDP for r, _ in c.receivers)]
+    if not telling:
+        return []
+    heard = LightProof(site.inventory, site.fleet, site.devices, now=site.now).sound(telling)
+    return [c for c in telling if any(heard.get(receiver) != meant for receiver, meant in c.receivers)]
 
 
 def _carried(site: Site, states: dict[str, States], wanted: Iterable[Circuit]) -> list[Circuit]:

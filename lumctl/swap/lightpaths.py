@@ -1,7 +1,7 @@
 """From the circuits before and after to light paths: what is added, removed and kept, by which cells, at what loss."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lumctl.change.plan import PlannedChange, PlannedCircuit
 from lumctl.devices.types import PucState
@@ -80,6 +80,18 @@ def light_paths(
         )
     _require_light(inventory, result.add)
     return result
+
+
+def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPaths:
+    """The same light paths, with every cell of some devices written: those that do not change as they are held."""
+    writes = dict(paths.writes)
+    for device, held in states.items():
+        changed = {cell.puc: cell for cell in writes.get(device, ())}
+        writes[device] = tuple(
+            changed.get(puc, PlannedChange(device, puc, state.value, state.value))
+            for puc, state in sorted(held.items())
+        )
+    return replace(paths, writes=writes)
 
 
 def _routes(device: Device, wanted: list[Circuit], kept: list[Circuit], held: States) -> tuple[Route, ...]:

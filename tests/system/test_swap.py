@@ -434,3 +434,31 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack: Rack)
         apply(later, plan_rollback(later, rack.store.run(run.id)))
     assert rack.cells() == swapped
     assert rack.store.run(result.run).state == "done"
+
+
+def test_fabric_apply_mends_what_the_light_denies_and_the_record_claims(rack: Rack) -> None:
+    assert plan_fabric(rack.site, "prototype").steps == ()
+    rack.sim.inject(f"mesh/puc/{crossed(rack)}", "stuck-bar")
+    rack.clear()  # the cell moves again, and stays where the fault has left it
+    assert not all(rack.ok_circuits("finetune"))
+    result = apply(rack.site, plan_fabric(rack.site, "prototype"))
+    assert result.verified
+    assert all(rack.ok_circuits("finetune"))
+
+
+def crossed(rack: Rack) -> int:
+    """A cell in cross that a circuit runs through."""
+    from lumctl.fabric import mesh, trace
+
+    held = rack.cells()["mesh"]
+    return next(puc for puc, state in trace(mesh(7, 3), held, 20).passes if state is PucState.CROSS)
+
+
+def test_a_run_that_waits_for_a_hand_is_named_by_the_next_look(slow_rack: Rack) -> None:
+    plan = lost(slow_rack)
+    run = kill_engine(slow_rack, plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("3. ")))
+    assert slow_rack.site.observe().unfinished == ()  # its lease has not ended: it may still be at work
+    with slow_rack.another_site(now=lambda: time.time() + 60) as later:
+        assert later.observe().unfinished == (run.id,)
+        apply(later, plan_rollback(later, run))
+        assert later.observe().unfinished == ()
