@@ -1,5 +1,6 @@
 """The built wheel, installed apart from the checkout: editable installs see files that a wheel may lack."""
 
+import json
 import os
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def installed(wheel, tmp_path_factory) -> Path:
     return folder
 
 
-def run(installed, *arguments):
+def run(installed, *arguments, **more):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "LUMCTL_"))}
     done = subprocess.run(
         [installed / "bin" / "lumctl", *arguments],
@@ -47,7 +48,7 @@ def run(installed, *arguments):
         capture_output=True,
         text=True,
         cwd=installed,
-        env=environment,
+        env=environment | more,
     )
     return done.stdout
 
@@ -80,6 +81,16 @@ def test_it_runs_away_from_the_checkout(installed):
     python = [installed / "bin" / "python", "-P", "-c", where]
     found = subprocess.run(python, check=True, capture_output=True, text=True, cwd=installed).stdout.split()
     assert all(Path(path).is_relative_to(installed) for path in found)
+
+
+def test_the_demo_runs_away_from_the_checkout(installed, tmp_path):
+    (tmp_path / "run").mkdir(mode=0o700)
+    told = json.loads(
+        run(installed, "demo", "-q", "-o", "json", XDG_STATE_HOME=tmp_path, XDG_RUNTIME_DIR=tmp_path / "run")
+    )
+    assert told["replay_identical"]
+    assert [phase["name"] for phase in told["phases"]] == ["up", "program", "read", "fault", "plan", "swap", "replay"]
+    assert Path(told["runbook"]).is_relative_to(tmp_path)
 
 
 def test_its_drivers_are_found_and_load(installed):
