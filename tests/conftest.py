@@ -6,9 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CAPTURES = REPOSITORY.parent / "shared" / "captures"
+CAPTURES = Path(os.environ.get("LUMCTL_CAPTURES", REPOSITORY.parent / "shared" / "captures"))
+
+# A loaded machine is slow, and slow is not wrong: pytest's own time-out watches for what hangs.
+settings.register_profile("lumctl", deadline=None)
+settings.load_profile("lumctl")
 
 
 @pytest.fixture(scope="session")

@@ -49,12 +49,12 @@ def _silent(_line: str) -> None:
     return None
 
 
-def _at_once(_step: Step) -> None:
-    return None
+def at_once(_step: Step) -> None:
+    """A gate that is always open."""
 
 
 def apply(
-    site: Site, plan: Plan, *, progress: Progress = _silent, before_step: Gate = _at_once, who: str | None = None
+    site: Site, plan: Plan, *, progress: Progress = _silent, before_step: Gate = at_once, who: str | None = None
 ) -> RunResult:
     """Apply a plan. ``before_step`` is called before each step and may raise to stop the run, which is then undone.
 

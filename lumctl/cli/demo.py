@@ -1,19 +1,21 @@
 """``lumctl demo``: the whole story on the embedded simulator, with the time of each phase.
 
-It uses a simulator and a store of its own, so it disturbs nothing and can run beside anything; the runbook it makes
-stays in the state folder.
+It uses a simulator and a store of its own that are gone afterwards, so it disturbs nothing and can run beside anything;
+the runbook it makes stays in the state folder.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 from lumctl.change import Plan, RunResult, apply
-from lumctl.change.plan import Step
+from lumctl.change.engine import at_once
 from lumctl.cli.changes import plan_lines
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
@@ -22,13 +24,12 @@ from lumctl.errors import UnreachableError
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.model import Inventory
-from lumctl.runbook.document import load_file
-from lumctl.runbook.files import save
+from lumctl.runbook.document import dump, load_file, make
+from lumctl.runbook.files import write_private
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
 from lumctl.sim.launch import launch
 from lumctl.site import Observation, Site
-from lumctl.store import open_store
+from lumctl.store import state_folder, store_at
 from lumctl.swap import commission, plan_swap
 
 app = noun_app(NOUNS["demo"].help)
@@ -65,7 +66,8 @@ def demo(cx: Invocation) -> None:
     with TemporaryDirectory(prefix="lumctl-demo-") as scratch:
         with story.phase("up", f"the rack of {inventory.path.name} comes up on loopback"):
             simulator = launch(inventory, folder=Path(scratch) / "sim", tied=True)
-        with simulator, _site(inventory, simulator.endpoints()) as site:
+        store = store_at(str(Path(scratch) / "store"))
+        with simulator, Site(inventory, "sim", endpoints=simulator.endpoints(), store=lambda _rack: store) as site:
             with story.phase("program", "its mesh is programmed for the jobs and every light path proved"):
                 commission(site)
             with story.phase("read", "GPUs and light paths are read over SSH"):
@@ -80,14 +82,11 @@ def demo(cx: Invocation) -> None:
                 cx.out.detail(f"    {line}")
             with story.phase("swap", f"{plan.title}: programmed, and every receiver proved"):
                 result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
-            runbook = save(site, result.run, plan.rack)
+            runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}.yaml"
+            write_private(runbook, dump(make(store.run(result.run), store, inventory)))
     with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
-        replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=_go_on)
+        replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=at_once)
     _say_end(cx, story, plan, result, replayed, runbook)
-
-
-def _site(inventory: Inventory, endpoints: Any) -> Site:
-    return Site(inventory, "sim", endpoints=endpoints, store=lambda rack: open_store(inventory, rack, "demo"))
 
 
 def _say_counts(cx: Invocation, seen: Observation) -> None:
@@ -102,10 +101,6 @@ def _say_counts(cx: Invocation, seen: Observation) -> None:
 def _require_found(seen: Observation, victim: str) -> None:
     if seen.report.accelerators[victim].state is State.OK:
         raise UnreachableError(f"{victim} was made faulty on the simulator, and yet it reads as ok")
-
-
-def _go_on(_step: Step) -> None:
-    return None
 
 
 def _say_end(

@@ -67,14 +67,14 @@ class Output:
         if self.format is OutputFormat.YAML:
             import yaml
 
-            print(yaml.safe_dump(json.loads(dump_json(whole)), sort_keys=False, allow_unicode=True), end="")
+            print(yaml.safe_dump(json.loads(dump_json(whole)), sort_keys=False, allow_unicode=True), end="", flush=True)
         else:
-            print(dump_json(whole))
+            print(dump_json(whole), flush=True)
 
     def names(self, names: Sequence[str]) -> None:
         """Print one name a line."""
         for name in names:
-            print(name)
+            print(name, flush=True)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
         """Print rows as a table on a terminal, as plain aligned columns in a pipe. A ``state`` cell gets its glyph."""
@@ -90,7 +90,7 @@ class Output:
 
     def text(self, text: str = "") -> None:
         """Print a line of data."""
-        print(text)
+        print(text, flush=True)
 
     def _plain_glyphs(self) -> bool:
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lumctl.change.engine import at_once
 from lumctl.change.plan import Step
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.nouns import NOUNS
@@ -78,7 +79,7 @@ def replay(
     On ``sim`` a simulator of its own starts where the recording started and is gone afterwards. On a rack the steps
     are real: its placement and cells must be where the recording started. Exits 5 when the replay went another way.
     """
-    gate = _ask if step else _go_on
+    gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
         raise UsageError("--step asks before each step and there is no terminal to ask on")
     with Site(cx.inventory, cx.target) as site:
@@ -131,10 +132,6 @@ def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
         raise UsageError(f"no rack {on!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
     if on != recorded:
         raise UsageError(f"this runbook was recorded on rack {recorded}; it can be replayed there or on sim")
-
-
-def _go_on(_step: Step) -> None:
-    return None
 
 
 def _ask(step: Step) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lumctl.devices.protocols import Driver
+from lumctl.devices.protocols import Driver, MeshDriver, TransponderDriver
 from lumctl.devices.types import Capability
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
@@ -28,6 +28,13 @@ class DriverInfo:
     def origin(self) -> str:
         """The package and its version, as an error names them."""
         return f"{self.distribution} {self.version}"
+
+
+_METHODS = {
+    kind: {name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")} | {"close"}
+    for kind, protocol in (("mesh", MeshDriver), ("transponder", TransponderDriver))
+}
+"""What a driver of each kind must be able to be asked, be it to refuse with UnsupportedError."""
 
 
 def installed() -> tuple[DriverInfo, ...]:
@@ -55,7 +62,7 @@ def _imported(info: DriverInfo) -> type[Driver]:
     """Import one driver; whatever a plug-in raises becomes one line that says whose fault it is."""
     try:
         found = EntryPoint(info.name, info.target, GROUP).load()
-    except Exception as error:  # a plug-in may raise anything at import
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything at import
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(
             f"driver {info.name!r} of {info.origin} does not import: {reason}",
@@ -82,7 +89,8 @@ def _complaint(found: object) -> str | None:
     capabilities: Any = getattr(found, "capabilities", None)
     if not isinstance(capabilities, frozenset) or not all(isinstance(each, Capability) for each in capabilities):
         return "does not declare its capabilities as a frozenset of Capability"
-    return None
+    missing = sorted(name for name in _METHODS[kind] if not callable(getattr(found, name, None)))
+    return f"lacks {', '.join(missing)}" if missing else None
 
 
 def _unknown(name: str) -> UsageError:

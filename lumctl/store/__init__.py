@@ -20,6 +20,7 @@ __all__ = [
     "Store",
     "StoreError",
     "open_store",
+    "state_folder",
     "store_at",
 ]
 
@@ -29,9 +30,8 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
 
     In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
     folder or a database URL; a simulator of a rack whose store is a URL keeps its own below the state folder.
-    ``target`` is ``rack``, ``sim``, or ``demo`` for the demonstration's own simulator.
     """
-    default = str(_state_home() / rack)
+    default = str(state_folder() / rack)
     named = os.environ.get("LUMCTL_STATE")
     place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
     if target == "rack":
@@ -44,10 +44,11 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
 def store_at(place: str, *, files: Path | None = None) -> Store:
     """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files."""
     if "://" in place:
-        return Store(open_engine(place), files or _state_home())
+        return Store(open_engine(place), files or state_folder())
     folder = Path(place).expanduser()
     return Store(open_engine(folder), folder)
 
 
-def _state_home() -> Path:
+def state_folder() -> Path:
+    """The user's own folder for what the program keeps."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lumctl"

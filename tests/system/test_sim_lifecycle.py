@@ -205,13 +205,22 @@ def test_the_words_of_the_command_line():
 
 def test_in_the_foreground_it_ends_with_ctrl_c():
     words = [*LUMCTL, "sim", "up", "--dark", "-o", "json", "-i", str(example("prototype"))]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    narration = process.stderr.readline()
-    assert "runs (pid" in narration
-    while not process.stdout.readline().startswith("}"):
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    # A shell that starts us in the background has SIGINT ignored, and children inherit that.
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads here
+    ) as process:
+        try:
+            assert "runs (pid" in process.stderr.readline()
+            while not process.stdout.readline().startswith("}"):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert process.returncode == 0
     assert (out, len(err.splitlines())) == ("", 1)
     assert not sim_runtime_folder(example("prototype")).exists()

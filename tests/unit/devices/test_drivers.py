@@ -32,6 +32,8 @@ class Driver:
     kind = "mesh"
     capabilities = frozenset()
     proven = "on my bench"
+    close = identify = stage = compare = commit = confirm = roll_back = None.__init__
+    read_states = read_powers = read_temperature = None.__init__
 """
 
 
@@ -110,4 +112,16 @@ def test_two_packages_that_offer_one_name_are_refused(offer):
     offer("acme-one", "acme", GOOD)
     offer("acme-two", "acme", GOOD)
     with pytest.raises(UsageError, match=r"offered twice, by acme-one 2\.5 and acme-two 2\.5"):
+        load("acme")
+
+
+def test_a_driver_that_lacks_methods_says_which(offer):
+    offer("acme-mesh", "acme", GOOD.replace("confirm = ", "").replace("read_powers = ", ""))
+    with pytest.raises(UsageError, match="lacks confirm, read_powers"):
+        load("acme")
+
+
+def test_a_driver_that_ends_the_program_at_import_is_one_line(offer):
+    offer("acme-mesh", "acme", "import sys; sys.exit(3)")
+    with pytest.raises(UsageError, match="does not import: SystemExit: 3"):
         load("acme")
