@@ -30,7 +30,7 @@ bench: $(READY) ## Measure what is promised about speed.
 	$(BIN)/python tests/bench/startup.py
 
 campaign: $(READY) ## Run whole what CI samples: every accelerator of rack64 dies once.
-	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/test_swap.py -k any_accelerator
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap -k any_accelerator
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

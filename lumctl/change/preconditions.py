@@ -1,6 +1,7 @@
 """What must hold before a plan may touch anything: the right target, the same inventory, the same start."""
 
 from lumctl.change.plan import Do, Plan, Step
+from lumctl.change.untouched import require_others_untouched
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
 from lumctl.site import Site
@@ -26,10 +27,11 @@ def require(site: Site, plan: Plan) -> None:
     placed = site.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job) != accelerators:
-            raise RefusedError(f"{plan.id} is stale: {job} does not run where it did when it was made", hint=AGAIN)
+            raise _moved_on(plan, f"{job} does not run where it did")
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             _require_states(site, plan, step)
+    require_others_untouched(site, plan)
 
 
 def _require_states(site: Site, plan: Plan, step: Step) -> None:
@@ -49,9 +51,18 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
             raise uncertain(site, plan.rack, device)
         return  # the run that is being taken back left it so: its cells are written again, whichever way they are
     if pinned != tuple(puc for puc, state in sorted(held.items()) if state is PucState.CROSS):
-        raise RefusedError(f"{plan.id} is stale: {device} does not hold what it did when it was made", hint=AGAIN)
+        raise _moved_on(plan, f"{device} does not hold what it did")
     if Capability.READ_STATES in driver.capabilities:
         require_agreement(device, held, driver.read_states())
+
+
+def _moved_on(plan: Plan, what: str) -> RefusedError:
+    if plan.undoes is not None:
+        return RefusedError(
+            f"{plan.undoes} cannot be taken back: {what} right after it, a later run has changed that",
+            hint="take the later run back first: lumctl swap list",
+        )
+    return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=AGAIN)
 
 
 def uncertain(site: Site, rack: str, device: str) -> RefusedError:

@@ -25,7 +25,7 @@ from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import dump, load_file, make
-from lumctl.runbook.files import write_private
+from lumctl.runbook.files import make_private_folder, write_private
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
 from lumctl.sim.launch import launch
 from lumctl.site import Observation, Site
@@ -83,6 +83,7 @@ def demo(cx: Invocation) -> None:
             with story.phase("swap", f"{plan.title}: programmed, and every receiver proved"):
                 result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
             runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}.yaml"
+            make_private_folder(runbook.parent)
             write_private(runbook, dump(make(store.run(result.run), store, inventory)))
     with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
         replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=at_once)

@@ -94,6 +94,8 @@ def apply(
         written = {job.name: job.ranks for job in cx.inventory.jobs.values() if job.rack == chosen}
         plan = plan_fabric(site, chosen, rewrite=rewrite, placement=written if as_written else None)
         if not plan.steps:
+            if cx.out.structured:
+                cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
             cx.out.narrate(f"{chosen} carries every circuit that its jobs need, by the record and by the light")
             return
         carry_out(cx, site, plan, yes=yes, dry_run=dry_run)

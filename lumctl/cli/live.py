@@ -1,10 +1,23 @@
 """Showing something again and again until interrupted: in place on a terminal, one after the other in a pipe."""
 
 import io
+import math
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stdout
+
+import typer
+
+SHORTEST_S, LONGEST_S = 0.2, 86_400.0
+"""The bounds of an interval: shorter is no pause for a rack, longer is beyond what the system's clocks take."""
+
+
+def a_pause(seconds: float) -> float:
+    """The interval itself; refuses the one number (``nan``) that lies within any bounds."""
+    if math.isnan(seconds):
+        raise typer.BadParameter(f"{seconds} is no number of seconds")
+    return seconds
 
 
 def repeat(show: Callable[[], None], interval_s: float) -> None:

@@ -124,7 +124,8 @@ class Output:
 
         table = Table(title=title or None, title_justify="left", box=None if self.ascii_only else box.SIMPLE_HEAD)
         for column in columns:
-            table.add_column(column.heading, justify="right" if column.right else "left")
+            # Folded, not cut: an id that was cut short cannot be typed again, and the mark of a cut is not ASCII.
+            table.add_column(column.heading, justify="right" if column.right else "left", overflow="fold")
         for row in rows:
             cells = []
             for column in columns:
@@ -135,14 +136,15 @@ class Output:
 
 
 def dump_json(data: Any) -> str:
-    """JSON as every document of the program is written: infinities as strings, everything else as it is."""
+    """JSON as every document of the program is written: what is no finite number is null, for JSON has no word for it.
+
+    No light is minus infinity in dBm: documents say it in a field of its own.
+    """
     return json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(data: Any) -> Any:
-    if isinstance(data, float) and math.isinf(data):
-        return "-inf" if data < 0 else "inf"
-    if isinstance(data, float) and math.isnan(data):
+    if isinstance(data, float) and not math.isfinite(data):
         return None
     if isinstance(data, Mapping):
         return {str(key): _finite(value) for key, value in data.items()}

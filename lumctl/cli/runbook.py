@@ -57,11 +57,14 @@ def export(
     cx: Invocation,
     runbook: NameArgument,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to write it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a runbook to a file, to be kept, edited or sent."""
     with Site(cx.inventory, cx.target) as site:
         found = find_runbook(site, runbook)
     path = out or Path(f"{found.id}.yaml")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already", hint="add --force to write over it, or name another with --out")
     write_private(path, dump(found.document))
     cx.out.text(str(path))
 
@@ -77,7 +80,8 @@ def replay(
     """Do a runbook's steps again and compare each outcome, and the end state, with the recorded ones.
 
     On ``sim`` a simulator of its own starts where the recording started and is gone afterwards. On a rack the steps
-    are real: its placement and cells must be where the recording started. Exits 5 when the replay went another way.
+    are real: its placement and cells must be where the recording started. Exits 5 when the replay went another way, 6
+    when a step failed on the rack and all was taken back, 7 when it was left half done.
     """
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
@@ -121,6 +125,11 @@ def _say(cx: Invocation, result: ReplayResult) -> None:
         cx.out.text(f"{result.runbook} replayed on {result.on}: differs first at step {odd.step}, {odd.what}")
         cx.out.text(f"  recorded: {odd.recorded}")
         cx.out.text(f"  replayed: {odd.replayed}")
+    if result.on != Target.SIM and result.outcome == "half-done":
+        cx.out.narrate(f"{result.run} is left half done: lumctl swap rollback {result.run}")
+        raise typer.Exit(ExitCode.HALF_DONE)
+    if result.on != Target.SIM and result.outcome == "rolled-back":
+        raise typer.Exit(ExitCode.ROLLED_BACK)
     if not result.identical:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -135,6 +144,6 @@ def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
 
 
 def _ask(step: Step) -> None:
-    print(f"{step.id}. {step.title} - go on? [Y/n] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"", "y", "yes"}:
+    print(f"{step.id}. {step.title} - go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise RefusedError(f"stopped before step {step.id}")

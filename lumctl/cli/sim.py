@@ -1,5 +1,6 @@
 """``lumctl sim``: a rack of the inventory on loopback. These commands are about the simulator whatever the target."""
 
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,12 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
+
+KINDS = (
+    "gpu-lost, process-died, ecc, row-remap-failed, overheat, throttled (accelerators); link-down, link-flap "
+    "(transponders); dark, dim (transponders, ports); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
+    "(hosts); mesh-down, mesh-lying (meshes)."
+)
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
 
@@ -33,13 +40,15 @@ def up(
                 cx.out.narrate(f"{device.id} is a switch: the simulator has no service for it, its lanes stay dark")
         if not dark:
             _commission(cx)
-        cx.out.narrate(f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); use it: --target sim")
-        if cx.out.structured:
-            cx.out.document("sim", _status(cx))
-        if not detach:
-            simulator.wait()
-    except KeyboardInterrupt:
-        simulator.stop()
+        # From here on Ctrl-C is how a simulator in the foreground is meant to end.
+        with nullcontext() if detach else suppress(KeyboardInterrupt):
+            cx.out.narrate(
+                f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); use it: --target sim"
+            )
+            if cx.out.structured:
+                cx.out.document("sim", _status(cx))
+            if not detach:
+                simulator.wait()
     except BaseException:
         simulator.stop()
         raise
@@ -86,7 +95,13 @@ def status(cx: Invocation) -> None:
 def fault(
     cx: Invocation,
     component: Annotated[str, typer.Argument(metavar="COMPONENT", help="An id of the inventory, or MESH/puc/17.")],
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="For example gpu-lost, dark, stuck-bar.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=KINDS,
+        ),
+    ],
     value: Annotated[float | None, typer.Option("--value", metavar="V", help="How much: C, dB or s.")] = None,
 ) -> None:
     """Make a component faulty."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause, repeat
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import noun_app, verb
@@ -25,7 +26,15 @@ def status(
     cx: Invocation,
     watch: Annotated[bool, typer.Option("--watch", help="Read again and again until Ctrl-C.")] = False,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Pause between looks with --watch.")
+        float,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=SHORTEST_S,
+            max=LONGEST_S,
+            callback=a_pause,
+            help="Pause between looks with --watch.",
+        ),
     ] = 2.0,
 ) -> None:
     """Show the health of every host, accelerator, link and circuit, read now over SSH.
@@ -37,8 +46,6 @@ def status(
 
     with Site(cx.inventory, cx.target) as site:
         if watch:
-            from lumctl.cli.live import repeat
-
             repeat(lambda: show(cx, site.observe(), findings_first=True), interval)
         observation = site.observe()
     show(cx, observation)

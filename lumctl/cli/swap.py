@@ -120,6 +120,7 @@ def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help=
 
 RUN_COLUMNS = (
     Column("RUN", "run"),
+    Column("RACK", "rack", wide=True),
     Column("OUTCOME", "outcome"),
     Column("STARTED", "started"),
     Column("SECONDS", "seconds", right=True),

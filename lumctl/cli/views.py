@@ -3,6 +3,7 @@
 Fields may be added, never renamed. ``age_s`` is ``None`` for what was never read.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -140,6 +141,7 @@ def _circuit(observation: Observation, health: CircuitHealth) -> dict[str, Any]:
                 "port": end.port,
                 "lane": end.transponder,
                 "rx_power_dbm": end.rx_power_dbm,
+                "dark": end.rx_power_dbm == -math.inf,
                 "hears": end.hears,
                 "expected": end.expected,
             }

@@ -36,7 +36,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_NO_MODULE = ("operation not supported", "no module", "cannot get module eeprom")
+_NO_MODULE = ("operation not supported", "no module")
+"""What ethtool says of an empty cage. An input/output error is a module that does not answer."""
 
 
 @dataclass
@@ -87,9 +88,12 @@ def probes_for(interfaces: tuple[str, ...], *, sudo: bool, deadlines_s: Mapping[
 def _take_gpu(result: CommandResult, taken_at: float, gathered: Gathered) -> Verdict:
     report = parse_nvidia_smi(f"{result.stderr}\n{result.stdout}", taken_at)
     gathered.gpus, gathered.lost_gpus = report.gpus, report.lost
+    if report.withheld:
+        said = first_line(report.withheld[0])
+        return (ProbeStatus.DENIED if is_denial(said) else ProbeStatus.FAILED), said
     if report.complete or (report.lost and not report.gpus):
         return _OK
-    if report.gpus:
+    if report.gpus or "<nvidia_smi_log" in result.stdout:
         return ProbeStatus.FAILED, "the answer of nvidia-smi is cut short"
     if "no devices were found" in result.stdout.lower():
         return _OK
@@ -125,7 +129,8 @@ def _optics_taker(interface: str) -> Callable[[CommandResult, float, Gathered], 
         if result.exit_status != 0:
             status, detail = _failure(result)
             no_module = status is ProbeStatus.FAILED and any(words in detail.lower() for words in _NO_MODULE)
-            return (ProbeStatus.ABSENT if no_module else status), detail
+            # That there is no module is an answer; without ethtool, which is absent, there is none.
+            return (ProbeStatus.OK if no_module else status), detail
         gathered.optics[interface] = parse_ethtool_module(result.stdout, taken_at)
         return _OK
 

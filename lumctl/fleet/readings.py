@@ -39,6 +39,9 @@ class GpuReading:
     ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a four-digit
     domain. ``throttle_reasons`` holds the active ones by their short names
     (``hw_slowdown``, ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...).
+    ``reset_required`` and ``drain_and_reset_recommended`` are how drivers before 570 ask for what ``recovery_action``
+    says since. ``unread`` are the leaves that health is read from and that hold an error in place of a value;
+    ``says_reset`` is one that says instead that the GPU requires a reset.
     ``raw`` keeps every leaf of the XML by its path, so that unknown fields survive.
     """
 
@@ -48,6 +51,8 @@ class GpuReading:
     uuid: str | None = None
     product: str | None = None
     recovery_action: str | None = None
+    reset_required: bool | None = None
+    drain_and_reset_recommended: bool | None = None
     temperature_c: float | None = None
     temperature_slowdown_c: float | None = None
     temperature_max_c: float | None = None
@@ -63,13 +68,18 @@ class GpuReading:
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     remap_uncorrectable: int | None = None
+    retired_single_bit: int | None = None
     retired_double_bit: int | None = None
+    retirement_pending: bool | None = None
+    sram_threshold_exceeded: bool | None = None
     pcie_generation: int | None = None
     pcie_generation_max: int | None = None
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     throttle_reasons: frozenset[str] = frozenset()
     processes: tuple[tuple[int, str], ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

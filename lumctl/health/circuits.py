@@ -1,6 +1,6 @@
 """The verdict on a circuit: ok only if every receiver is shown to hear its intended transmitter."""
 
-from lumctl.health.hearing import heard_transponder
+from lumctl.health.hearing import heard_transponder, speaks_for_a_host
 from lumctl.health.judging import judge, state_of, worst_first
 from lumctl.health.look import Look
 from lumctl.health.rules.circuit import RULES, ReceiverCase
@@ -58,6 +58,8 @@ def _receiver_case(
         neighbours_read=neighbours_read,
         neighbour=freshest,
         hears=heard_transponder(look.inventory, freshest) if freshest else None,
+        host_known=freshest is not None and speaks_for_a_host(look.inventory, freshest),
+        announced=any(heard_transponder(look.inventory, neighbour) == expected for neighbour in neighbours),
         rx_margin_db=look.limits.rx_margin_db,
         planned_dbm=None if loss_db is None else look.inventory.transponders[expected].tx_power_dbm - loss_db,
         read_at=here.seen.taken_at,

@@ -9,12 +9,17 @@ def heard_transponder(inventory: Inventory, neighbour: Neighbour) -> str | None:
 
     Hosts announce a short or a fully qualified name, as their administrator chose; both are recognised.
     """
-    system = neighbour.system.split(".")[0].lower()
+    system = _short(neighbour.system)
     for transponder in inventory.transponders.values():
-        if transponder.interface == neighbour.port and _short(inventory, transponder.host) == system:
+        if transponder.interface == neighbour.port and _short(transponder.host) == system:
             return transponder.id
     return None
 
 
-def _short(inventory: Inventory, host: str) -> str:
-    return inventory.hosts[host].name.split(".")[0].lower()
+def speaks_for_a_host(inventory: Inventory, neighbour: Neighbour) -> bool:
+    """Whether a neighbour is a host of the inventory, whatever it calls its port."""
+    return any(_short(host) == _short(neighbour.system) for host in inventory.hosts)
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0].lower()

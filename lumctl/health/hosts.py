@@ -27,7 +27,7 @@ def _needed_probes(look: Look, host: str) -> frozenset[str]:
     """The probes without which something that the inventory places on a host cannot be judged."""
     needed = {"gpu", "kernel"} if look.inventory.accelerators_of(host) else set()
     if look.lanes[host]:
-        needed.add("net")
+        needed |= {"net", *(f"optics:{lane.interface}" for lane in look.lanes[host])}
     if any(Evidence.LLDP in lane.verify for lane in look.lanes[host]):
         needed.add("lldp")
     return frozenset(needed)

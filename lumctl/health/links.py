@@ -28,6 +28,7 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         interface=None if stale else interface,
         optics=None if stale else optics,
         infiniband=() if stale else ports,
+        rx_sensitivity_dbm=transponder.rx_sensitivity_dbm,
         read_at=read_at if read_at is not None else here.seen.taken_at,
     )
     findings = judge(RULES, case)

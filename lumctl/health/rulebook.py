@@ -82,6 +82,9 @@ def has_case(rule: str, case: str) -> bool:
 
 
 def found(component: str, rule: str, case: str, evidence: str, *, since: float) -> Finding:
-    """A finding about a component: the verdict of a rule's case with what was seen."""
+    """A finding about a component: the verdict of a rule's case with what was seen.
+
+    Errors of sessions and drivers begin with the component's name, which a finding carries already.
+    """
     line = verdict(rule, case)
-    return Finding(component, rule, line.state, evidence, line.advice, since)
+    return Finding(component, rule, line.state, evidence.removeprefix(f"{component}: "), line.advice, since)

@@ -15,8 +15,21 @@ def save(site: Site, run_id: str, rack: str) -> Path:
     store = site.store(rack)
     text = dump(make(store.run(run_id), store, site.inventory))
     path = store.files / "runbooks" / f"{run_id}.yaml"
+    make_private_folder(path.parent)
     write_private(path, text)
     return path
+
+
+def make_private_folder(folder: Path) -> None:
+    """A folder that only its owner may enter.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
 
 
 def write_private(path: Path, text: str) -> None:
@@ -27,7 +40,6 @@ def write_private(path: Path, text: str) -> None:
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         scratch.replace(path)
@@ -35,20 +47,23 @@ def write_private(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def find_run(site: Site, run_id: str) -> Run:
-    """A run of any rack of the inventory by its id.
+def find_run(site: Site, name: str) -> Run:
+    """A run by its id, or as ``RACK/ID`` where several racks of the inventory have one of that id.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is none of that name, or several.
     """
-    known = all_runs(site)
-    for run in known:
-        if run.id == run_id:
-            return run
+    rack, _, run_id = name.rpartition("/")
+    known = [run for run in all_runs(site) if rack in ("", run.rack)]
+    found = [run for run in known if run.id == run_id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        racks = " or ".join(f"{run.rack}/{run.id}" for run in found)
+        raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
     near = nearest(run_id, [run.id for run in known])
     raise UsageError(
-        f"no run {run_id!r} on target {site.target}",
-        hint=f"did you mean {near}?" if near else "see: lumctl runbook list",
+        f"no run {name!r} on target {site.target}", hint=f"did you mean {near}?" if near else "see: lumctl runbook list"
     )
 
 
@@ -65,7 +80,7 @@ def find_runbook(site: Site, name: str) -> Runbook:
         UsageError: there is neither.
     """
     path = Path(name)
-    if path.suffix in {".yaml", ".yml"} or "/" in name:
+    if path.suffix in {".yaml", ".yml"} or path.exists():
         return load_file(path)
     run = find_run(site, name)
     return parse(make(run, site.store(run.rack), site.inventory), run.id)

@@ -13,14 +13,14 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import Inventory
+from lumctl.inventory.model import Device, Inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
 
-VOLATILE = {"seconds", "answer", "device_revert_timer", "sound"}
+VOLATILE = {"seconds", "answer", "device_revert_timer", "sound", "was"}
 """Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
 
 
@@ -40,7 +40,8 @@ class ReplayResult:
 
     runbook: str
     on: str
-    run: str | None
+    run: str
+    outcome: str
     identical: bool
     first_difference: Difference | None
     seconds: float
@@ -104,7 +105,7 @@ def _replay(
     if difference is None and failure is not None and runbook.outcome == "done":
         difference = Difference("end", "outcome", runbook.outcome, failure.message)
     seconds = result.seconds if result else 0.0
-    return ReplayResult(runbook.id, on, run, difference is None, difference, seconds)
+    return ReplayResult(runbook.id, on, run, store.run(run).state, difference is None, difference, seconds)
 
 
 def _plan(site: Site, runbook: Runbook) -> Plan:
@@ -232,17 +233,44 @@ def _short(outcome: Any) -> str:
 
 
 def _require_known(runbook: Runbook, inventory: Inventory) -> None:
+    """Every name, cell and state of a runbook, before its first step: it may have been edited."""
+    circuits = {c.id for c in circuits_of(inventory, initial_assignment(inventory))}
+    ranks = {job.name: len(job.ranks) for job in inventory.jobs.values()}
+    for recorded in runbook.steps:
+        data, step = recorded.step.data, f"runbook {runbook.id}, step {recorded.step.id}"
+        for name in (n for key in ("circuits", "kept", "replaced") for n in data.get(key, ())):
+            if name not in circuits:
+                raise UsageError(f"{step} names circuit {name!r}, which the jobs of {inventory.path} do not need")
+        for job, placed in data.get("assignment", {}).items():
+            if len(placed) != ranks.get(job):
+                raise UsageError(f"{step} places {len(placed)} ranks of {job}, which has {ranks.get(job, 'none')}")
+        for change in data.get("changes", ()):
+            _require_cell(step, change, inventory.devices.get(data["device"]))
+    healthy = {a for recorded in runbook.steps for a in recorded.step.data.get("healthy", ())}
+    placed_on = {a for r in runbook.steps for ranks_ in r.step.data.get("assignment", {}).values() for a in ranks_}
     named = {
         "rack": ({runbook.rack}, inventory.racks),
         "job": (set(runbook.start["assignment"]), inventory.jobs),
         "device": ({*runbook.start["crosses"], *_named(runbook, "device")}, inventory.devices),
-        "accelerator": ({a for r in runbook.start["assignment"].values() for a in r}, inventory.accelerators),
+        "accelerator": (
+            {a for r in runbook.start["assignment"].values() for a in r} | healthy | placed_on,
+            inventory.accelerators,
+        ),
         "transponder": (_named(runbook, "transponder"), inventory.transponders),
     }
     for what, (words, known) in named.items():
         for word in sorted(words):
             if word not in known:
                 raise UsageError(f"runbook {runbook.id} names {what} {word!r}, which {inventory.path} does not have")
+
+
+def _require_cell(step: str, change: Any, device: Device | None) -> None:
+    count = device.geometry.puc_count if device and device.geometry else 0
+    match change:
+        case [int(puc), (None | "=" | "x"), ("=" | "x")] if device is None or 0 <= puc < count:
+            return
+        case _:
+            raise UsageError(f"{step}: {change!r} is no change of a cell: [0..{count - 1}, '=' or 'x', '=' or 'x']")
 
 
 def _named(runbook: Runbook, key: str) -> set[str]:

@@ -41,7 +41,7 @@ def plan_fabric(
     unsound = _unsound(site, carried)
     paths = with_rewritten(paths, {c.device: states[c.device] for c in unsound})
     steps = StepList(inventory)
-    kept = [c.id for c in paths.keep if c.id not in {each.id for each in unsound}]
+    kept = [c.id for c in carried if paths.writes.get(c.device) and c not in unsound]
     if any(paths.writes.values()):
         steps.check([], kept=kept, replaced=[c.id for c in paths.remove])
         steps.program(paths.writes)

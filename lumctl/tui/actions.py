@@ -21,11 +21,15 @@ class PlanView:
 
 @dataclass(frozen=True, slots=True)
 class ApplyView:
-    """How an apply ended: one line, whether it did what was planned, and where to read on (the run, its runbook)."""
+    """How an apply ended: one line, whether it did what was planned, and where to read on (the run, its runbook).
+
+    ``error`` is what it failed with, for whoever reports it after the screen is closed.
+    """
 
     outcome: str
     done: bool
     lines: tuple[str, ...] = ()
+    error: Exception | None = None
 
 
 class Planner(Protocol):

@@ -4,9 +4,11 @@ Threads read, plan and apply; they only post messages. Handlers, which run in th
 only ones that touch widgets.
 """
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 
 from rich.text import Text
@@ -16,6 +18,7 @@ from textual.screen import Screen
 from lumctl.health.states import State
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Applier, Planner
+from lumctl.tui.applying import Applying
 from lumctl.tui.asides import HelpScreen, LeavingScreen
 from lumctl.tui.bars import Answer
 from lumctl.tui.collector import Collector, Observed, ObserveFailed
@@ -23,7 +26,8 @@ from lumctl.tui.detail import DetailScreen
 from lumctl.tui.details import Detail, describe
 from lumctl.tui.main import DetailWanted, MainScreen, PlanWanted, RefreshWanted
 from lumctl.tui.marks import STALE_STYLE, THEME, Marks, duration
-from lumctl.tui.planning import ApplyEnded, Phase, PlanScreen
+from lumctl.tui.memory import Memory
+from lumctl.tui.planning import ApplyEnded, PlanScreen
 
 
 class Dashboard(App[None]):
@@ -50,8 +54,12 @@ class Dashboard(App[None]):
         self.register_theme(THEME)
         self.theme = THEME.name
         self.observation: Observation | None = None
+        self.applying = Applying(apply)
+        self.interrupted = False
+        self._stopped = False
+        self._loop_to_leave: asyncio.AbstractEventLoop | None = None
+        self._memory = Memory()
         self._plan = plan
-        self._apply = apply
         self._target = target
         self._marks = marks
         self._interval_s = interval_s
@@ -68,10 +76,26 @@ class Dashboard(App[None]):
         """The main screen is always at the bottom."""
         return self._main
 
+    def on_load(self) -> None:
+        """Be ready to be stopped before the terminal is taken."""
+        self._loop_to_leave = asyncio.get_running_loop()
+
+    def stop(self) -> None:
+        """Leave at once; for a signal's handler. An apply under way goes on: ``applying`` tells how it ends."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self.interrupted = not self.applying.under_way
+        if self._loop_to_leave is not None:
+            with suppress(RuntimeError):  # it was left already
+                self._loop_to_leave.call_soon_threadsafe(self.exit)
+
     def on_ready(self) -> None:
         """Begin to read, once every widget that shows what is read is there."""
         self._collector.start()
         self.set_interval(1.0, self._tick)
+        if self._stopped:
+            self.exit()
 
     def on_unmount(self) -> None:
         """Read no more."""
@@ -83,9 +107,9 @@ class Dashboard(App[None]):
 
     def on_observed(self, event: Observed) -> None:
         """Show what was read."""
-        self.observation = event.observation
+        self.observation = self._memory.recall(event.observation)
         self._end_reading(trouble=None)
-        self._main.show(event.observation)
+        self._main.show(self.observation)
         self._tick()
 
     def on_observe_failed(self, event: ObserveFailed) -> None:
@@ -118,7 +142,7 @@ class Dashboard(App[None]):
             self.screen.query_one(Answer).say(reason)
         elif (place := self.observation.place_of(accelerator)) is not None:
             self.push_screen(
-                PlanScreen(accelerator, self._target, partial(self._plan, place[0], accelerator), self._apply)
+                PlanScreen(accelerator, self._target, partial(self._plan, place[0], accelerator), self.applying)
             )
 
     def on_apply_ended(self, event: ApplyEnded) -> None:
@@ -127,6 +151,8 @@ class Dashboard(App[None]):
         self._collector.refresh()
         if self._leave_when_applied:
             self.exit()
+        elif isinstance(self.screen, LeavingScreen):
+            self.screen.dismiss(False)  # noqa: FBT003 - the answer to its question, which nobody need ask any more
 
     def action_help(self) -> None:
         """Open the help."""
@@ -136,18 +162,14 @@ class Dashboard(App[None]):
         """Quit; in the middle of an apply, ask whether to do so when it has ended."""
         if isinstance(self.screen, LeavingScreen):
             return
-        if self._applying:
+        if self.applying.under_way:
             self.push_screen(LeavingScreen(self._target), self._leave)
         else:
             self.exit()
 
-    @property
-    def _applying(self) -> bool:
-        return any(isinstance(screen, PlanScreen) and screen.phase is Phase.APPLYING for screen in self.screen_stack)
-
     def _leave(self, leave: bool | None) -> None:
         self._leave_when_applied = bool(leave)
-        if leave and not self._applying:
+        if leave and not self.applying.under_way:
             self.exit()
 
     def _describe(self, component: str) -> Detail | None:
@@ -164,18 +186,23 @@ class Dashboard(App[None]):
     def _freshness(self) -> Text:
         """How old the data are, and whether newer ones are under way."""
         now = self._now()
-        if self.trouble:
-            doing = "failing"
-        elif self._asked_to_read or (self._reading_since is not None and now - self._reading_since >= 1.0):
-            doing = "reading"
-        else:
-            doing = "live"
         if self.observation is None:
             return Text("not read yet ")
+        hosts, answers = len(self.observation.inventory.hosts), self.observation.snapshot.hosts.values()
+        answered = sum(host.reachable for host in answers)
+        said = [f"{answered} of {hosts} hosts answered"] if answered < hosts else []
+        if self.trouble:
+            said.insert(0, "failing")
+        elif self._asked_to_read or (self._reading_since is not None and now - self._reading_since >= 1.0):
+            said.insert(0, "reading")
+        elif not said:
+            said = ["live"]
         old = now - self.observation.at
         stale = old > self.observation.inventory.thresholds.stale_after_s + self._interval_s
-        text = f"{doing}, read {duration(old)} ago, every {self._interval_s:g} s "
-        return Text(text, style=STALE_STYLE if stale or self.trouble else "")
+        text = (
+            f"{', '.join(said)}, {'read' if answered else 'asked'} {duration(old)} ago, every {self._interval_s:g} s "
+        )
+        return Text(text, style=STALE_STYLE if stale or self.trouble or answered < hosts else "")
 
 
 def why_no_swap(observation: Observation, component: str) -> str | None:

@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from lumctl.tui.keys import Action
 from lumctl.tui.marks import TARGET_STYLES
+from lumctl.tui.rows import Cell
 
 
 class TopBar(Horizontal):
@@ -63,18 +64,22 @@ def _key(action: Action) -> Content:
     return _clickable(text, name if name.endswith(")") else f"{name}()")
 
 
-def tabs_line(tabs: Sequence[tuple[str, str, int]], current: str, mark: str) -> Content:
-    """The panes as tabs, from (id, title, how many are not well); ``mark`` stands before that number."""
+def tabs_line(tabs: Sequence[tuple[str, str, Cell]], current: str) -> Content:
+    """The panes as tabs, from (id, title, how many are not well)."""
     return Content(" ").join(
         _clickable(
             Content.assemble(
                 (f" {number} {title} ", "bold reverse" if pane == current else ""),
-                (f"{mark}{trouble} " if trouble else "", "bold $error reverse" if pane == current else "bold $error"),
+                (f"{trouble.text} " if trouble.text else "", f"bold {trouble.style}{_reverse(pane == current)}"),
             ),
             f"screen.show_pane('{pane}')",
         )
         for number, (pane, title, trouble) in enumerate(tabs, start=1)
     )
+
+
+def _reverse(current: bool) -> str:
+    return " reverse" if current else ""
 
 
 def _clickable(text: Content, action: str) -> Content:

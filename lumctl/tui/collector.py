@@ -63,7 +63,14 @@ class Collector:
             self._wake.clear()
             self._post(ReadingBegan())
             self._post(self._read())
+            self._pause()
+
+    def _pause(self) -> None:
+        try:
             self._wake.wait(self._interval_s)
+        except Exception as error:  # noqa: BLE001 - an interval that no clock knows: read on request only
+            self._post(ObserveFailed(one_line(error)))
+            self._wake.wait()
 
     def _read(self) -> Message:
         try:

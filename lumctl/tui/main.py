@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, DataTable, Static
 
-from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
 from lumctl.site.observation import Observation
 from lumctl.tui.bars import Answer, KeyBar, TopBar, tabs_line
@@ -20,6 +19,7 @@ from lumctl.tui.keys import MAIN, bindings
 from lumctl.tui.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.prompt import Prompt
+from lumctl.tui.rows import trouble_cell
 from lumctl.tui.table import PaneTable
 
 
@@ -206,9 +206,8 @@ class MainScreen(Screen[None]):
 
     def _show_tabs(self) -> None:
         seen = self._observation
-        tabs = [(pane.id, pane.title, pane.trouble(seen) if seen else 0) for pane in PANES]
-        mark = self._marks.glyphs.get(State.FAILED, "")
-        self.query_one("#tabs", Static).update(tabs_line(tabs, self._pane_id, mark))
+        tabs = [(pane.id, pane.title, trouble_cell(pane.trouble(seen) if seen else (), self._marks)) for pane in PANES]
+        self.query_one("#tabs", Static).update(tabs_line(tabs, self._pane_id))
 
     def _show_rows(self) -> None:
         """Only the pane that is seen is kept up to date; the others are when they are turned to."""

@@ -8,7 +8,7 @@ from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealt
 from lumctl.inventory.wiring import Direction
 from lumctl.site.observation import Observation
 from lumctl.tui.marks import Marks, power
-from lumctl.tui.rows import AGE, Cell, Column, Pane, Row, bad, counts_cell, number_cell, state_cell, worst_first
+from lumctl.tui.rows import AGE, Cell, Column, Pane, Row, counts_cell, not_well, number_cell, state_cell, worst_first
 
 
 def rack_rows(observation: Observation, marks: Marks) -> list[Row]:
@@ -73,8 +73,7 @@ def accelerator_rows(observation: Observation, marks: Marks) -> list[Row]:
             state_cell(state, marks),
             Cell(accelerator.id),
             Cell(accelerator.host),
-            Cell(observation.role_of(accelerator.id)),
-            Cell(f"{place[0]}/{place[1]}" if place else "-"),
+            Cell(f"{place[0]}/{place[1]}" if place else observation.role_of(accelerator.id)),
             number_cell(gpu.temperature_c if gpu else None, "C"),
             number_cell(gpu.utilization_percent if gpu else None, "%"),
             _memory_cell(gpu),
@@ -100,14 +99,14 @@ def circuit_rows(observation: Observation, marks: Marks) -> list[Row]:
             (
                 state_cell(circuit.state, marks),
                 Cell(circuit.id),
+                Cell(" / ".join(power(end.rx_power_dbm) for end in receivers(circuit))),
+                Cell("-" if circuit.loss_db is None else f"{circuit.loss_db:.1f}"),
+                Cell(_hears(receivers(circuit))),
                 Cell(
                     f" {marks.arrow(duplex=circuit.direction == Direction.DUPLEX)} ".join(
                         end.transponder for end in circuit.ends
                     )
                 ),
-                Cell(" / ".join(power(end.rx_power_dbm) for end in receivers(circuit))),
-                Cell(_hears(receivers(circuit))),
-                Cell("-" if circuit.loss_db is None else f"{circuit.loss_db:.1f}"),
             ),
             circuit.read_at,
         )
@@ -135,12 +134,13 @@ def finding_rows(observation: Observation, marks: Marks) -> list[Row]:
         # A rule may speak of one component twice (two error numbers in one log), and a row's key must be its own.
         seen[finding.component, finding.rule] += 1
         key = f"{finding.component}|{finding.rule}|{seen[finding.component, finding.rule]}"
-        texts = (finding.component, finding.rule, finding.evidence, finding.advice)
+        texts = (finding.component, finding.rule, f"{finding.evidence}\n{finding.advice}")
         cells = (state_cell(finding.state, marks), *map(Cell, texts))
         rows.append(Row(key, finding.component, finding.state, cells, finding.since))
     return rows
 
 
+# Texts without a bound stand last: whatever their length, the age is in sight.
 _STATE = Column("state", "STATE", 10)
 _AGE = Column(AGE, "AGE", 5, right=True)
 
@@ -154,12 +154,12 @@ PANES: tuple[Pane, ...] = (
             _STATE,
             Column("name", "NAME", 12),
             Column("kind", "KIND", 6),
+            _AGE,
             Column("accelerators", "ACCELERATORS", 16),
             Column("circuits", "CIRCUITS", 16),
-            _AGE,
         ),
         rack_rows,
-        lambda o: bad(h.state for group in (o.report.hosts, o.report.devices) for h in group.values()),
+        lambda o: not_well(h.state for group in (o.report.hosts, o.report.devices) for h in group.values()),
     ),
     Pane(
         "accelerators",
@@ -170,7 +170,6 @@ PANES: tuple[Pane, ...] = (
             _STATE,
             Column("id", "ID", 8),
             Column("host", "HOST", 4),
-            Column("role", "ROLE", 6),
             Column("place", "JOB/RANK", 8),
             Column("temperature", "TEMP", 4, right=True),
             Column("utilization", "UTIL", 4, right=True),
@@ -179,7 +178,7 @@ PANES: tuple[Pane, ...] = (
             _AGE,
         ),
         accelerator_rows,
-        lambda o: bad(h.state for h in o.report.accelerators.values()),
+        lambda o: not_well(h.state for h in o.report.accelerators.values()),
     ),
     Pane(
         "circuits",
@@ -189,14 +188,14 @@ PANES: tuple[Pane, ...] = (
         (
             _STATE,
             Column("id", "CIRCUIT", 10),
-            Column("ends", "ENDS", 16),
             Column("power", "RX dBm", 11),
-            Column("hears", "HEARS", 11),
             Column("loss", "LOSS dB", 7, right=True),
             _AGE,
+            Column("hears", "HEARS", 11),
+            Column("ends", "ENDS", 16),
         ),
         circuit_rows,
-        lambda o: bad(c.state for c in o.report.circuits.values()),
+        lambda o: not_well(c.state for c in o.report.circuits.values()),
     ),
     Pane(
         "findings",
@@ -208,11 +207,11 @@ PANES: tuple[Pane, ...] = (
             Column("component", "COMPONENT", 12),
             Column("rule", "RULE", 12),
             Column(AGE, "FOR", 5, right=True),
-            Column("evidence", "EVIDENCE", 30),
-            Column("advice", "ADVICE", 30),
+            Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
         ),
         finding_rows,
-        lambda o: len(o.report.findings()),
+        lambda o: tuple(finding.state for finding in o.report.findings()),
         goes_stale=False,
+        lines=2,
     ),
 )

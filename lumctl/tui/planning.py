@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
+from lumctl.tui.applying import Applying
 from lumctl.tui.bars import KeyBar, TopBar
 from lumctl.tui.collector import one_line
 from lumctl.tui.keys import PLAN, bindings
@@ -55,7 +56,7 @@ class ApplyEnded(Message):
 
 
 class PlanScreen(Screen[None]):
-    """``plan`` and ``apply`` block, so each runs in a thread that does nothing but post messages to this screen."""
+    """Planning and applying block, so each runs in a thread that does nothing but post messages to this screen."""
 
     BINDINGS = bindings(PLAN)  # type: ignore[assignment]
 
@@ -64,14 +65,14 @@ class PlanScreen(Screen[None]):
         accelerator: str,
         target: str,
         plan: Callable[[], PlanView],
-        apply: Callable[[PlanView, Callable[[str], None]], ApplyView],
+        applying: Applying,
     ) -> None:
         super().__init__()
         self.phase = Phase.PLANNING
         self._accelerator = accelerator
         self._target = target
         self._make_plan = plan
-        self._apply = apply
+        self._applying = applying
         self._plan: PlanView | None = None
         self._progress: list[str] = []
 
@@ -91,7 +92,13 @@ class PlanScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin to plan."""
         self.query_one(VerticalScroll).focus()
-        _in_background("plan", self._plan_in_thread)
+        # A daemon, since Textual's own workers would hold the terminal until the last host has answered.
+        threading.Thread(target=self._plan_in_thread, name="lumctl-plan", daemon=True).start()
+
+    def on_screen_resume(self) -> None:
+        """Show an outcome that came while another screen stood before this one."""
+        if self.phase is Phase.ENDED:
+            self.query_one(VerticalScroll).scroll_end(animate=False)
 
     def action_scroll_plan(self, lines: int) -> None:
         """Scroll while the answer has the keys."""
@@ -160,7 +167,7 @@ class PlanScreen(Screen[None]):
         self.remove_class("-asking")
         self.query_one("#question", Static).update(f"applying to TARGET {plan.target}")
         self.query_one(VerticalScroll).focus()
-        _in_background("apply", lambda: self._apply_in_thread(plan))
+        self._applying.begin(plan, self._progress_in_thread, lambda view: self.post_message(Ended(view)))
 
     def _plan_in_thread(self) -> None:
         try:
@@ -170,16 +177,3 @@ class PlanScreen(Screen[None]):
 
     def _progress_in_thread(self, line: str) -> None:
         self.post_message(Progressed(line))
-
-    def _apply_in_thread(self, plan: PlanView) -> None:
-        try:
-            view = self._apply(plan, self._progress_in_thread)
-        except Exception as error:  # noqa: BLE001 - as above
-            view = ApplyView(f"not done: {one_line(error)}", done=False)
-        self.post_message(Ended(view))
-
-
-def _in_background(name: str, work: Callable[[], None]) -> None:
-    # A daemon, since Textual's own workers would hold the terminal until the last host has answered. That no apply is
-    # cut off by it is the dashboard's care: it does not quit while one runs.
-    threading.Thread(target=work, name=f"lumctl-{name}", daemon=True).start()

@@ -48,7 +48,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked."""
+    """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked.
+
+    ``trouble`` are the states of whatever is not well, for the pane's tab; ``lines`` how many a row takes.
+    """
 
     id: str
     title: str
@@ -56,8 +59,9 @@ class Pane:
     help: str
     columns: tuple[Column, ...]
     rows: Callable[[Observation, Marks], list[Row]]
-    trouble: Callable[[Observation], int]
+    trouble: Callable[[Observation], tuple[State, ...]]
     goes_stale: bool = True
+    lines: int = 1
 
 
 def state_cell(state: State, marks: Marks) -> Cell:
@@ -84,6 +88,14 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: -SEVERITY.index(row.state))
 
 
-def bad(states: Iterable[State]) -> int:
-    """How many are failed or degraded: the figure that stands in a pane's tab."""
-    return sum(state in {State.FAILED, State.DEGRADED} for state in states)
+def not_well(states: Iterable[State]) -> tuple[State, ...]:
+    """Those that ask for a look: what is unknown does, what was taken out of service does not."""
+    return tuple(state for state in states if state not in {State.OK, State.DISABLED})
+
+
+def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:
+    """How many are not well, as a pane's tab says it: with the mark and the colour of the worst; empty of none."""
+    if not states:
+        return Cell("")
+    of_all = worst(states)
+    return Cell(f"{marks.glyphs.get(of_all, '')}{len(states)}", STATE_STYLES[of_all])

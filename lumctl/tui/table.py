@@ -75,7 +75,7 @@ class PaneTable(DataTable[Text]):
     def _write(self, row: str, column: Column, old: Cell, new: Cell) -> None:
         if new == old:
             return
-        wider = cell_len(new.text) > self._widths[column.key]
+        wider = _width(new) > self._widths[column.key]
         self.update_cell(row, column.key, self._text(column, new), update_width=wider)
 
     def _fill(self, rows: Sequence[Row], ages: dict[str, Cell]) -> None:
@@ -85,12 +85,17 @@ class PaneTable(DataTable[Text]):
         self._ages = ages
         for row in rows:
             cells = dict(zip(self._cell_columns, row.cells, strict=True)) | {self._age_column: ages[row.key]}
-            self.add_row(*(self._text(column, cells[column]) for column in self._pane.columns), key=row.key)
+            texts = [self._text(column, cells[column]) for column in self._pane.columns]
+            self.add_row(*texts, key=row.key, height=self._pane.lines)
         keys = list(self._rows)
         if selected is not None and selected.key in self._rows:
             line = keys.index(selected.key)
         self.move_cursor(row=min(line, len(keys) - 1))
 
     def _text(self, column: Column, cell: Cell) -> Text:
-        self._widths[column.key] = max(self._widths[column.key], cell_len(cell.text))
+        self._widths[column.key] = max(self._widths[column.key], _width(cell))
         return Text(cell.text, style=cell.style, justify="right" if column.right else "left", no_wrap=True)
+
+
+def _width(cell: Cell) -> int:
+    return max(map(cell_len, cell.text.splitlines()), default=0)

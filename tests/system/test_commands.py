@@ -221,3 +221,29 @@ def test_a_simulator_that_does_not_run_is_said_to_be_unreachable(bare: Lumctl, p
     assert done.returncode == 3
     assert "lumctl sim up" in done.stderr
     assert bare("-i", str(other), "check", "--target", "sim").returncode == 3
+
+
+def test_an_edited_runbook_is_checked_before_its_first_step(lumctl: Lumctl, place: Path) -> None:
+    plan = plan_after(lumctl)
+    run = json.loads(lumctl("swap", "apply", plan, "--yes", "-o", "json").stdout)["run"]
+    file = place / "edited.yaml"
+    assert lumctl("runbook", "export", run, "--out", str(file)).returncode == 0
+    assert lumctl("runbook", "export", run, "--out", str(file)).returncode == 2  # it is there already
+    lumctl("sim", "clear")
+    assert lumctl("swap", "rollback", run, "--yes").returncode == 0
+    before, text = stands(lumctl), file.read_text()
+    for old, new, code, says in (
+        ("healthy: [s3-gpu0]", "healthy: [s9-gpu0]", 2, "s9-gpu0"),
+        ("kept: ['finetune/2-0:ab', 'finetune/2-0:ba']", "kept: [nope]", 2, "nope"),
+        ("kept: ['finetune/2-0:ab', 'finetune/2-0:ba']", "kept: []", 5, "does not verify afterwards"),
+        ("device: mesh", "device: mush", 2, "mush"),
+        ("changes: [[", "changes: [[999, '=', x], [", 2, "999"),
+        ("finetune: [s0-gpu0, s3-gpu0, s2-gpu0]", "finetune: [s0-gpu0]", 2, "places 1 ranks"),
+    ):
+        assert old in text, old
+        file.write_text(text.replace(old, new))
+        for on in ("sim", "prototype"):
+            done = lumctl("runbook", "replay", str(file), "--on", on, "--yes")
+            assert done.returncode == code, (new, done.stderr)
+            assert says in done.stderr
+    assert stands(lumctl) == before

@@ -310,6 +310,26 @@ def with_states(seen: Observation, states: Mapping[str, State]) -> Observation:
     return replace(seen, report=replace(seen.report, accelerators=accelerators))
 
 
+def swapped_out(seen: Observation, accelerator: str) -> Observation:
+    """The same observation with an accelerator that a swap took out of its job."""
+    ranks = tuple("r1-h4-g0" if rank == accelerator else rank for rank in seen.assignment["llm"])
+    return with_states(replace(seen, assignment={"llm": ranks}), {accelerator: State.DISABLED})
+
+
+def unreachable(seen: Observation) -> Observation:
+    """The same rack when no host answers any more: nothing is read, so nothing is known."""
+    hosts = {name: HostSnapshot(name, seen.at, reachable=False, error="no route") for name in seen.snapshot.hosts}
+    accelerators = {
+        name: replace(health, state=State.UNKNOWN, read_at=None, findings=())
+        for name, health in seen.report.accelerators.items()
+    }
+    return replace(
+        seen,
+        snapshot=replace(seen.snapshot, hosts=hosts),
+        report=replace(seen.report, accelerators=accelerators),
+    )
+
+
 Script = Callable[[Pilot[None]], Awaitable[None]]
 
 

@@ -1,5 +1,6 @@
 """The main screen, used by its keys."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from lumctl.errors import LumctlError
 from lumctl.health.states import State
 from lumctl.tui.detail import DetailScreen
 from lumctl.tui.main import MainScreen
+from lumctl.tui.marks import STALE_STYLE
 from lumctl.tui.table import PaneTable
 
 LOST = "r1-h2-g1"
@@ -173,7 +175,7 @@ def test_a_refresh_keeps_the_cursor_on_its_component(stage, kit):
         selected = table(app).selected.component
         stage.seen = kit.with_states(kit.observation(at=kit.START + 2), {"r1-h4-g3": State.DEGRADED})
         await pilot.press("r")
-        await kit.until(pilot, lambda: app.observation is stage.seen)
+        await kit.until(pilot, lambda: app.observation.at == stage.seen.at)
         assert components(app)[:2] == [LOST, "r1-h4-g3"]
         assert table(app).selected.component == selected
         assert table(app).cursor_row == 4
@@ -194,7 +196,7 @@ def test_a_refresh_writes_changed_cells_and_does_not_fill_the_table_anew(stage, 
             stage.seen, snapshot=replace(stage.seen.snapshot, hosts={**stage.seen.snapshot.hosts, "r1-h1": hot})
         )
         await pilot.press("r")
-        await kit.until(pilot, lambda: app.observation is stage.seen)
+        await kit.until(pilot, lambda: app.observation.at == stage.seen.at)
         assert " 104C " in kit.screen_text(app)
         assert filled == []
 
@@ -238,6 +240,68 @@ def test_a_reading_that_fails_is_a_line_and_the_next_one_takes_it_away(stage, ki
         await pilot.press("r")
         await kit.until(pilot, lambda: app.trouble is None)
         assert line not in kit.screen_text(app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_hosts_that_did_not_answer_are_said_in_the_header_and_old_readings_keep_their_age(stage, kit):
+    async def script(pilot):
+        app = pilot.app
+        stage.now += 5
+        stage.seen = kit.unreachable(kit.observation(at=stage.now))
+        await pilot.press("2", "r")
+        await kit.until(pilot, lambda: app.observation.at == stage.now)
+        assert "0 of 4 hosts answered, asked 0 s ago" in kit.screen_text(app)
+        assert "live" not in kit.screen_text(app)
+        assert app._freshness().style == STALE_STYLE
+        lines = {line.split()[2]: line for line in kit.screen_text(app).splitlines() if " r1-h" in line}
+        assert lines["r1-h1-g0"].endswith(" 5 s")
+        assert lines[LOST].endswith(" never")
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_what_was_lost_is_counted_in_the_tabs(stage, kit):
+    async def script(pilot):
+        stage.seen = kit.unreachable(kit.observation(at=stage.now + 1, failed=None))
+        await pilot.press("r")
+        await kit.until(pilot, lambda: pilot.app.observation.at > stage.now)
+        assert "2 Accelerators ○16 " in kit.screen_text(pilot.app).splitlines()[1]
+
+    kit.drive(stage.dashboard(), script)
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3", "4"])
+def test_ages_are_in_sight_at_eighty_columns_whatever_else_is_said(stage, kit, key):
+    stage.seen = kit.swapped_out(kit.observation(), LOST)
+    stage.now += 119
+
+    async def script(pilot):
+        await pilot.press(key)
+        rows = kit.screen_text(pilot.app).splitlines()[4:-2]
+        assert rows
+        assert any(re.search(r"\d+ (s !|min )", row) for row in rows), rows
+
+    kit.drive(stage.dashboard(), script, size=(80, 24))
+
+
+def test_what_to_do_is_in_sight_under_a_long_evidence(stage, kit):
+    async def script(pilot):
+        await pilot.press("4")
+        text = kit.screen_text(pilot.app)
+        assert "replace it by a spare: lumctl swap plan" in text
+
+    kit.drive(stage.dashboard(), script, size=(100, 24))
+
+
+def test_an_interval_that_no_clock_knows_does_not_end_the_reading(stage, kit):
+    stage.interval_s = float("inf")
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: pilot.app.trouble)
+        assert "unexpected" in pilot.app.trouble
+        await pilot.press("r")
+        await kit.until(pilot, lambda: stage.looks == 2)
 
     kit.drive(stage.dashboard(), script)
 

@@ -9,7 +9,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.tui.marks import Marks, age, duration, power
 from lumctl.tui.panes import PANES, accelerator_rows, circuit_rows, finding_rows, rack_rows
-from lumctl.tui.rows import AGE, counts_cell
+from lumctl.tui.rows import AGE, counts_cell, not_well, trouble_cell
 
 MARKS = Marks(GLYPHS)
 
@@ -36,16 +36,17 @@ def test_a_rack_is_as_bad_as_the_worst_in_it_and_counts_what_it_holds(kit):
 
 def test_readings_that_a_host_did_not_give_are_dashes(kit):
     lost, well, *_ = accelerator_rows(kit.observation(), MARKS)
-    assert texts(lost) == ["✖ failed", "r1-h2-g1", "r1-h2", "active", "llm/5", "-", "-", "-", "-"]
-    assert texts(well) == ["● ok", "r1-h1-g0", "r1-h1", "active", "llm/0", "58C", "97%", "71/80G", "0"]
+    assert texts(lost) == ["✖ failed", "r1-h2-g1", "r1-h2", "llm/5", "-", "-", "-", "-"]
+    assert texts(well) == ["● ok", "r1-h1-g0", "r1-h1", "llm/0", "58C", "97%", "71/80G", "0"]
 
 
 def test_after_a_swap_the_spare_has_the_rank_and_the_failed_one_is_out(kit):
     seen = kit.observation()
     ranks = tuple("r1-h4-g0" if rank == "r1-h2-g1" else rank for rank in seen.assignment["llm"])
     rows = {row.key: texts(row) for row in accelerator_rows(replace(seen, assignment={"llm": ranks}), MARKS)}
-    assert rows["r1-h4-g0"][3:5] == [Role.ACTIVE, "llm/5"]
-    assert rows["r1-h2-g1"][3:5] == [Role.DISABLED, "-"]
+    assert rows["r1-h4-g0"][3] == "llm/5"
+    assert rows["r1-h2-g1"][3] == Role.DISABLED
+    assert rows["r1-h4-g1"][3] == Role.SPARE
 
 
 def test_a_receiver_that_hears_another_is_named(kit):
@@ -55,7 +56,7 @@ def test_a_receiver_that_hears_another_is_named(kit):
     wrong = replace(circuit, state=State.FAILED, ends=(replace(first, hears="r1-h4-g0-l0"), second))
     report = replace(seen.report, circuits={**seen.report.circuits, circuit.id: wrong})
     row = circuit_rows(replace(seen, report=report), Marks(ASCII_GLYPHS, ascii_only=True))[0]
-    assert texts(row)[2:5] == ["r1-h1-g0-l1 <-> r1-h1-g1-l0", "-4.2 / -4.2", "r1-h4-g0-l0, not r1-h1-g1-l0"]
+    assert texts(row)[2:] == ["-4.2 / -4.2", "4.2", "r1-h4-g0-l0, not r1-h1-g1-l0", "r1-h1-g0-l1 <-> r1-h1-g1-l0"]
 
 
 def test_a_directed_circuit_has_one_receiver(kit):
@@ -65,7 +66,7 @@ def test_a_directed_circuit_has_one_receiver(kit):
     directed = replace(circuit, direction="a-to-b", ends=(replace(first, expected=None), second))
     report = replace(seen.report, circuits={circuit.id: directed})
     (row,) = circuit_rows(replace(seen, report=report), MARKS)
-    assert texts(row)[2:5] == ["r1-h1-g0-l1 → r1-h1-g1-l0", "-4.2", "as intended"]
+    assert texts(row)[2:] == ["-4.2", "4.2", "as intended", "r1-h1-g0-l1 → r1-h1-g1-l0"]
 
 
 def test_one_rule_may_speak_of_one_component_twice(kit):
@@ -81,6 +82,13 @@ def test_counts_are_worst_first():
     states = [State.OK, State.FAILED, State.OK, State.UNKNOWN]
     assert counts_cell(states).text == "1 failed, 1 unknown, 2 ok"
     assert counts_cell([]).text == "-"
+
+
+def test_a_tab_counts_what_is_not_well_with_the_mark_of_the_worst():
+    states = not_well([State.OK, State.UNKNOWN, State.DISABLED, State.FAILED, State.UNKNOWN])
+    assert trouble_cell(states, MARKS).text == "✖3"
+    assert trouble_cell(not_well([State.UNKNOWN, State.OK]), MARKS).text == "○1"
+    assert trouble_cell(not_well([State.OK, State.DISABLED]), MARKS).text == ""
 
 
 @pytest.mark.parametrize(

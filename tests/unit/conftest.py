@@ -105,9 +105,9 @@ class CollectedRack:
         known = self.inventory.accelerators[accelerator]
         self.host(known.host, gpus=tuple(g for g in self.hosts[known.host].gpus if g.minor != known.index))
 
-    def xid(self, accelerator: str, number: int, *, at: float | None = NOW - 60) -> None:
+    def xid(self, accelerator: str, number: int, *, at: float | None = NOW - 60, text: str = "") -> None:
         known = self.inventory.accelerators[accelerator]
-        event = XidEvent(at, (known.pci or "").removesuffix(".0"), number, f"XID {number}")
+        event = XidEvent(at, (known.pci or "").removesuffix(".0"), number, text or f"XID {number}")
         self.host(known.host, xids=(*self.hosts[known.host].xids, event))
 
     def module(self, transponder: str, **fields: Any) -> None:

@@ -3,7 +3,14 @@
 COMMAND_NOT_FOUND = 127
 """Exit status of a shell that has no such command."""
 
-_DENIALS = ("permission denied", "operation not permitted", "password is required", "may not run", "not allowed to")
+_DENIALS = (
+    "permission denied",
+    "insufficient permissions",
+    "operation not permitted",
+    "password is required",
+    "may not run",
+    "not allowed to",
+)
 _LONGEST = 200
 
 

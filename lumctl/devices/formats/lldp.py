@@ -26,6 +26,9 @@ def parse_lldp(text: str) -> dict[str, tuple[Neighbour, ...]]:
         return {}
     found: dict[str, list[Neighbour]] = defaultdict(list)
     for interface, entry in _entries(document):
+        # lldpd also hears CDP and its kin, which a switch may speak beside LLDP under other names.
+        if entry.get("via", "LLDP") != "LLDP":
+            continue
         neighbour = _neighbour(entry)
         if neighbour is not None:
             # lldpd adds new neighbours at the end, and ages are whole seconds: of two alike the later is the fresher.

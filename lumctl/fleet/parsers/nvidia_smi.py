@@ -4,7 +4,7 @@ Fields were renamed, moved and split over the years; each reading names the plac
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lumctl.fleet.parsers.numbers import leading_float, leading_int
@@ -13,41 +13,55 @@ from lumctl.fleet.parsers.smi_xml import SmiGpu, read_smi_xml
 from lumctl.fleet.readings import GpuReading
 
 _LOST = "gpu is lost"
-_NO_HANDLE = re.compile(r"device handle for\b(.{0,60})", re.IGNORECASE)
+_NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
+_LOST_HANDLE = ("is lost", "unknown error", "not found")
+"""Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
+_NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
+_ERROR = re.compile(r"\[?(?:unknown error|err!)\]?", re.IGNORECASE)
+_NEEDS_RESET = re.compile(r"\[?gpu requires reset\]?", re.IGNORECASE)
+_JUDGED = re.compile(r"(?:temperature|ecc_errors|remapped_rows|retired_pages|(?:gpu_)?power_readings|utilization)\b")
+"""Where the values stand that health is read from."""
+_PROGRAMS = re.compile(r"(?:\w*process\w*)/")
+"""Where names of programs stand, which their users choose."""
 _ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
 _PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
 
 
 @dataclass(frozen=True, slots=True)
 class SmiReport:
-    """One answer of nvidia-smi. ``lost`` are PCI addresses that it names as lost; ``complete`` is whether it ended."""
+    """One answer of nvidia-smi.
+
+    ``lost`` are PCI addresses that it names as lost; ``complete`` is whether it ended; ``withheld`` are its complaints
+    about GPUs that it leaves out for another reason than their loss.
+    """
 
     gpus: tuple[GpuReading, ...]
     lost: tuple[str, ...]
     complete: bool
+    withheld: tuple[str, ...] = ()
 
 
 def parse_nvidia_smi(text: str, taken_at: float) -> SmiReport:
     """Read the XML and the complaints that may stand around it or in its place."""
     log = read_smi_xml(text)
-    lost = dict.fromkeys(_lost_in_text(text))
+    complaints = [line for line in text.splitlines() if _NO_HANDLE.match(line)]
+    withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
+    lost = dict.fromkeys(pci for line in complaints if _is_loss(line) and (pci := find_pci(line)))
     gpus = []
     for gpu in log.gpus:
         reading = _reading(gpu, taken_at)
         if reading is None:
             continue
         gpus.append(reading)
-        if any(_LOST in leaf.lower() for leaf in gpu.leaves.values()):
+        if any(_LOST in leaf.lower() for path, leaf in gpu.leaves.items() if not _PROGRAMS.match(path)):
             lost[reading.pci] = None
-    return SmiReport(tuple(gpus), tuple(lost), log.complete)
+    return SmiReport(tuple(gpus), tuple(lost), log.complete, withheld)
 
 
-def _lost_in_text(text: str) -> Iterable[str]:
-    """Addresses in lines like ``Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error``."""
-    for complaint in _NO_HANDLE.finditer(text):
-        pci = find_pci(complaint[1])
-        if pci:
-            yield pci
+def _is_loss(complaint: str) -> bool:
+    """Whether a line like ``Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error`` tells a loss."""
+    found = _NO_HANDLE.match(complaint)
+    return found is not None and any(reason in found[1].lower() for reason in _LOST_HANDLE)
 
 
 def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
@@ -63,11 +77,13 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         uuid=_word(leaves.get("uuid")),
         product=_word(leaves.get("product_name")),
         recovery_action=_word(leaves.get("gpu_recovery_action")),
+        reset_required=_flag(leaves, "gpu_reset_status/reset_required"),
+        drain_and_reset_recommended=_flag(leaves, "gpu_reset_status/drain_and_reset_recommended"),
         temperature_c=_float(leaves, "temperature/gpu_temp"),
         temperature_slowdown_c=_limit(leaves, "gpu_temp_slow_threshold", "gpu_temp_slow_tlimit_threshold"),
         temperature_max_c=_limit(leaves, "gpu_temp_max_gpu_threshold", "gpu_temp_max_gpu_tlimit_threshold"),
         memory_temperature_c=_float(leaves, "temperature/memory_temp"),
-        memory_temperature_max_c=_float(leaves, "temperature/gpu_temp_max_mem_threshold"),
+        memory_temperature_max_c=_above_zero(_float(leaves, "temperature/gpu_temp_max_mem_threshold")),
         utilization_percent=_float(leaves, "utilization/gpu_util"),
         memory_used_mib=_float(leaves, "fb_memory_usage/used"),
         memory_total_mib=_float(leaves, "fb_memory_usage/total"),
@@ -84,20 +100,29 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         remap_pending=_flag(leaves, "remapped_rows/remapped_row_pending"),
         remap_failed=_flag(leaves, "remapped_rows/remapped_row_failure"),
         remap_uncorrectable=leading_int(leaves.get("remapped_rows/remapped_row_unc")),
+        retired_single_bit=leading_int(leaves.get("retired_pages/multiple_single_bit_retirement/retired_count")),
         retired_double_bit=leading_int(leaves.get("retired_pages/double_bit_retirement/retired_count")),
+        retirement_pending=_either(
+            _flag(leaves, "retired_pages/pending_retirement"), _flag(leaves, "retired_pages/pending_blacklist")
+        ),
+        sram_threshold_exceeded=_flag(leaves, "ecc_errors/aggregate/sram_threshold_exceeded"),
         pcie_generation=leading_int(leaves.get(f"{link}/pcie_gen/current_link_gen")),
         pcie_generation_max=leading_int(leaves.get(f"{link}/pcie_gen/max_link_gen")),
         pcie_width=leading_int(leaves.get(f"{link}/link_widths/current_link_width")),
         pcie_width_max=leading_int(leaves.get(f"{link}/link_widths/max_link_width")),
         throttle_reasons=_active_reasons(leaves),
         processes=_processes(leaves),
+        unread={path: leaf for path, leaf in leaves.items() if _JUDGED.match(path) and _ERROR.fullmatch(leaf)},
+        says_reset=next(
+            (path for path, leaf in leaves.items() if _NEEDS_RESET.fullmatch(leaf) and not _PROGRAMS.match(path)), None
+        ),
         raw=leaves,
     )
 
 
 def _word(leaf: str | None) -> str | None:
     """A word that was printed; ``None`` where nvidia-smi says that it has none (its own ``None`` is a word)."""
-    return None if not leaf or leaf in {"N/A", "[N/A]"} else leaf
+    return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf
 
 
 def _float(leaves: Mapping[str, str], *paths: str) -> float | None:
@@ -108,13 +133,24 @@ def _flag(leaves: Mapping[str, str], path: str) -> bool | None:
     return {"yes": True, "no": False, "1": True, "0": False}.get(leaves.get(path, "").lower())
 
 
+def _either(*flags: bool | None) -> bool | None:
+    """Whether any of some flags is set, by those that were told."""
+    told = [flag for flag in flags if flag is not None]
+    return any(told) if told else None
+
+
+def _above_zero(limit: float | None) -> float | None:
+    """A limit in degrees; cards without one print 0."""
+    return limit if limit is not None and limit > 0 else None
+
+
 def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | None:
     """A temperature limit. Since Hopper the card states it as an offset in its margin (``T.Limit``), not in degrees.
 
     ``gpu_temp_tlimit`` is how far the chip is from its limit, and ``relative`` is the margin at which the card acts:
     both together with the temperature give the degrees.
     """
-    stated = _float(leaves, f"temperature/{absolute}")
+    stated = _above_zero(_float(leaves, f"temperature/{absolute}"))
     if stated is not None:
         return stated
     now, margin, acts_at = (_float(leaves, f"temperature/{n}") for n in ("gpu_temp", "gpu_temp_tlimit", relative))

@@ -1,7 +1,8 @@
 """The XML of ``nvidia-smi -q -x``, read safely into leaves by path.
 
-An event parser and not a tree: an answer cut short still gives the GPUs it named, and a hostile one (a host is not
-trusted with our memory) meets limits on size and depth and may not declare entities.
+An event parser and not a tree: an answer cut short still gives the GPUs it told in full (of the one in which it ends,
+what is bad may just not have been said yet), and a hostile one (a host is not trusted with our memory) meets limits on
+size and depth and may not declare entities.
 """
 
 from collections import Counter
@@ -78,7 +79,6 @@ class _Reader:
             if name == "gpu":
                 self._gpu = SmiGpu(attributes.get("id", ""))
                 self._gpu_depth = len(self._open)
-                self.log.gpus.append(self._gpu)
             self._open.append(_Open(""))
             return
         parent = self._open[-1]
@@ -95,6 +95,7 @@ class _Reader:
         ended = self._open.pop()
         if self._gpu is not None:
             if len(self._open) == self._gpu_depth:
+                self.log.gpus.append(self._gpu)
                 self._gpu = None
             elif not ended.children:
                 self._gpu.leaves[ended.path] = "".join(ended.text).strip()

@@ -19,9 +19,10 @@ from lumctl.inventory.model import Evidence, Transponder
 class ReceiverCase:
     """One receiver of one circuit with its fresh readings.
 
-    ``neighbour`` is the freshest that its host heard behind it and ``hears`` the transponder that this is;
-    ``neighbours_read`` tells whether the host's table could be read at all. ``planned_dbm`` is the power that should
-    arrive, where the loss of the light path is known.
+    ``neighbour`` is the freshest that its host heard behind it, ``hears`` the transponder that this is and
+    ``host_known`` whether it is a host of the inventory at least; ``announced`` tells whether the intended transmitter
+    is among all that were heard, ``neighbours_read`` whether the host's table could be read at all. ``planned_dbm`` is
+    the power that should arrive, where the loss of the light path is known.
     """
 
     circuit: str
@@ -32,6 +33,8 @@ class ReceiverCase:
     neighbours_read: bool
     neighbour: Neighbour | None
     hears: str | None
+    host_known: bool
+    announced: bool
     rx_margin_db: float
     planned_dbm: float | None
     read_at: float
@@ -66,11 +69,17 @@ def source(case: ReceiverCase) -> Iterator[Finding]:
     """Another transmitter than the intended one, or none that can be named."""
     if case.dark or has_no_carrier(case.interface) or case.proven:
         return
+    who = f"{case.neighbour.system} {case.neighbour.port}" if case.neighbour is not None else ""
     if case.neighbour is not None and case.hears is not None:
         evidence = f"{case.receiver.id} hears {case.hears} instead of {case.expected}"
         yield found(case.circuit, "circuit.wrong-transmitter", "known", evidence, since=case.read_at)
+    elif case.announced:
+        evidence = f"{case.receiver.id} hears {who}, and {case.expected} too"
+        yield found(case.circuit, "circuit.unproven", "several-announce", evidence, since=case.read_at)
+    elif case.host_known:
+        evidence = f"{case.receiver.id} hears {who}, a port that the inventory does not name"
+        yield found(case.circuit, "circuit.unproven", "unnamed-port", evidence, since=case.read_at)
     elif case.neighbour is not None:
-        who = f"{case.neighbour.system} {case.neighbour.port}"
         evidence = f"{case.receiver.id} hears {who}, which is not in the inventory, instead of {case.expected}"
         yield found(case.circuit, "circuit.wrong-transmitter", "stranger", evidence, since=case.read_at)
     elif Evidence.LLDP not in case.receiver.verify:

@@ -1,5 +1,6 @@
 """What is wrong with one GPU: each rule looks at one :class:`GpuCase` and yields findings; none raises."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,9 @@ HARDWARE_THROTTLING = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
 )
 """Reasons that point at power or cooling; idle clocks and a power cap are ordinary life."""
+RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
+"""Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
+_NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
 
 
 class Absence(StrEnum):
@@ -46,7 +50,7 @@ def xids(case: GpuCase) -> Iterator[Finding]:
     book = rulebook()
     for number in dict.fromkeys(event.xid for event in case.xids):
         action = book.xid_actions.get(number, "unknown")
-        if action == "ignore" or (action == "read-recovery-action" and _recovery_is_told(case)):
+        if action == "ignore" or (action == "read-recovery-action" and _recovery_action(case) is not None):
             continue
         meaning = book.xid_meanings.get(number, "not in the catalogue" if action == "unknown" else "")
         events = [event for event in case.xids if event.xid == number]
@@ -57,22 +61,32 @@ def xids(case: GpuCase) -> Iterator[Finding]:
         yield found(case.id, "gpu.xid", action, evidence, since=since)
 
 
-def _recovery_is_told(case: GpuCase) -> bool:
-    """Whether nvidia-smi itself says what the GPU asks for now, which is newer than a line of the log."""
-    return case.reading is not None and case.reading.recovery_action is not None
+def _recovery_action(case: GpuCase) -> str | None:
+    """What the GPU asks for: by nvidia-smi, which speaks of now, else by the last XID 154 of which that can be read."""
+    if case.reading is not None and case.reading.recovery_action is not None:
+        return case.reading.recovery_action
+    announced = [event.text for event in case.xids if rulebook().xid_actions.get(event.xid) == "read-recovery-action"]
+    code = _NEW_RECOVERY_ACTION.search(announced[-1]) if announced else None
+    number = int(code[1], 16) if code else len(RECOVERY_ACTIONS)
+    return RECOVERY_ACTIONS[number] if number < len(RECOVERY_ACTIONS) else None
 
 
 def recovery_action(case: GpuCase) -> Iterator[Finding]:
-    """What the GPU itself asks for."""
-    if case.reading is None or case.reading.recovery_action is None:
-        return
-    word = case.reading.recovery_action
+    """What the GPU itself asks for, in the words of its driver's version."""
+    word = _recovery_action(case) or "none"
     action = word.strip().lower()
-    if action == "none":
+    if action != "none":
+        known = has_case("gpu.recovery-action", action)
+        evidence = f"asks for: {word}" if known else f"asks for {word!r}, which is not in the catalogue"
+        yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
+    elif (reading := case.reading) is None:
         return
-    known = has_case("gpu.recovery-action", action)
-    evidence = f"asks for: {word}" if known else f"asks for {word!r}, which is not in the catalogue"
-    yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
+    elif reading.reset_required or reading.says_reset:
+        evidence = f"{reading.says_reset or 'nvidia-smi'} says that the GPU requires a reset"
+        yield found(case.id, "gpu.recovery-action", "reset", evidence, since=case.read_at)
+    elif reading.drain_and_reset_recommended:
+        evidence = "nvidia-smi recommends to drain and reset it"
+        yield found(case.id, "gpu.recovery-action", "drain and reset", evidence, since=case.read_at)
 
 
 def absent(case: GpuCase) -> Iterator[Finding]:
@@ -97,22 +111,22 @@ def stale(case: GpuCase) -> Iterator[Finding]:
 
 
 def silent(case: GpuCase) -> Iterator[Finding]:
-    """A GPU that is listed, without a single value to judge it by: an unknown format must not pass for health."""
+    """A GPU that is listed without the values to judge it by: errors and an unknown format must not pass for health.
+
+    Every GPU tells its temperature, and one without ECC its memory at least.
+    """
     reading = case.reading
-    if reading is None:
+    if reading is None or case.absence is not None:
         return
-    judged = (
-        reading.recovery_action,
-        reading.temperature_c,
-        reading.utilization_percent,
-        reading.memory_used_mib,
-        reading.power_w,
-        reading.ecc_volatile_uncorrectable,
-        reading.remap_failed,
-        reading.retired_double_bit,
-    )
-    if all(value is None for value in judged):
-        yield found(case.id, "gpu.silent", "no-values", "nvidia-smi lists it without values", since=case.read_at)
+    memory = reading.memory_used_mib is None and reading.ecc_volatile_uncorrectable is None
+    missing = [what for what, none in (("temperature", reading.temperature_c is None), ("memory", memory)) if none]
+    if reading.unread:
+        (path, leaf), *more = reading.unread.items()
+        evidence = f"{path} reads {leaf!r}" + (f", and {len(more)} more alike" if more else "")
+        yield found(case.id, "gpu.silent", "errors", evidence, since=case.read_at)
+    elif missing and not reading.says_reset:
+        evidence = f"nvidia-smi lists it without {' and '.join(missing)}"
+        yield found(case.id, "gpu.silent", "no-values", evidence, since=case.read_at)
 
 
 def row_remap(case: GpuCase) -> Iterator[Finding]:
@@ -130,20 +144,28 @@ def row_remap(case: GpuCase) -> Iterator[Finding]:
 
 
 def retired_pages(case: GpuCase) -> Iterator[Finding]:
-    """Pages of memory taken out of use, on cards from before row remapping."""
-    retired = (case.reading.retired_double_bit if case.reading else None) or 0
+    """Pages of memory taken out of use, on cards from before row remapping; both kinds share the places for them."""
+    reading = case.reading
+    if reading is None:
+        return
+    retired = (reading.retired_single_bit or 0) + (reading.retired_double_bit or 0)
     if retired >= verdict("gpu.retired-pages", "exhausted").limit:
-        evidence = f"{retired} pages retired for double-bit errors"
-        yield found(case.id, "gpu.retired-pages", "exhausted", evidence, since=case.read_at)
+        yield found(case.id, "gpu.retired-pages", "exhausted", f"{retired} pages retired", since=case.read_at)
+    if reading.retirement_pending:
+        evidence = "a page to retire waits for a reset"
+        yield found(case.id, "gpu.retired-pages", "pending", evidence, since=case.read_at)
 
 
 def ecc(case: GpuCase) -> Iterator[Finding]:
-    """Memory errors since the driver was loaded that could not be corrected."""
+    """Memory errors that could not be corrected: since the driver was loaded, and too many of SRAM in a card's life."""
     errors = (case.reading.ecc_volatile_uncorrectable if case.reading else None) or 0
     if errors >= verdict("gpu.ecc", "uncorrectable").limit:
         plural = "s" if errors > 1 else ""
         evidence = f"{errors} uncorrectable ECC error{plural} since the driver was loaded"
         yield found(case.id, "gpu.ecc", "uncorrectable", evidence, since=case.read_at)
+    if case.reading and case.reading.sram_threshold_exceeded:
+        evidence = "uncorrectable SRAM errors are beyond the card's own threshold"
+        yield found(case.id, "gpu.ecc", "sram-threshold", evidence, since=case.read_at)
 
 
 def temperature(case: GpuCase) -> Iterator[Finding]:

@@ -12,8 +12,9 @@ LOSES_SIGHT_OF = {
     "kernel": "XIDs cannot be seen",
     "net": "its links are not read",
     "lldp": "whom its receivers hear is not read",
+    "optics": "what light they receive is not read",
 }
-"""What is not known of a host while one of its probes fails."""
+"""What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,17 @@ def session(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.unreachable", why, evidence, since=case.read_at)
 
 
+def too_slow(case: HostCase) -> Iterator[Finding]:
+    """Not one probe ended in time: a finding about the host, for nothing points at one part of it."""
+    if _too_slow(case):
+        evidence = "answers too slowly: none of its probes ended in time"
+        yield found(case.id, "host.too-slow", "timed-out", evidence, since=case.read_at)
+
+
 def driver_hung(case: HostCase) -> Iterator[Finding]:
-    """nvidia-smi does not end while the host answers: a finding about the driver, not about the network."""
+    """nvidia-smi does not end while other probes do: a finding about the driver, not about the host or the network."""
     outcome = _probe(case, "gpu")
-    if outcome is not None and outcome.status is ProbeStatus.TIMED_OUT:
+    if outcome is not None and outcome.status is ProbeStatus.TIMED_OUT and not _too_slow(case):
         evidence = f"driver does not answer: nvidia-smi ran past its deadline ({outcome.seconds:.1f} s)"
         yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
 
@@ -68,6 +76,8 @@ def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
 
 def probes(case: HostCase) -> Iterator[Finding]:
     """The other probes that did not end well, one finding for each way in which they ended."""
+    if _too_slow(case):
+        return
     told_elsewhere = {("gpu", ProbeStatus.TIMED_OUT), ("kernel", ProbeStatus.DENIED)}
     ended: dict[ProbeStatus, list[ProbeOutcome]] = {}
     for outcome in _probes(case):
@@ -77,7 +87,7 @@ def probes(case: HostCase) -> Iterator[Finding]:
         if not harmless and (outcome.probe, outcome.status) not in told_elsewhere:
             ended.setdefault(outcome.status, []).append(outcome)
     for status, outcomes in ended.items():
-        evidence = f"probe {status.value}: " + "; ".join(_account(outcome) for outcome in outcomes)
+        evidence = f"probe {status.value}: " + "; ".join(_accounts(outcomes))
         yield found(case.id, "host.probe-failed", status.value, evidence, since=outcomes[0].taken_at)
 
 
@@ -103,10 +113,20 @@ def _probe(case: HostCase, name: str) -> ProbeOutcome | None:
     return next((outcome for outcome in _probes(case) if outcome.probe == name), None)
 
 
-def _account(outcome: ProbeOutcome) -> str:
-    said = f" ({outcome.detail})" if outcome.detail else ""
-    blind = f", {LOSES_SIGHT_OF[outcome.probe]}" if outcome.probe in LOSES_SIGHT_OF else ""
-    return f"{outcome.probe}{said}{blind}"
+def _too_slow(case: HostCase) -> bool:
+    outcomes = _probes(case)
+    return bool(outcomes) and all(outcome.status is ProbeStatus.TIMED_OUT for outcome in outcomes)
 
 
-RULES = (session, driver_hung, kernel_log_denied, probes, stray_xids)
+def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
+    """What was said, once for the probes of one kind of which it was said."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for outcome in outcomes:
+        alike.setdefault((outcome.probe.partition(":")[0], outcome.detail), []).append(outcome.probe)
+    for (kind, detail), names in alike.items():
+        said = f" ({detail})" if detail else ""
+        blind = f", {LOSES_SIGHT_OF[kind]}" if kind in LOSES_SIGHT_OF else ""
+        yield f"{', '.join(names)}{said}{blind}"
+
+
+RULES = (session, too_slow, driver_hung, kernel_log_denied, probes, stray_xids)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading
@@ -11,6 +12,8 @@ from lumctl.health.states import Finding
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
 """Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never say more."""
+CARRIER = frozenset({"up", "unknown"})
+"""Kernel words for an interface that is no fault; what is in neither list waits for something, as ``dormant`` does."""
 LIMITS = ("rx_power_low_alarm", "rx_power_low_warning", "rx_power_high_warning", "rx_power_high_alarm")
 """Names of a module's own receive limits, in the order their values must have."""
 
@@ -21,7 +24,7 @@ class LinkCase:
 
     ``in_use`` tells whether a circuit ends here: a lane without one is rightly dark and without carrier.
     ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
-    the readings are where they are too old to judge.
+    the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's.
     """
 
     id: str
@@ -32,6 +35,7 @@ class LinkCase:
     interface: InterfaceReading | None
     optics: OpticsReading | None
     infiniband: tuple[InfinibandPort, ...]
+    rx_sensitivity_dbm: float
     read_at: float
 
 
@@ -46,13 +50,13 @@ def has_no_carrier(interface: InterfaceReading | None) -> bool:
 
 
 def sane_limits(thresholds: Mapping[str, float]) -> dict[str, float] | None:
-    """A module's receive limits where their order is possible, ``None`` where it is absurd."""
+    """A module's receive limits where they are possible, ``None`` where they are absurd: out of order, or at 1 mW."""
     given = {name: thresholds[name] for name in LIMITS if name in thresholds}
     ordered = all(lower <= higher for lower, higher in pairwise(given.values()))
     low = [value for name, value in given.items() if "low" in name]
     high = [value for name, value in given.items() if "high" in name]
     apart = not low or not high or max(low) < min(high)
-    return given if ordered and apart else None
+    return given if ordered and apart and max(low, default=-inf) < 0 else None
 
 
 def missing(case: LinkCase) -> Iterator[Finding]:
@@ -69,20 +73,29 @@ def down(case: LinkCase) -> Iterator[Finding]:
         though = " though light arrives" if _lit(case) else ""
         evidence = f"{case.name} is {case.interface.operstate}{though}"
         yield found(case.id, "link.down", "no-carrier", evidence, since=case.read_at)
+    elif case.interface.operstate is not None and case.interface.operstate not in CARRIER:
+        evidence = f"{case.name} is {case.interface.operstate}"
+        yield found(case.id, "link.down", "not-ready", evidence, since=case.read_at)
     elif case.interface.operstate is None:
         yield found(case.id, "link.down", "not-said", f"no operstate of {case.name}", since=case.read_at)
 
 
 def infiniband(case: LinkCase) -> Iterator[Finding]:
     """An InfiniBand port that the inventory names and that is not active."""
-    for port in case.infiniband:
-        if case.in_use and port.state is not None and port.state.upper() != "ACTIVE":
+    for port in case.infiniband if case.in_use else ():
+        if port.state is None:
+            evidence = f"{port.device} port {port.port} tells no state"
+            yield found(case.id, "link.infiniband", "not-said", evidence, since=case.read_at)
+        elif port.state.upper() != "ACTIVE":
             evidence = f"{port.device} port {port.port} is {port.state}, physically {port.phys_state or 'not told'}"
             yield found(case.id, "link.infiniband", "not-active", evidence, since=case.read_at)
 
 
 def rx_power(case: LinkCase) -> Iterator[Finding]:
-    """Received light of a lane in use against the module's own limits. Copper has none, and that is no fault."""
+    """Received light of a lane in use against the module's own limits, or the inventory's where it states none.
+
+    Copper has none, and that is no fault.
+    """
     optics = case.optics
     if not case.in_use or optics is None or not optics.optical or optics.rx_power_dbm is None:
         return
@@ -91,12 +104,16 @@ def rx_power(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.rx-power", "dark", f"no light ({_dbm(power)})", since=case.read_at)
         return
     limits = sane_limits(optics.thresholds)
-    if limits is None:
+    if limits is None or _disproved(case, power, limits):
         stated = {name.removeprefix("rx_power_"): optics.thresholds.get(name) for name in LIMITS}
         values = ", ".join(f"{name} {value:g}" for name, value in stated.items() if value is not None)
         evidence = f"the module's receive limits are absurd ({values} dBm)"
         yield found(case.id, "link.rx-power", "absurd-thresholds", evidence, since=case.read_at)
-        return
+        limits = {}
+    if not any("low" in name for name in limits) and power < case.rx_sensitivity_dbm:
+        case_name = "insensitive-link-down" if has_no_carrier(case.interface) else "insensitive"
+        evidence = f"receives {_dbm(power)}, below its sensitivity of {_dbm(case.rx_sensitivity_dbm)}"
+        yield found(case.id, "link.rx-power", case_name, evidence, since=case.read_at)
     crossed = _crossed(power, limits)
     if crossed is not None:
         kind = "alarm" if crossed.endswith("alarm") else "warning"
@@ -104,6 +121,13 @@ def rx_power(case: LinkCase) -> Iterator[Finding]:
         side = "below" if "low" in crossed else "above"
         evidence = f"receives {_dbm(power)}, {side} the module's {kind} limit of {_dbm(limits[crossed])}"
         yield found(case.id, "link.rx-power", case_name, evidence, since=case.read_at)
+
+
+def _disproved(case: LinkCase, power: float, limits: Mapping[str, float]) -> bool:
+    """Whether a link works well where its module sees an alarm of too little light."""
+    works = case.interface is not None and case.interface.operstate == "up"
+    ample = case.rx_sensitivity_dbm + verdict("link.rx-power", "absurd-thresholds").limit
+    return works and ample <= power < limits.get("rx_power_low_alarm", -inf)
 
 
 def _crossed(power: float, limits: Mapping[str, float]) -> str | None:

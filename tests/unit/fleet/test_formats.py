@@ -40,6 +40,54 @@ def test_cmis_with_its_lasers_off(answer):
     assert module.rx_power_dbm == pytest.approx(-6.0206, abs=1e-4)
 
 
+def quad(lanes, receiver="Rcvr signal avg optical power(Channel {})"):
+    """A QSFP's answer from the bias (mA), sent and received power (dBm) of each lane."""
+    yield "Module temperature : 34.21 degrees C / 93.58 degrees F"
+    yield "Module voltage : 3.2723 V"
+    for number, (bias, tx, rx) in enumerate(lanes, 1):
+        yield f"Laser tx bias current (Channel {number}) : {bias:.3f} mA"
+        yield f"Transmit avg optical power (Channel {number}) : {10 ** (tx / 10):.4f} mW / {tx:.2f} dBm"
+        yield f"{receiver.format(number)} : {10 ** (rx / 10):.4f} mW / {rx:.2f} dBm"
+
+
+NOTHING = -math.inf
+UNUSED = (0.0, NOTHING, NOTHING)
+AT_LEAST = (0.0, -40.0, -40.0)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "received", "sent"),
+    [
+        ([(7.0, -1.0, -3.0), UNUSED, UNUSED, UNUSED], -3.0, -1.0),
+        ([(7.0, -1.0, -3.0), AT_LEAST, AT_LEAST, AT_LEAST], -3.0, -1.0),
+        ([*[(60.0, 1.0, -2.5)] * 4, *[UNUSED] * 4], -2.5, 1.0),
+        # A receiver without light of a lane that sends is dark, beside unused lanes and lit ones.
+        ([(7.0, -1.0, NOTHING), UNUSED, UNUSED, UNUSED], NOTHING, -1.0),
+        ([(7.0, -1.0, NOTHING), (7.0, -1.0, -3.0)], NOTHING, -1.0),
+        ([(7.0, -40.0, NOTHING), (7.0, -1.0, -3.0)], NOTHING, -40.0),
+        # Nothing is lit, but the module works: its lasers are off and no light arrives.
+        ([UNUSED] * 4, NOTHING, NOTHING),
+    ],
+)
+def test_only_lanes_in_use_are_judged(lanes, received, sent):
+    module = parse_ethtool_module("\n".join(quad(lanes)), 7.0)
+    assert (module.rx_power_dbm, module.tx_power_dbm) == (received, sent)
+
+
+@pytest.mark.parametrize("key", ["Receiver signal OMA(Channel {})", "Receiver signal OMA (Channel {})"])
+def test_a_receiver_that_measures_amplitude_shows_darkness_too(key):
+    module = parse_ethtool_module("\n".join(quad([(7.0, -1.0, NOTHING)] * 4, key)), 7.0)
+    assert module.rx_power_dbm == NOTHING
+    assert parse_ethtool_module("Receiver signal OMA : 0.5000 mW / -3.01 dBm", 7.0).rx_power_dbm == -3.01
+
+
+def test_a_cable_without_monitors_states_no_light():
+    text = "\n".join(quad([UNUSED] * 4)).replace("34.21", "0.00").replace("3.2723", "0.0000")
+    module = parse_ethtool_module(f"{text}\nLaser rx power low alarm threshold : 0.0000 mW / -inf dBm", 7.0)
+    assert (module.optical, module.rx_power_dbm, module.tx_power_dbm, module.transmitting) == (True, None, None, None)
+    assert (module.bias_ma, module.temperature_c, module.voltage_v, module.thresholds) == (None, None, None, {})
+
+
 def test_copper_has_no_optics_whatever_it_prints(answer):
     module = parse_ethtool_module(answer("copper.txt"), 7.0)
     assert (module.optical, module.rx_power_dbm, module.transmitting) == (False, None, None)
@@ -75,6 +123,11 @@ def test_of_two_neighbours_alike_in_age_the_later_one_is_the_fresher():
     other = {**ENTRY, "chassis": {"h2": {"id": {"type": "mac", "value": "52:54:00:00:00:02"}}}}
     heard = parse_lldp(json.dumps({"lldp": {"interface": [{"eth2": ENTRY}, {"eth2": other}]}}))
     assert [neighbour.system for neighbour in heard["eth2"]] == ["h2", "id"]
+
+
+def test_what_is_heard_by_another_protocol_is_no_neighbour():
+    entries = [{"eth2": {"via": via, **ENTRY}} for via in ("CDPv2", "EDP", "LLDP")]
+    assert len(parse_lldp(json.dumps({"lldp": {"interface": entries}}))["eth2"]) == 1
 
 
 @pytest.mark.parametrize("text", ['{"lldp": {}}', '{"lldp": {"interface": {}}}', "", "[1]", "[" * 5000, "null"])

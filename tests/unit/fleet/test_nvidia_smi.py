@@ -60,7 +60,7 @@ def test_an_old_schema(answer):
         "Unable to determine the device handle for GPU0000:9B:00.0: GPU is lost.  Reboot the system",
         "Unable to determine the device handle for GPU 0000:9B:00.0: Unknown Error",
         "Unable to determine the device handle for GPU3: 00000000:9B:00.0: Unknown Error",
-        "Unable to determine the device handle for gpu 0000:9B:00.0: Unable to communicate with GPU",
+        "Unable to determine the device handle for gpu 0000:9B:00.0: Not Found",
     ],
 )
 def test_a_complaint_in_place_of_xml_names_the_lost_gpu(complaint):
@@ -68,12 +68,19 @@ def test_a_complaint_in_place_of_xml_names_the_lost_gpu(complaint):
     assert (report.gpus, report.lost, report.complete) == ((), ("0000:9b:00.0",), False)
 
 
-def test_a_cut_answer_gives_what_it_has_and_says_so(answer):
+@pytest.mark.parametrize("reason", ["Insufficient Permissions", "Insufficient External Power"])
+def test_a_gpu_that_is_withheld_is_not_lost(reason):
+    complaint = f"Unable to determine the device handle for GPU 0000:9B:00.0: {reason}"
+    report = parse_nvidia_smi(f"{complaint}\n", AT)
+    assert (report.lost, report.withheld) == ((), (complaint,))
+
+
+def test_the_gpu_in_which_an_answer_is_cut_is_left_out(answer):
     text = answer("h100.xml")
-    report = parse_nvidia_smi(text[: text.index("<clocks_event_reasons>")], AT)
-    assert [gpu.pci for gpu in report.gpus] == ["0000:9b:00.0"]
-    assert report.gpus[0].pcie_width == 8
-    assert not report.complete
+    for cut, whole in (("<clocks_event_reasons>", []), ("<temperature>\n\t\t\t<gpu_temp>GPU", ["0000:9b:00.0"])):
+        report = parse_nvidia_smi(text[: text.index(cut)], AT)
+        assert [gpu.pci for gpu in report.gpus] == whole
+        assert not report.complete
 
 
 def test_warnings_around_the_xml_do_no_harm(answer):
@@ -98,14 +105,63 @@ def test_an_embedded_dtd_without_entities_is_read(answer):
 def test_bottomless_nesting_ends_early():
     text = '<?xml version="1.0"?><nvidia_smi_log><gpu id="0000:01:00.0">' + "<a>" * 100_000
     report = parse_nvidia_smi(text, AT)
-    assert [gpu.pci for gpu in report.gpus] == ["0000:01:00.0"]
-    assert not report.complete
+    assert (report.gpus, report.complete) == ((), False)
 
 
 @pytest.mark.parametrize("leaf", ["N/A", "[N/A]", "", "Requested functionality has been deprecated", "9" * 400])
 def test_a_cell_without_a_number_is_none(leaf):
     text = f'<nvidia_smi_log><gpu id="0000:01:00.0"><minor_number>{leaf}</minor_number></gpu></nvidia_smi_log>'
     assert gpu(text).minor is None
+
+
+def one(leaves):
+    return gpu(f'<nvidia_smi_log><gpu id="0000:01:00.0">{leaves}</gpu></nvidia_smi_log>')
+
+
+@pytest.mark.parametrize("error", ["Unknown Error", "[Unknown Error]", "ERR!"])
+@pytest.mark.parametrize("place", ["temperature", "ecc_errors", "remapped_rows", "gpu_power_readings", "utilization"])
+def test_an_error_in_place_of_a_value_is_kept(error, place):
+    assert one(f"<{place}><x>{error}</x></{place}>").unread == {f"{place}/x": error}
+    assert one(f"<processes><{place}>{error}</{place}></processes><x>{error}</x>").unread == {}
+
+
+@pytest.mark.parametrize("words", ["GPU requires reset", "[GPU requires reset]"])
+def test_a_reset_may_be_asked_for_in_any_place(words):
+    assert one(f"<ecc_mode><current_ecc>{words}</current_ecc></ecc_mode>").says_reset == "ecc_mode/current_ecc"
+    assert (
+        one(f"<processes><process_info><process_name>{words}</process_name></process_info></processes>").says_reset
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    "word", ["N/A", "Unknown Error", "Not Supported", "Requested functionality has been deprecated", "[N/A]", ""]
+)
+def test_a_recovery_action_that_is_not_told(word):
+    assert one(f"<gpu_recovery_action>{word}</gpu_recovery_action>").recovery_action is None
+
+
+def test_what_older_drivers_ask_for():
+    asked = one(
+        "<gpu_reset_status><reset_required>Yes</reset_required>"
+        "<drain_and_reset_recommended>No</drain_and_reset_recommended></gpu_reset_status>"
+        "<retired_pages><multiple_single_bit_retirement><retired_count>5</retired_count>"
+        "</multiple_single_bit_retirement><pending_blacklist>Yes</pending_blacklist></retired_pages>"
+        "<ecc_errors><aggregate><sram_threshold_exceeded>Yes</sram_threshold_exceeded></aggregate></ecc_errors>"
+    )
+    assert (asked.reset_required, asked.drain_and_reset_recommended) == (True, False)
+    assert (asked.retired_single_bit, asked.retirement_pending, asked.sram_threshold_exceeded) == (5, True, True)
+    said = "<pending_retirement>Yes</pending_retirement><pending_blacklist>No</pending_blacklist>"
+    assert one(f"<retired_pages>{said}</retired_pages>").retirement_pending is True
+    assert one("").retirement_pending is None
+
+
+def test_a_limit_of_zero_is_none():
+    limits = one(
+        "<temperature><gpu_temp_slow_threshold>0 C</gpu_temp_slow_threshold>"
+        "<gpu_temp_max_mem_threshold>0 C</gpu_temp_max_mem_threshold></temperature>"
+    )
+    assert (limits.temperature_slowdown_c, limits.memory_temperature_max_c) == (None, None)
 
 
 class TestCaptures:

@@ -30,6 +30,21 @@ def test_xids_in_every_form_of_time(answer):
     assert events[-1].text == ""
 
 
+def test_a_number_of_an_xid_is_read_whole_or_not_at_all():
+    line = "NVRM: Xid (PCI:0000:9b:00): {}, text"
+    assert [event.xid for event in parse_kernel_log(line.format("1000079"))] == [1000079]
+    assert parse_kernel_log(line.format("1" * 20)) == ()
+
+
+def test_a_gpu_that_fell_off_the_bus_without_an_xid():
+    fallen = "[    1.500000] NVRM: GPU 0000:9b:00.0: GPU has fallen off the bus.\n"
+    (event,) = parse_kernel_log(fallen, booted_at=1000.0)
+    assert (event.xid, event.pci, event.at) == (79, "0000:9b:00.0", 1001.5)
+    # It stands beside the XID as a rule, and is no second one then.
+    assert len(parse_kernel_log(f"{fallen}NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n")) == 1
+    assert parse_kernel_log("NVRM: this system has fallen off the bus") == ()
+
+
 def test_a_time_since_boot_needs_the_time_of_boot(answer):
     assert parse_kernel_log(answer("kernel.log"))[2].at is None
 

@@ -56,9 +56,10 @@ def test_grep_complains_of_one_file_and_the_rest_is_read(answer):
 def test_gpus(answer):
     status, _, gathered = take("gpu", 0, answer("h100.xml"))
     assert (status, len(gathered.gpus), gathered.lost_gpus) == (ProbeStatus.OK, 2, ("0000:c3:00.0",))
-    status, detail, gathered = take("gpu", 0, answer("h100.xml")[:2000])
-    assert (status, len(gathered.gpus)) == (ProbeStatus.FAILED, 1)
-    assert "cut short" in detail
+    for cut, whole in ((2000, 0), (-40, 1)):
+        status, detail, gathered = take("gpu", 0, answer("h100.xml")[:cut])
+        assert (status, len(gathered.gpus)) == (ProbeStatus.FAILED, whole)
+        assert "cut short" in detail
 
 
 def test_a_driver_that_names_its_lost_gpu_has_answered():
@@ -67,15 +68,29 @@ def test_a_driver_that_names_its_lost_gpu_has_answered():
     assert (status, gathered.gpus, gathered.lost_gpus) == (ProbeStatus.OK, (), ("0000:9b:00.0",))
 
 
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [("Insufficient Permissions", ProbeStatus.DENIED), ("Insufficient External Power", ProbeStatus.FAILED)],
+)
+def test_a_list_that_withholds_a_gpu_proves_no_loss(answer, reason, status):
+    complaint = f"Unable to determine the device handle for GPU 0000:9B:00.0: {reason}"
+    assert take("gpu", 0, f"{complaint}\n{answer('k80.xml')}")[:2] == (status, complaint)
+
+
 def test_no_gpu_at_all_is_an_answer_and_a_dead_driver_is_none():
     assert take("gpu", 6, stdout="No devices were found\n")[0] is ProbeStatus.OK
     dead = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
     assert take("gpu", 9, stdout=dead)[:2] == (ProbeStatus.FAILED, dead.strip())
 
 
-def test_an_empty_cage_is_absent():
-    said = "Cannot get module EEPROM information: Operation not supported\n"
-    assert take("optics:eth2", 95, stderr=said)[0] is ProbeStatus.ABSENT
+@pytest.mark.parametrize("tool", ["Cannot get module EEPROM information", "netlink error"])
+def test_an_empty_cage_is_an_answer_and_a_module_that_cannot_be_read_is_none(tool):
+    status, _, gathered = take("optics:eth2", 95, stderr=f"{tool}: Operation not supported\n")
+    assert (status, gathered.optics) == (ProbeStatus.OK, {})
+    assert take("optics:eth2", 1, stderr=f"{tool}: Input/output error\n")[0] is ProbeStatus.FAILED
+
+
+def test_ethtool_s_other_complaints():
     assert take("optics:eth2", 1, stderr="netlink error: Operation not permitted\n")[0] is ProbeStatus.DENIED
     assert take("optics:eth2", 1, stderr="netlink error: No such device\n")[0] is ProbeStatus.FAILED
 

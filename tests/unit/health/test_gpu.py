@@ -127,6 +127,24 @@ def test_a_changed_recovery_action_is_judged_by_what_the_gpu_asks_for_now(rack):
 
 
 @pytest.mark.parametrize(
+    ("target", "findings"),
+    [
+        ("0x0 (None)", []),
+        ("0x1 (GPU Reset Required)", [("gpu.recovery-action", State.FAILED)]),
+        ("0x2 (Node Reboot Required)", [("gpu.recovery-action", State.FAILED)]),
+        ("0x3 (Drain P2P)", [("gpu.recovery-action", State.DEGRADED)]),
+        ("0x4 (Drain and Reset)", [("gpu.recovery-action", State.DEGRADED)]),
+        ("0x5 (Something New)", [("gpu.xid", State.DEGRADED)]),
+    ],
+)
+def test_the_kernel_tells_what_the_gpu_asks_for_where_nvidia_smi_does_not(rack, target, findings):
+    rack.gpu(GPU, recovery_action=None)
+    rack.xid(GPU, 154, text="GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
+    rack.xid(GPU, 154, text=f"GPU recovery action changed from 0x1 (GPU Reset Required) to {target}")
+    assert told(verdict(rack)) == findings
+
+
+@pytest.mark.parametrize(
     ("action", "state"),
     [
         ("None", State.OK),
@@ -149,6 +167,15 @@ def test_what_the_gpu_itself_asks_for(rack, action, state):
         ({"remap_failed": True}, "gpu.row-remap", State.FAILED),
         ({"remap_uncorrectable": 512}, "gpu.row-remap", State.FAILED),
         ({"retired_double_bit": 63}, "gpu.retired-pages", State.FAILED),
+        ({"retired_double_bit": 3, "retired_single_bit": 60}, "gpu.retired-pages", State.FAILED),
+        ({"retirement_pending": True}, "gpu.retired-pages", State.DEGRADED),
+        ({"sram_threshold_exceeded": True}, "gpu.ecc", State.DEGRADED),
+        ({"recovery_action": None, "reset_required": True}, "gpu.recovery-action", State.FAILED),
+        ({"recovery_action": None, "drain_and_reset_recommended": True}, "gpu.recovery-action", State.DEGRADED),
+        ({"says_reset": "temperature/gpu_temp", "temperature_c": None}, "gpu.recovery-action", State.FAILED),
+        ({"unread": {"ecc_errors/volatile/dram_uncorrectable": "ERR!"}}, "gpu.silent", State.UNKNOWN),
+        ({"temperature_c": None}, "gpu.silent", State.UNKNOWN),
+        ({"memory_used_mib": None, "ecc_volatile_uncorrectable": None}, "gpu.silent", State.UNKNOWN),
         ({"ecc_volatile_uncorrectable": 1}, "gpu.ecc", State.DEGRADED),
         ({"temperature_c": 89.0}, "gpu.temperature", State.DEGRADED),
         ({"memory_temperature_c": 95.0}, "gpu.temperature", State.DEGRADED),
@@ -167,7 +194,10 @@ def test_each_reading_has_its_rule(rack, fields, rule, state):
     "fields",
     [
         {"remap_uncorrectable": 511},
-        {"retired_double_bit": 62},
+        {"retired_double_bit": 31, "retired_single_bit": 31},
+        {"retirement_pending": False, "reset_required": False, "drain_and_reset_recommended": False},
+        {"ecc_volatile_uncorrectable": None, "remap_failed": None},
+        {"memory_used_mib": None},
         {"temperature_c": 88.9},
         {"memory_temperature_c": 94.9},
         {"throttle_reasons": frozenset({"gpu_idle", "sw_power_cap"})},

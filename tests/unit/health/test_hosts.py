@@ -52,6 +52,28 @@ def test_a_hung_driver_is_told_from_a_silent_network(rack):
     assert {c.state for c in report.circuits.values()} == {State.OK}
 
 
+def test_a_host_that_answers_nothing_in_time_is_slow_and_its_driver_is_not_blamed(rack):
+    for probe in rack.hosts["h03"].probes:
+        rack.probe("h03", probe, ProbeStatus.TIMED_OUT)
+    findings = rack.report().hosts["h03"].findings
+    assert [(f.rule, f.state) for f in findings] == [("host.too-slow", State.DEGRADED)]
+    assert findings[0].evidence == "answers too slowly: none of its probes ended in time"
+
+
+def test_a_host_is_named_once(rack):
+    lose(rack)
+    assert rack.report().hosts["h03"].findings[0].evidence == "no route to host"
+
+
+def test_a_missing_tool_is_told_once_for_all_lanes(rack):
+    lanes = [probe for probe in rack.hosts["h03"].probes if probe.startswith("optics:")]
+    for lane in lanes:
+        rack.probe("h03", lane, ProbeStatus.ABSENT, "sh: 1: ethtool: not found")
+    (finding,) = rack.report().hosts["h03"].findings
+    said = "(sh: 1: ethtool: not found), what light they receive is not read"
+    assert finding.evidence == f"probe absent: {', '.join(lanes)} {said}"
+
+
 def test_a_denied_kernel_log_is_told_once_and_leaves_the_accelerators_alone(rack):
     rack.probe("h03", "kernel", ProbeStatus.DENIED, "dmesg: Operation not permitted")
     report = rack.report()
@@ -67,11 +89,11 @@ def test_probes_that_fail_alike_share_a_finding(rack):
     findings = rack.report().hosts["h03"].findings
     assert sorted(f.evidence for f in findings) == [
         "probe failed: infiniband (exit status 2)",
-        "probe timed-out: optics:eth2; optics:eth3",
+        "probe timed-out: optics:eth2, optics:eth3, what light they receive is not read",
     ]
 
 
-@pytest.mark.parametrize(("probe", "findings"), [("infiniband", 0), ("optics:eth2", 0), ("gpu", 1), ("lldp", 1)])
+@pytest.mark.parametrize(("probe", "findings"), [("infiniband", 0), ("optics:eth2", 1), ("gpu", 1), ("lldp", 1)])
 def test_a_tool_that_is_absent_matters_only_where_the_inventory_needs_it(rack, probe, findings):
     rack.probe("h03", probe, ProbeStatus.ABSENT)
     assert len(rack.report().hosts["h03"].findings) == findings

@@ -75,6 +75,28 @@ def test_the_freshest_neighbour_counts(rack, circuit):
     assert rack.report().circuits[circuit].state is State.OK
 
 
+@pytest.mark.parametrize(
+    ("freshest", "finding", "words"),
+    [
+        (Neighbour("h07", "eth6", 2.0), ("circuit.wrong-transmitter", State.FAILED), "hears h07-gpu2-a instead of"),
+        (Neighbour("switch9", "Ethernet7", 2.0), ("circuit.unproven", State.UNKNOWN), f"and {FAR} too"),
+        (Neighbour("h04", "bond0", 2.0), ("circuit.unproven", State.UNKNOWN), f"and {FAR} too"),
+    ],
+)
+def test_the_intended_transmitter_beside_a_fresher_neighbour(rack, circuit, freshest, finding, words):
+    rack.hears(LANE, freshest, Neighbour("h04", "eth6", 20.0))
+    health = rack.report().circuits[circuit]
+    assert rules(health) == [finding]
+    assert words in health.findings[0].evidence
+
+
+def test_a_known_host_with_an_unknown_port_proves_nothing(rack, circuit):
+    rack.hears(LANE, Neighbour("h04", "52:54:00:00:00:14", 2.0))
+    health = rack.report().circuits[circuit]
+    assert rules(health) == [("circuit.unproven", State.UNKNOWN)]
+    assert "h04 52:54:00:00:00:14, a port that the inventory does not name" in health.findings[0].evidence
+
+
 def test_a_fully_qualified_neighbour_is_recognised(rack, circuit):
     rack.hears(LANE, Neighbour("H04.rack64.example", "eth6", 2.0))
     assert rack.report().circuits[circuit].state is State.OK
@@ -151,11 +173,40 @@ def test_received_light_is_judged_by_the_module_s_own_limits(rack, power, operst
     assert words in health.findings[0].evidence
 
 
-def test_absurd_limits_are_noted_and_not_followed(rack):
-    rack.module(LANE, thresholds={"rx_power_low_alarm": 0.0, "rx_power_low_warning": -16.0})
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        {"rx_power_low_alarm": 0.0, "rx_power_low_warning": -16.0},
+        {"rx_power_low_alarm": 0.0},
+        # Beyond what arrives, while the link is up and its receiver could do with much less.
+        {"rx_power_low_alarm": -5.0},
+    ],
+)
+def test_absurd_limits_are_noted_and_not_followed(rack, thresholds):
+    rack.module(LANE, thresholds=thresholds)
     health = rack.report().links[LANE]
     assert rules(health) == [("link.rx-power", State.OK)]
     assert health.state is State.OK
+
+
+def test_an_alarm_limit_that_a_working_link_disproves_is_not_followed_while_it_works(rack):
+    rack.module(LANE, thresholds={"rx_power_low_alarm": -5.0})
+    rack.interface(LANE, operstate="down")
+    assert rules(rack.report().links[LANE])[0] == ("link.rx-power", State.FAILED)
+    rack.interface(LANE, operstate="up")
+    rack.module(LANE, rx_power_dbm=rack.inventory.transponders[LANE].rx_sensitivity_dbm + 5.9)
+    assert rules(rack.report().links[LANE]) == [("link.rx-power", State.DEGRADED)]
+
+
+@pytest.mark.parametrize("thresholds", [{}, {"rx_power_low_alarm": 0.0, "rx_power_low_warning": -16.0}])
+@pytest.mark.parametrize(("operstate", "state"), [("up", State.DEGRADED), ("down", State.FAILED)])
+def test_without_limits_of_the_module_the_inventory_s_sensitivity_counts(rack, thresholds, operstate, state):
+    sensitivity = rack.inventory.transponders[LANE].rx_sensitivity_dbm
+    rack.interface(LANE, operstate=operstate)
+    rack.module(LANE, rx_power_dbm=sensitivity - 0.1, thresholds=thresholds)
+    health = rack.report().links[LANE]
+    assert health.state is state
+    assert "below its sensitivity" in health.findings[0].evidence
 
 
 def test_copper_has_no_optics_and_that_is_no_fault(rack, circuit):
@@ -177,10 +228,21 @@ def test_an_interface_that_the_host_does_not_have_is_missed_on_an_idle_lane_too(
     assert rules(rack.report().links["h16-gpu0-a"]) == [("link.missing", State.FAILED)]
 
 
-@pytest.mark.parametrize(("operstate", "state"), [("unknown", State.OK), ("dormant", State.OK), (None, State.UNKNOWN)])
+@pytest.mark.parametrize(("operstate", "state"), [("unknown", State.OK), (None, State.UNKNOWN)])
 def test_what_the_kernel_does_not_say_is_not_a_link_that_is_down(rack, operstate, state):
     rack.interface(LANE, operstate=operstate)
     assert rack.report().links[LANE].state is state
+
+
+@pytest.mark.parametrize(
+    ("operstate", "state"),
+    [("dormant", State.DEGRADED), ("testing", State.DEGRADED), ("lowerlayerdown", State.FAILED)],
+)
+def test_an_interface_that_is_not_up_is_not_ok(rack, operstate, state):
+    rack.interface(LANE, operstate=operstate)
+    health = rack.report().links[LANE]
+    assert rules(health) == [("link.down", state)]
+    assert operstate in health.findings[0].evidence
 
 
 def test_stale_readings_of_a_link_are_unknown_and_say_their_age(rack):
@@ -200,11 +262,13 @@ def test_an_infiniband_port_that_the_inventory_names_must_be_active(rack):
     assert rules(health) == [("link.infiniband", State.FAILED)]
     rack.host("h03", infiniband=(replace(port, state="ACTIVE"), stranger))
     assert rack.report().links[LANE].state is State.OK
+    rack.host("h03", infiniband=(replace(port, state=None, counters={"link_downed": 0}),))
+    assert rules(rack.report().links[LANE]) == [("link.infiniband", State.UNKNOWN)]
 
 
 @given(st.lists(st.floats(-60, 10), min_size=4, max_size=4))
 def test_limits_are_followed_only_in_a_possible_order(values):
     limits = dict(zip(LIMITS, values, strict=True))
     low_alarm, low_warning, high_warning, high_alarm = values
-    possible = low_alarm <= low_warning < high_warning <= high_alarm
+    possible = low_alarm <= low_warning < high_warning <= high_alarm and low_warning < 0
     assert (sane_limits(limits) is not None) == possible

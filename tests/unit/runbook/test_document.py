@@ -10,7 +10,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import dump, load, make, parse
-from lumctl.runbook.files import write_private
+from lumctl.runbook.files import make_private_folder, write_private
 from lumctl.store import Record, Store, store_at
 
 INVENTORY = load_inventory(example("prototype"))
@@ -97,6 +97,7 @@ def test_a_step_without_what_it_needs_is_named(store: Store) -> None:
 
 def test_files_are_private_and_whole(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "run.yaml"
+    make_private_folder(path.parent)
     write_private(path, "text")
     assert path.read_text() == "text"
     assert path.stat().st_mode & 0o777 == 0o600

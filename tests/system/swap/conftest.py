@@ -1,0 +1,151 @@
+"""A simulated rack with its store, on which swaps are planned, applied, cut and taken back."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lumctl.change import Plan, apply, to_document
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError
+from lumctl.health.states import State
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.sim.driver import SimMesh
+from lumctl.sim.launch import SimProcess, launch
+from lumctl.site import Site
+from lumctl.store import Run, Store, store_at
+from lumctl.swap import commission, plan_rollback, plan_swap
+
+APPLY = """
+import sys
+from pathlib import Path
+from lumctl.change import apply, from_document
+from lumctl.devices.endpoints import sim_endpoints
+from lumctl.inventory.load import load_inventory
+from lumctl.site import Site
+from lumctl.store import store_at
+inventory, folder, plan = load_inventory(Path(sys.argv[1])), Path(sys.argv[2]), sys.argv[3]
+store = store_at(str(folder / "store"))
+with Site(inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store) as site:
+    apply(site, from_document(store.plan(plan)), progress=lambda line: print(line, flush=True))
+"""
+
+
+@dataclass
+class Rack:
+    """A simulated rack with its store."""
+
+    inventory: Inventory
+    sim: SimProcess
+    site: Site
+    store: Store
+    folder: Path
+
+    def cells(self) -> dict[str, dict[int, PucState]]:
+        """What every mesh really holds."""
+        return {
+            device: SimMesh(DriverContext(device=device, address=f"unix:{self.sim.control}")).read_states()
+            for device in self.inventory.devices
+        }
+
+    def ok_circuits(self, job: str) -> list[bool]:
+        report = self.site.observe().report
+        return [c.state is State.OK for c in report.circuits.values() if c.owner == job]
+
+    def clear(self) -> None:
+        self.sim.clear()
+
+    def another_site(self, **settings: Callable[[], float]) -> Site:
+        return Site(
+            self.inventory,
+            "sim",
+            endpoints=self.sim.endpoints(),
+            store=lambda _rack: store_at(str(self.folder / "store")),
+            **settings,
+        )
+
+    def lost(self) -> Plan:
+        """s1's GPU is lost and a plan to replace it is made."""
+        self.sim.inject("s1-gpu0", "gpu-lost")
+        return plan_swap(self.site, "finetune", ["s1-gpu0"])
+
+    def engine(self, plan: Plan) -> subprocess.Popen[str]:
+        """Apply a plan in a process of its own, which prints a line after each step."""
+        self.store.save_plan(to_document(plan))
+        return subprocess.Popen(
+            [sys.executable, "-c", APPLY, str(self.inventory.path), str(self.folder), plan.id],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> Run:
+        """Apply a plan in a process of its own and kill that at the given moment."""
+        with self.engine(plan) as engine:
+            when(engine)
+            engine.kill()
+        run = self.store.runs()[0]
+        assert run.state == "running"
+        return run
+
+    def take_back(self, run: Run, before: dict[str, dict[int, PucState]]) -> None:
+        """The lease of a dead engine holds for its term; then its run can be taken back whole."""
+        with self.another_site() as site, pytest.raises(RefusedError, match="its lease ends in"):
+            apply(site, plan_rollback(site, run))
+        with self.another_site(now=lambda: time.time() + 60) as later:
+            apply(later, plan_rollback(later, self.store.run(run.id)))
+        assert self.cells() == before
+        assert self.store.run(run.id).state == "undone"
+        assert self.site.known_states("mesh") == before["mesh"]
+        assert self.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+        assert self.store.first_break() is None
+
+    def crossed(self) -> int:
+        """A cell in cross that a circuit runs through."""
+        from lumctl.fabric import mesh, trace
+
+        held = self.cells()["mesh"]
+        return next(puc for puc, state in trace(mesh(7, 3), held, 20).passes if state is PucState.CROSS)
+
+
+def rack_of(name: str, folder: Path, *, driver: str = "smartlight", **settings: float) -> Iterator[Rack]:
+    path = folder / f"{name}.yaml"
+    text = example(name).read_text().replace("driver: smartlight", f"driver: {driver}")
+    path.write_text(text + "\nthresholds: {light_deadline_s: 1.0}\n")
+    inventory = load_inventory(path)
+    store = store_at(str(folder / "store"))
+    with (
+        launch(inventory, folder=folder / "sim", tied=True, **settings) as sim,
+        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+    ):
+        commission(site)
+        yield Rack(inventory, sim, site, store, folder)
+
+
+@pytest.fixture(scope="module")
+def rack64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    yield from rack_of("rack64", tmp_path_factory.mktemp("rack64"))
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Iterator[Rack]:
+    yield from rack_of("prototype", tmp_path)
+
+
+@pytest.fixture
+def timed_rack(tmp_path: Path) -> Iterator[Rack]:
+    """A rack whose mesh can be read back and reverts by itself unless a change is confirmed."""
+    yield from rack_of("prototype", tmp_path, driver="sim-mesh", delay_ms=300.0)
+
+
+@pytest.fixture
+def slow_rack(tmp_path: Path) -> Iterator[Rack]:
+    """A rack whose mesh takes a while to settle, so that a run can be killed while it writes."""
+    yield from rack_of("prototype", tmp_path, delay_ms=700.0)

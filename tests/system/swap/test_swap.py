@@ -1,0 +1,180 @@
+"""Swaps on a simulated rack: real SSH, the real mesh protocol, a real database; the mesh is read back to see."""
+
+import os
+import random
+import time
+from dataclasses import replace
+
+import pytest
+
+from lumctl.change import Plan, apply
+from lumctl.change.plan import Do, Step
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError, RolledBackError, UsageError
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.swap import plan_rollback, plan_swap
+
+RACK64 = load_inventory(example("rack64"))
+WORKERS = [(job.name, accelerator) for job in RACK64.jobs.values() for accelerator in job.ranks]
+CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
+VICTIMS = WORKERS if CAMPAIGN else random.Random(64).sample(WORKERS, 4)  # noqa: S311 - a seeded sample, no secret
+
+
+@pytest.mark.parametrize(("job", "victim"), VICTIMS)
+def test_any_accelerator_that_works_in_a_job_can_be_replaced(rack64, job: str, victim: str) -> None:
+    rack = rack64
+    before = rack.cells()
+    placed_before = rack.site.assignment()
+    rack.sim.inject(victim, "gpu-lost")
+    plan = plan_swap(rack.site, job, [victim])
+    result = apply(rack.site, plan)
+    spare = plan.replacements[0].spare
+
+    after = rack.cells()
+    changed = {(d, p) for d, cells in after.items() for p, state in cells.items() if before[d][p] is not state}
+    assert changed == {(c.device, c.puc) for c in plan.changes}
+    assert not changed & {(c.device, puc) for c in plan.keep for puc in c.pucs}
+    assert {p.receiver for p in result.verified} == {
+        r for c in plan.add for r in (c.ends[0]["lane"], c.ends[1]["lane"])
+    }
+    assert rack.site.assignment()[job] == tuple(spare if a == victim else a for a in placed_before[job])
+    assert all(rack.ok_circuits(job))
+
+    apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    rack.clear()
+    assert rack.cells() == before
+    assert rack.site.assignment() == placed_before
+    assert all(all(rack.ok_circuits(name)) for name in rack.inventory.jobs)
+    assert rack.store.first_break() is None
+
+
+def cell_to_spoil(plan: Plan) -> str:
+    """A cell that the plan writes and that no kept circuit runs through."""
+    return f"mesh/puc/{plan.changes[0].puc}"
+
+
+@pytest.mark.parametrize("fault", ["stuck", "mesh-lying", "dark"])
+def test_light_that_is_not_proved_takes_everything_back(rack, fault: str) -> None:
+    plan = rack.lost()
+    before = rack.cells()
+    if fault == "stuck":
+        stays = "stuck-cross" if before["mesh"][plan.changes[0].puc] is PucState.CROSS else "stuck-bar"
+        rack.sim.inject(cell_to_spoil(plan), stays)
+    else:
+        rack.sim.inject("mesh" if fault == "mesh-lying" else "s3-gpu0-a", fault)
+    with pytest.raises(RolledBackError, match=r"rolled back: light was not verified within .* s: .* instead of"):
+        apply(rack.site, plan)
+    assert rack.cells() == before
+    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.site.known_states("mesh") == before["mesh"]
+    assert rack.site.devices.transponder("s1-gpu0-a").transmitting()
+
+
+def test_a_mesh_that_is_gone_is_unreachable_and_nothing_is_done(rack) -> None:
+    plan = rack.lost()
+    rack.sim.inject("mesh", "mesh-down")
+    runs = len(rack.store.runs())
+    with pytest.raises(DeviceUnreachableError, match="mesh"):
+        apply(rack.site, plan)
+    assert len(rack.store.runs()) == runs
+
+
+def test_a_spare_that_fell_ill_after_the_plan_is_refused_before_anything_is_touched(rack) -> None:
+    plan = rack.lost()
+    before = rack.cells()
+    rack.sim.inject("s3-gpu0", "row-remap-failed")
+    with pytest.raises(RefusedError, match="s3-gpu0 is failed"):
+        apply(rack.site, plan)
+    assert rack.cells() == before
+    assert rack.store.runs()[0].state == "refused"
+    assert rack.site.known_states("mesh") == before["mesh"]
+
+
+def test_a_spare_that_is_ill_is_not_planned_with(rack) -> None:
+    rack.sim.inject("s3-gpu0", "row-remap-failed")
+    with pytest.raises(RefusedError, match="s3-gpu0: is failed"):
+        rack.lost()
+
+
+def test_a_plan_is_applied_once(rack) -> None:
+    plan = rack.lost()
+    apply(rack.site, plan)
+    with pytest.raises(RefusedError, match="is stale: finetune does not run where it did"):
+        apply(rack.site, plan)
+
+
+def test_an_accelerator_that_is_well_is_not_replaced_unless_asked(rack) -> None:
+    rack.sim.inject("s1-gpu0", "process-died")
+    with pytest.raises(RefusedError, match="can restart on it in place"):
+        plan_swap(rack.site, "finetune", ["s1-gpu0"])
+    assert plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True).replacements[0].spare == "s3-gpu0"
+
+
+def test_a_host_that_is_gone_is_replaced_all_the_same(rack) -> None:
+    rack.sim.inject("s1", "unreachable")
+    result = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+    darkened = [e for e in rack.store.entries(result.run) if e.kind == "outcome" and "failed" in e.data]
+    assert [e.step for e in darkened] == ["2", "3"]
+    assert len(result.verified) == 4
+
+
+def test_two_engines_never_change_one_rack_at_once(rack) -> None:
+    plan = rack.lost()
+    held = rack.store.acquire("prototype", "somebody else", term_s=60.0, now=time.time())
+    with pytest.raises(RefusedError, match="being changed by somebody else"):
+        apply(rack.site, plan)
+    rack.store.release(held)
+    apply(rack.site, plan)
+
+
+@pytest.mark.parametrize(
+    ("job", "failed", "spares", "says"),
+    [
+        ("finetun", ["s1-gpu0"], [], "no job 'finetun' in the inventory; did you mean 'finetune'"),
+        ("finetune", ["s1-gpu"], [], "no accelerator 's1-gpu' in the inventory; did you mean"),
+        ("finetune", ["s3-gpu0"], [], "s3-gpu0 does not work in finetune"),
+        ("finetune", ["s1-gpu0", "s1-gpu0"], [], "named twice"),
+        ("finetune", ["s1-gpu0"], ["s3-gpu0", "s2-gpu0"], "1 accelerators failed, but 2 spares"),
+        ("finetune", [], [], "no failed accelerator"),
+    ],
+)
+def test_wrong_names_are_one_line_each(rack, job: str, failed: list[str], spares: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        plan_swap(rack.site, job, failed, spares)
+
+
+def test_a_plan_that_became_stale_while_the_lease_was_awaited_is_refused(rack) -> None:
+    plan = rack.lost()
+    with rack.another_site() as other:
+        acquire = rack.store.acquire
+
+        def late(*words: object, **more: object) -> object:
+            apply(other, plan)
+            return acquire(*words, **more)  # type: ignore[arg-type]
+
+        rack.store.acquire = late  # type: ignore[method-assign, assignment]
+        with pytest.raises(RefusedError, match="is stale"):
+            apply(rack.site, plan)
+
+
+def test_a_plan_that_touches_or_does_not_watch_another_circuit_is_refused(rack) -> None:
+    plan = rack.lost()
+    before = rack.cells()
+    (kept,) = {circuit.id for circuit in plan.keep if circuit.id.endswith(":ab")}
+    program = next(step for step in plan.steps if step.do is Do.PROGRAM)
+    verify = next(step for step in plan.steps if step.do is Do.VERIFY)
+
+    def edited(old: Step, **data: object) -> Plan:
+        steps = [replace(s, data={**s.data, **data}) if s is old else s for s in plan.steps]
+        return replace(plan, steps=tuple(steps)).sealed()
+
+    cell = next(c.pucs[0] for c in plan.keep if c.id == kept)
+    flipped = [cell, *(("x", "=") if before["mesh"][cell] is PucState.CROSS else ("=", "x"))]
+    with pytest.raises(RefusedError, match=r"would change circuit finetune/2-0:\w\w of finetune"):
+        apply(rack.site, edited(program, changes=[*program.data["changes"], flipped]))
+    with pytest.raises(RefusedError, match=f"does not verify afterwards that {kept} still stands"):
+        apply(rack.site, edited(verify, kept=[name for name in verify.data["kept"] if name != kept]))
+    assert rack.cells() == before
