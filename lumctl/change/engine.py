@@ -86,11 +86,24 @@ def _execute(run: Run, progress: Progress, before_step: Gate) -> RunResult:
             remark = run.perform(step)
             phases.append(Phase(step.do.value, step.title, round(perf_counter() - begun, 4)))
             progress(f"{step.id}. {step.title}: {remark or f'{phases[-1].seconds:.2f} s'}")
-        run.end("done", {"seconds": round(perf_counter() - started, 4)}, undid=run.plan.undoes)
     except BaseException as failure:
         with undisturbed():
             raise _taken_back(run, failure, progress) from failure
+    with undisturbed():
+        _close(run, perf_counter() - started)
     return RunResult(run.id, run.plan, "done", tuple(phases), run.proofs(), round(perf_counter() - started, 4))
+
+
+def _close(run: Run, seconds: float) -> None:
+    """Every step is done and journalled: nothing is undone any more, whatever happens to the last entry."""
+    try:
+        run.end("done", {"seconds": round(seconds, 4)}, undid=run.plan.undoes)
+    except LumctlError as error:
+        raise HalfDoneError(
+            f"every step of {run.id} is done, but it could not be closed: {error.message}",
+            run=run.id,
+            hint=f"look at it: lumctl swap show {run.id}",
+        ) from error
 
 
 def _taken_back(run: Run, failure: BaseException, progress: Progress) -> LumctlError:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError, store_at
+from lumctl.store.database import open_engine
 
 RUN = {"kind": "swap", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
 
@@ -194,3 +195,58 @@ def test_a_missing_entry_is_found(tmp_path: Path, seq: int) -> None:
     found = store.first_break()
     assert found is not None
     assert found.seq == seq
+
+
+def test_nobody_gives_back_another_s_lease(store: Store) -> None:
+    old = lease_of(store)
+    lease_of(store, now=200.0, holder="you")
+    store.release(old)
+    with pytest.raises(RefusedError, match="being changed by you"):
+        lease_of(store, now=201.0)
+
+
+def test_a_lease_of_another_rack_is_not_given_back_either(store: Store) -> None:
+    mine = lease_of(store)
+    store.acquire("r2", "you", term_s=30.0, now=100.0)
+    store.release(mine)
+    with pytest.raises(RefusedError, match="rack r2 is being changed by you"):
+        store.acquire("r2", "me", term_s=30.0, now=101.0)
+
+
+def test_a_renewed_lease_lasts_longer_and_one_that_was_lost_is_not_renewed(store: Store) -> None:
+    mine = lease_of(store)
+    store.renew(mine, term_s=30.0, now=120.0)
+    with pytest.raises(RefusedError, match="its lease ends in 9 s"):
+        lease_of(store, now=141.0, holder="you")
+    lease_of(store, now=151.0, holder="you")
+    with pytest.raises(LeaseLostError):
+        store.renew(mine, term_s=30.0, now=152.0)
+
+
+def test_every_connection_waits_until_a_commit_is_on_disk(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path / "store")
+    for _ in range(2):
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        engine.dispose()
+
+
+def test_runs_that_were_cut_or_left_half_done_are_unfinished(store: Store) -> None:
+    ended = {}
+    for state in ("done", "refused", "rolled-back", "half-done", "undone"):
+        lease = lease_of(store)
+        ended[state] = begin(store, lease)
+        store.end_run(lease, ended[state], record("end"), state)
+        store.release(lease)
+    assert store.unfinished(now=101.0) == (ended["half-done"],)
+    cut = begin(store, lease_of(store))
+    assert store.unfinished(now=129.0) == (ended["half-done"],)  # its lease has not ended: it may be at work
+    assert store.unfinished(now=131.0) == (ended["half-done"], cut)
+
+
+def test_a_run_that_was_cut_is_unfinished_while_another_is_at_work(store: Store) -> None:
+    cut = begin(store, lease_of(store))
+    at_work = begin(store, lease_of(store, now=200.0))
+    assert store.unfinished(now=201.0) == (cut,)
+    assert store.unfinished(now=231.0) == (cut, at_work)

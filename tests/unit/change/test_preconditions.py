@@ -1,0 +1,173 @@
+"""What a plan must find before it may touch anything; each that does not hold is refused, under the lease."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumctl.change import to_document
+from lumctl.change.plan import Start, receivers
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.types import Capability, PucState
+from lumctl.errors import RefusedError
+from lumctl.store import Record, store_at
+from lumctl.swap import plan_fabric, plan_rollback
+
+ELSEWHERE = ("s0-gpu0", "s3-gpu0", "s2-gpu0")
+
+
+def refused(rack, plan, says, error=RefusedError):
+    """The plan is refused before a run of it begins, and the lease is given back."""
+    with pytest.raises(error, match=says) as raised:
+        rack.apply(plan)
+    assert not rack.acts()
+    assert not rack.seen("begin", "intent")
+    assert (rack.events[0], rack.events[-1]) == (("acquire",), ("release",))
+    return raised.value
+
+
+def cut(rack, plan):
+    """A run of a plan that was killed while it wrote the mesh; what stood before had been found sound."""
+    values = {"kind": plan.kind, "title": plan.title, "target": plan.target, "who": "me"}
+    digests = {"plan_digest": plan.digest, "inventory_digest": plan.inventory_digest}
+    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    run = rack.store.begin_run(lease, values | digests, to_document(plan), now=rack.time)
+    program = next(step for step in plan.steps if step.do == "program")
+    sound = dict(pair for circuit in (*plan.remove, *plan.keep) for pair in receivers(circuit))
+    rack.store.conclude(lease, run, Record(rack.time, "outcome", "1", {"done": True, "sound": sound}))
+    rack.store.intend(lease, run, Record(rack.time, "intent", program.id, {}), unsure="mesh")
+    rack.store.release(lease)
+    rack.events.clear()
+    return run
+
+
+def flip(rack):
+    cells = rack.twin.cells
+    cells[7] = PucState.BAR if cells[7] is PucState.CROSS else PucState.CROSS
+
+
+def test_a_plan_for_another_target_is_refused(rack):
+    error = refused(rack, replace(rack.plan(), target="rack"), "made for target rack, this command is aimed at sim")
+    assert "--target rack" in error.hint
+
+
+def test_a_plan_from_another_text_of_the_inventory_is_refused(rack):
+    refused(rack, replace(rack.plan(), inventory_digest="0" * 64), "made from another text of")
+
+
+def test_a_plan_whose_job_runs_elsewhere_by_now_is_stale(rack):
+    plan = rack.plan()
+    moved = Start({"finetune": ELSEWHERE}, plan.start.crosses)
+    refused(rack, replace(plan, start=moved), "is stale: finetune does not run where it did")
+    refused(rack, replace(plan, start=replace(moved, assignment={"gone": ELSEWHERE})), "is stale: gone")
+
+
+@pytest.mark.parametrize("change", [lambda crosses: crosses[1:], lambda crosses: (*crosses, 81)])
+def test_a_plan_whose_mesh_was_programmed_since_is_stale(rack, change):
+    plan = rack.plan()
+    start = replace(plan.start, crosses={"mesh": change(plan.start.crosses["mesh"])})
+    refused(rack, replace(plan, start=start), "is stale: mesh does not hold what it did when it was made")
+
+
+def test_a_plan_is_applied_once(rack):
+    plan = rack.plan()
+    rack.apply(plan)
+    with pytest.raises(RefusedError, match="is stale"):
+        rack.apply(plan)
+
+
+def test_nothing_is_written_on_top_of_what_is_not_certain(rack):
+    plan = rack.plan()
+    run = cut(rack, plan)
+    error = refused(rack, plan, f"what mesh holds is not certain since {run} was cut")
+    assert error.hint == f"lumctl swap rollback {run} --target sim"
+
+
+def test_a_run_that_cannot_be_taken_back_is_not_named_as_the_way_out(rack):
+    plan = rack.plan()
+    run = cut(rack, plan_fabric(rack.site, "prototype", forget=True))
+    error = refused(rack, plan, f"not certain since {run}")
+    assert "lumctl fabric apply" in error.hint
+
+
+def test_only_the_rollback_of_the_run_that_was_cut_may_write_what_is_not_certain(rack):
+    before = dict(rack.twin.cells)
+    plan = rack.plan()
+    run = cut(rack, plan)
+    back = plan_rollback(rack.site, rack.store.run(run))
+    refused(rack, replace(back, undoes="swap-0099"), "is not certain")
+    rack.events.clear()
+    rack.apply(back)
+    assert rack.seen("commit")
+    assert rack.twin.cells == before == rack.site.known_states("mesh")
+
+
+def test_a_mesh_that_was_never_programmed_from_this_store_is_not_built_on(rack):
+    plan = rack.plan()
+    empty = store_at(str(rack.folder / "empty"))
+    rack.site._stores["prototype"] = empty
+    with pytest.raises(RefusedError, match="never programmed from this store"):
+        rack.apply(plan)
+    assert not rack.acts()
+    assert empty.runs() == ()
+    rack.store.close()
+
+
+def test_a_mesh_that_says_it_holds_something_else_is_not_built_on(rack):
+    plan = rack.plan()
+    rack.twin.capabilities = frozenset({Capability.READ_STATES})
+    flip(rack)
+    error = refused(rack, plan, "does not hold what was last written to it: 1 cells differ, the first is mesh/puc/7")
+    assert "--rewrite" in error.hint
+
+
+def test_a_mesh_that_says_what_the_record_says_is_built_on(rack):
+    plan = rack.plan()
+    rack.twin.capabilities = frozenset({Capability.READ_STATES})
+    assert rack.apply(plan).outcome == "done"
+
+
+def test_what_is_asked_is_asked_under_the_lease(rack):
+    plan = rack.plan()
+    rack.twin.capabilities = frozenset({Capability.READ_STATES})
+    rack.at("acquire", do=lambda: flip(rack))  # the last moment at which somebody else could have
+    refused(rack, plan, "1 cells differ")
+
+
+def test_a_plan_that_writes_some_cells_must_say_what_the_others_hold(rack):
+    plan = rack.plan()
+    start = replace(plan.start, crosses={})
+    refused(rack, replace(plan, start=start), "writes some cells of mesh and does not say what the others hold")
+
+
+def test_a_plan_that_writes_every_cell_needs_no_record(rack):
+    cut(rack, rack.plan())
+    plan = plan_fabric(rack.site, "prototype")
+    assert "mesh" not in plan.start.crosses
+    assert rack.apply(plan).outcome == "done"
+    assert rack.site.known_states("mesh") == rack.twin.cells
+
+
+def test_a_mesh_that_does_not_answer_is_found_out_before_anything_is_done(rack):
+    plan = rack.plan()
+    rack.at("identify", do=DeviceUnreachableError("mesh does not answer"))
+    refused(rack, plan, "does not answer", DeviceUnreachableError)
+
+
+def with_step(plan, do, **data):
+    """A plan whose steps of one kind were edited, as those of a runbook may be."""
+    return replace(plan, steps=tuple(replace(s, data={**s.data, **data}) if s.do == do else s for s in plan.steps))
+
+
+def test_a_plan_whose_cells_would_move_a_kept_circuit_is_refused(rack):
+    plan = rack.plan()
+    kept = next(circuit for circuit in plan.keep if circuit.pucs)
+    state = rack.twin.cells[kept.pucs[0]]
+    other = PucState.BAR if state is PucState.CROSS else PucState.CROSS
+    (program,) = [step for step in plan.steps if step.do == "program"]
+    more = [*program.data["changes"], [kept.pucs[0], state.value, other.value]]
+    refused(rack, with_step(plan, "program", changes=more), "would change circuit .* which it does not replace")
+
+
+def test_a_plan_that_does_not_verify_what_it_keeps_is_refused(rack):
+    plan = with_step(rack.plan(), "verify", kept=[])
+    refused(rack, plan, r"does not verify afterwards that finetune/2-0:\w+ still stands")

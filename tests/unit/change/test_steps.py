@@ -1,0 +1,253 @@
+"""What each kind of step does to the rack, what it tells, and how it is undone."""
+
+import pytest
+
+from lumctl.change import apply
+from lumctl.change.blink import BlinkError
+from lumctl.change.light import NotProvedError
+from lumctl.change.plan import Do
+from lumctl.change.steps import ACTIONS, REVERT_AFTER_S
+from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.types import Capability, PucState
+from lumctl.errors import RefusedError, RolledBackError
+from lumctl.swap import plan_rollback
+
+STANDING = {
+    "s1-gpu0-a": "s0-gpu0-b",
+    "s0-gpu0-b": "s1-gpu0-a",
+    "s2-gpu0-a": "s1-gpu0-b",
+    "s1-gpu0-b": "s2-gpu0-a",
+    "s0-gpu0-a": "s2-gpu0-b",
+    "s2-gpu0-b": "s0-gpu0-a",
+}
+KEPT = ("s0-gpu0-a", "s2-gpu0-b")
+TIMER = frozenset({Capability.CONFIRM_TIMER})
+
+
+@pytest.fixture
+def plan(rack):
+    return rack.plan()
+
+
+@pytest.fixture
+def bench(rack, plan):
+    return rack.bench(plan)
+
+
+def step_of(plan, do, number=0):
+    return [step for step in plan.steps if step.do is do][number]
+
+
+def act(bench, step):
+    return ACTIONS[step.do].act(bench, step)
+
+
+def undo(bench, step, evidence):
+    return ACTIONS[step.do].undo(bench, step, evidence)
+
+
+def light(rack, bench, plan):
+    """Everything up to the proof."""
+    for step in plan.steps:
+        if step.do in {Do.CHECK, Do.TRANSMIT, Do.PROGRAM}:
+            act(bench, step)
+    rack.events.clear()
+    return step_of(plan, Do.VERIFY)
+
+
+# -- check ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_finds_every_receiver_that_hears_whom_it_should(rack, plan, bench):
+    assert act(bench, step_of(plan, Do.CHECK)) == {"sound": STANDING}
+    assert not rack.acts()
+
+
+def test_a_check_leaves_out_who_hears_nobody(rack, plan, bench):
+    rack.dark.add("s2-gpu0-b")
+    assert act(bench, step_of(plan, Do.CHECK))["sound"] == {r: t for r, t in STANDING.items() if r != "s0-gpu0-a"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda collected: collected.lose_gpu("s3-gpu0"), "s3-gpu0 is failed, not ok"),
+        (lambda collected: collected.gpu("s3-gpu0", remap_pending=True), "s3-gpu0 is degraded, not ok"),
+        (lambda collected: collected.host("s3", reachable=False), "s3-gpu0 is unknown, not ok: there is no reading"),
+        (lambda collected: collected.gpu("s3-gpu0", taken_at=0.0), "s3-gpu0 is unknown, not ok: last read"),
+    ],
+)
+def test_a_spare_must_be_well_by_a_fresh_reading(rack, plan, bench, spoil, says):
+    spoil(rack.collected)
+    with pytest.raises(RefusedError, match=says):
+        act(bench, step_of(plan, Do.CHECK))
+
+
+# -- transmit ------------------------------------------------------------------------------------------------------
+
+
+def test_a_transmitter_is_switched_and_what_it_was_is_told(rack, plan, bench):
+    darken, lighten = step_of(plan, Do.TRANSMIT), step_of(plan, Do.TRANSMIT, 2)
+    assert act(bench, darken) == {"was": True, "is": False}
+    assert act(bench, lighten) == {"was": False, "is": True}
+    assert rack.acts() == [("transmit", "s1-gpu0-a", False), ("transmit", "s3-gpu0-a", True)]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_its_undo_puts_back_what_was(rack, plan, bench, number):
+    before = dict(rack.on)
+    step = step_of(plan, Do.TRANSMIT, number)
+    evidence = act(bench, step)
+    assert rack.on != before
+    assert undo(bench, step, evidence) == {"is": evidence["was"]}
+    assert rack.on == before
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_transmitter_that_is_as_wanted_is_not_touched_and_not_undone(rack, plan, bench, number):
+    step = step_of(plan, Do.TRANSMIT, number)
+    rack.on[step.data["transponder"]] = step.data["enabled"]
+    undo(bench, step, act(bench, step))
+    assert not rack.acts()
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_one_that_was_cut_before_it_told_is_lit(rack, plan, bench, number):
+    step = step_of(plan, Do.TRANSMIT, number)
+    lane = step.data["transponder"]
+    rack.on[lane] = False
+    assert undo(bench, step, None) == {"is": True}
+    assert rack.acts() == [("transmit", lane, True)]
+
+
+# -- program and confirm -------------------------------------------------------------------------------------------
+
+
+def test_a_mesh_without_a_timer_is_written_without_one(rack, plan, bench):
+    evidence = act(bench, step_of(plan, Do.PROGRAM))
+    assert rack.acts() == [("commit", "mesh", None)]
+    assert (evidence["cells"], evidence["device_revert_timer"]) == (len(plan.changes), False)
+    assert {rack.twin.cells[change.puc].value == change.after for change in plan.changes} == {True}
+
+
+def test_a_mesh_with_a_timer_is_armed_for_longer_than_the_proofs_may_take(rack, plan, bench):
+    rack.twin.capabilities = TIMER
+    evidence = act(bench, step_of(plan, Do.PROGRAM))
+    assert rack.acts() == [("commit", "mesh", REVERT_AFTER_S + 2 * rack.inventory.thresholds.light_deadline_s)]
+    assert evidence["device_revert_timer"]
+
+
+@pytest.mark.parametrize("capabilities", [frozenset(), TIMER])
+def test_written_cells_are_undone_as_the_plan_has_them(rack, plan, bench, capabilities):
+    before = dict(rack.twin.cells)
+    rack.twin.capabilities = capabilities
+    step = step_of(plan, Do.PROGRAM)
+    evidence = act(bench, step)
+    assert rack.twin.cells != before
+    undo(bench, step, evidence)
+    assert rack.acts()[-1] == ("roll_back", "mesh", capabilities == TIMER)
+    assert rack.twin.cells == before
+
+
+def test_cells_whose_writing_was_cut_are_undone_without_a_receipt(rack, plan, bench):
+    before = dict(rack.twin.cells)
+    rack.twin.cells |= {change.puc: PucState(change.after) for change in plan.changes[:3]}
+    undo(bench, step_of(plan, Do.PROGRAM), None)
+    assert rack.twin.cells == before
+
+
+def test_a_mesh_with_a_timer_is_certain_only_when_it_was_told_to_keep_the_change(rack):
+    rack.twin.capabilities = TIMER
+    plan = rack.plan()
+    known = []
+    rack.at("confirm", do=lambda: known.append(rack.site.known_states("mesh")))
+    result = apply(rack.site, plan)
+    assert rack.acts()[-2:] == [("commit", "mesh", 60.0), ("confirm", "mesh")]
+    assert [phase.name for phase in result.phases][-4:] == ["program", "verify", "confirm", "assign"]
+    assert known == [{}]
+    assert rack.site.known_states("mesh") == rack.twin.cells
+
+
+@pytest.mark.parametrize("error", [DeviceUnreachableError("gone"), OutcomeUnknownError("no answer")])
+def test_a_mesh_that_could_not_be_told_so_is_put_back(rack, error):
+    rack.twin.capabilities = TIMER
+    plan = rack.plan()
+    before = dict(rack.twin.cells)
+    rack.at("confirm", do=error)
+    with pytest.raises(RolledBackError):
+        apply(rack.site, plan)
+    assert ("roll_back", "mesh", True) in rack.acts()
+    assert rack.twin.cells == before == rack.site.known_states("mesh")
+
+
+def test_a_mesh_without_a_receipt_is_not_confirmed(rack):
+    rack.twin.capabilities = TIMER
+    plan = rack.plan()
+    assert act(rack.bench(plan), step_of(plan, Do.CONFIRM)) == {"devices": ["mesh"]}
+    assert not rack.acts()
+
+
+# -- verify --------------------------------------------------------------------------------------------------------
+
+
+def test_new_circuits_are_proved_and_kept_ones_again(rack, plan, bench):
+    evidence = act(bench, light(rack, bench, plan))
+    assert {(p["receiver"], p["transmitter"], p["evidence"]) for p in evidence["proofs"]} == {
+        ("s3-gpu0-a", "s0-gpu0-b", "lldp"),
+        ("s0-gpu0-b", "s3-gpu0-a", "lldp"),
+        ("s2-gpu0-a", "s3-gpu0-b", "lldp"),
+        ("s3-gpu0-b", "s2-gpu0-a", "lldp"),
+    }
+    assert evidence["kept"] == 2
+
+
+def test_a_new_circuit_that_is_dark_is_not_proved(rack, plan, bench):
+    rack.dark.add("s3-gpu0-b")
+    step = light(rack, bench, plan)
+    with pytest.raises(NotProvedError, match="s2-gpu0-a hears s1-gpu0-b instead of s3-gpu0-b"):
+        act(bench, step)
+
+
+@pytest.mark.parametrize("lane", ["s2-gpu0-b", "s0-gpu0-a"])
+def test_a_kept_circuit_that_went_dark_is_missed(rack, plan, bench, lane):
+    step = light(rack, bench, plan)
+    rack.dark.add(lane)
+    with pytest.raises(NotProvedError, match=f"instead of {lane}"):
+        act(bench, step)
+
+
+def test_a_kept_circuit_that_was_not_sound_is_not_asked_for(rack, plan, bench):
+    rack.dark.add("s2-gpu0-b")
+    assert act(bench, light(rack, bench, plan))["kept"] == 1
+
+
+def test_a_kept_receiver_that_cannot_say_whom_it_hears_must_keep_its_power(rack, plan, bench):
+    rack.verify_by_blink(*KEPT)
+    step = light(rack, bench, plan)
+    assert act(bench, step)["kept"] == 0
+    assert not rack.acts()  # it carries a running job: nothing of it is blinked
+    rack.dark.add("s2-gpu0-b")
+    with pytest.raises(NotProvedError, match=r"s0-gpu0-a receives -inf dBm, before the change -5\.0 dBm"):
+        act(bench, step)
+
+
+def test_a_new_receiver_that_cannot_say_whom_it_hears_is_proved_by_blinking(rack, plan, bench):
+    rack.verify_by_blink("s3-gpu0-a")
+    step = light(rack, bench, plan)
+    assert "blink" in {proof["evidence"] for proof in act(bench, step)["proofs"]}
+    assert rack.acts() == [("transmit", "s0-gpu0-b", on) for on in (True, False, True)]
+    rack.dark.add("s0-gpu0-b")
+    with pytest.raises(BlinkError, match="s3-gpu0-a from s0-gpu0-b is dark"):
+        act(bench, step)
+
+
+# -- assign --------------------------------------------------------------------------------------------------------
+
+
+def test_a_placement_is_written_down_with_its_step_and_taken_back_with_it(rack, plan):
+    placed = []
+    rack.at("end", do=lambda: placed.append(rack.placed()))
+    run = apply(rack.site, plan).run
+    assert placed == [("s0-gpu0", "s3-gpu0", "s2-gpu0")]
+    apply(rack.site, plan_rollback(rack.site, rack.store.run(run)))
+    assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
