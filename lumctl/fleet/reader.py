@@ -129,13 +129,13 @@ class HostCollection:
         with self._lock:
             self._over = True
             self._waiting.clear()
-            outcomes, gathered = dict(self._outcomes), self._gathered
+            # Read before the session is dropped below: what then breaks is our doing, not the host's.
+            outcomes, gathered, error = dict(self._outcomes), self._gathered, self._error
         reader = self._reader
         if not self.finished.is_set():
             # Some thread waits in a place that has no time limit; without a connection it comes free.
             reader.session().drop()
         missing = [probe for probe in self._probes if probe.name not in outcomes]
-        error = self._error
         if not self._connected:
             error = error or DeviceUnreachableError(f"{reader.host}: no SSH session in time")
         elif missing:

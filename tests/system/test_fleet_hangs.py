@@ -161,6 +161,7 @@ def test_no_second_copy_behind_one_that_hangs(fleet, twin):
 
 
 def test_a_server_that_freezes_in_mid_request(fleet, twin):
+    assert net(fleet)[1].status is ProbeStatus.OK  # connected: what follows measures the request, not the handshake
     twin.freezes = True
     outcome = net(fleet)[1]
     assert (outcome.status, outcome.detail) == (ProbeStatus.TIMED_OUT, "the host's time ran out before it")
