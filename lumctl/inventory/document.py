@@ -20,6 +20,7 @@ from pydantic import (
 
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.positions import MarkedDict, MarkedList
+from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.inventory.problems import Mark
 
 T = TypeVar("T")
@@ -247,6 +248,35 @@ class ThresholdsEntry(Entry):
     light_deadline_s: Limit = _LIMITS.light_deadline_s
 
 
+class ProbeEntry(Entry):
+    """How often a probe is asked, and how long it may take."""
+
+    every_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] | None = Field(
+        None, description="Seconds between two runs; 0: at every tick."
+    )
+    deadline_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] | None = Field(
+        None, description="Seconds within which it must answer."
+    )
+
+
+def _times(kind: str) -> str:
+    times = PROBE_TIMES[kind]
+    return f"Default: every_s {times.every_s:g}, deadline_s {times.deadline_s:g}."
+
+
+class ProbesEntry(Entry):
+    """When the probes of all hosts run; what is left out is as by default."""
+
+    gpu: ProbeEntry | None = Field(None, description=_times("gpu"))
+    nvlink: ProbeEntry | None = Field(None, description=_times("nvlink"))
+    kernel: ProbeEntry | None = Field(None, description=_times("kernel"))
+    net: ProbeEntry | None = Field(None, description=_times("net"))
+    infiniband: ProbeEntry | None = Field(None, description=_times("infiniband"))
+    counters: ProbeEntry | None = Field(None, description=_times("counters"))
+    lldp: ProbeEntry | None = Field(None, description=_times("lldp"))
+    optics: ProbeEntry | None = Field(None, description=_times("optics"))
+
+
 class Document(Entry):
     """An inventory file of lumctl. See lumctl-inventory(5)."""
 
@@ -258,4 +288,5 @@ class Document(Entry):
     transponders: list[TransponderEntry] = []
     jobs: list[JobEntry] = []
     thresholds: ThresholdsEntry | None = None
+    probes: ProbesEntry | None = None
     policies: list[Any] = Field([], max_length=0, description="Reserved; must be empty.")

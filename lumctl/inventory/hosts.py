@@ -1,10 +1,13 @@
-"""Racks, hosts and accelerators, from the document to the model."""
+"""Racks, hosts with their accelerators and probes, from the document to the model."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
-from lumctl.inventory.model import Accelerator, Host, Rack, SshSettings
+from lumctl.inventory.model import Accelerator, Host, Rack, SshSettings, Thresholds
+from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+from lumctl.inventory.problems import Problems
 from lumctl.inventory.scope import Scope
 
 
@@ -102,3 +105,22 @@ def _short_pci(written: str) -> str:
     """Lower case, with a domain of four digits: nvidia-smi prints eight, the kernel four."""
     domain, rest = written.lower().split(":", 1)
     return f"{domain[-4:]}:{rest}"
+
+
+def resolve_probes(document: Document, thresholds: Thresholds, problems: Problems) -> dict[str, ProbeTimes]:
+    """When each kind of probe runs. Readings that grow stale from one run to the next would be worth nothing."""
+    found = dict(PROBE_TIMES)
+    for kind, usual in PROBE_TIMES.items():
+        entry = getattr(document.probes, kind, None)
+        if entry is None:
+            continue
+        written = entry.model_dump(exclude_none=True)
+        times = found[kind] = replace(usual, **written)
+        if kind != "nvlink" and times.every_s + times.deadline_s > thresholds.stale_after_s:
+            problems.add(
+                entry.mark("every_s" if "every_s" in written else "deadline_s"),
+                f"probes.{kind}: every_s {times.every_s:g} and deadline_s {times.deadline_s:g} are together more than "
+                f"thresholds.stale_after_s {thresholds.stale_after_s:g}",
+                "a reading is not believed that is older than that; make stale_after_s larger",
+            )
+    return found

@@ -31,6 +31,7 @@ def as_data(inventory: Inventory) -> dict[str, Any]:
         "digest": inventory.digest,
         **{section: [_plain(value) for value in getattr(inventory, section).values()] for section in SECTIONS},
         "thresholds": _plain(inventory.thresholds),
+        "probes": {kind: _plain(times) for kind, times in inventory.probes.items()},
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import example_paths
-from lumctl.inventory.hosts import resolve_hosts, resolve_racks
+from lumctl.inventory.hosts import resolve_hosts, resolve_probes, resolve_racks
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
 from lumctl.inventory.lanes import resolve_devices, resolve_transponders
 from lumctl.inventory.model import Inventory, Thresholds
@@ -94,6 +94,7 @@ def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> I
     resolve_devices(document, scope)
     resolve_transponders(document, scope)
     sound_jobs = resolve_jobs(document, scope)
+    thresholds = Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds()
     inventory = Inventory(
         path=path,
         digest=digest,
@@ -103,7 +104,8 @@ def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> I
         transponders=scope.transponders,
         devices=scope.devices,
         jobs=scope.jobs,
-        thresholds=Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds(),
+        thresholds=thresholds,
+        probes=resolve_probes(document, thresholds, problems),
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+
 
 class Role(StrEnum):
     """What an accelerator is for."""
@@ -209,7 +211,10 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """A whole inventory file. All mappings keep the order of the file; ``digest`` is the SHA-256 of its text."""
+    """A whole inventory file. All mappings keep the order of the file; ``digest`` is the SHA-256 of its text.
+
+    ``probes`` are by kind, each with the times of :data:`PROBE_TIMES` unless the file says otherwise.
+    """
 
     path: Path
     digest: str
@@ -220,6 +225,7 @@ class Inventory:
     devices: Mapping[str, Device]
     jobs: Mapping[str, Job]
     thresholds: Thresholds
+    probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

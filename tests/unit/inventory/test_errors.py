@@ -135,6 +135,15 @@ def test_lanes_of_different_devices_cannot_be_linked(small: str, problems_of: Pr
     assert "rack.yaml:33:9: link job/1-0 joins h2-gpu0-b on other and h1-gpu0-a on mesh" in str(problem)
 
 
+def test_readings_do_not_grow_stale_between_two_runs(small: str, problems_of: ProblemsOf) -> None:
+    text = small.replace("hosts:\n", "probes:\n  lldp: {every_s: 10}\n  gpu: {every_s: 60}\nhosts:\n", 1)
+    (problem,) = problems_of(text)
+    assert "probes.gpu: every_s 60 and deadline_s 5 are together more than thresholds.stale_after_s 30" in str(problem)
+    assert problem.mark is not None
+    assert text.splitlines()[problem.mark.line - 1] == "  gpu: {every_s: 60}"
+    assert not problems_of(f"{text}thresholds: {{stale_after_s: 65}}\n")
+
+
 def test_a_duplex_lane_cannot_be_linked_to_one_with_two_ports(small: str, problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(edited(small, "port: [1, 3, 5]", "tx: [1, 3, 5]\n    rx: [6, 7, 8]"))
     assert "joins a duplex lane to one with separate ports" in problem.message

@@ -10,6 +10,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import Evidence, Geometry, Lane, RingLinks, Role, Thresholds
+from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 
 Write = Callable[[str | bytes], Path]
@@ -72,6 +73,7 @@ def test_defaults_are_filled_in(small: str, write: Write) -> None:
     assert inventory.hosts["h2"].address == "h2"
     assert inventory.accelerators["h3-gpu0"].pci == "0000:17:00.0"
     assert inventory.thresholds == Thresholds()
+    assert inventory.probes == PROBE_TIMES
 
 
 def test_settings_of_an_entry_go_before_the_defaults(small: str, write: Write) -> None:
@@ -97,6 +99,13 @@ thresholds: {gpu_temperature_c: 70}
     assert (a.verify, a.driver, a.tx_power_dbm) == ((Evidence.BLINK, Evidence.LLDP), "hostport", 1.5)
     assert (b.verify, b.driver, b.tx_power_dbm) == ((Evidence.BLINK,), "other", 1.5)
     assert inventory.thresholds == Thresholds(gpu_temperature_c=70)
+
+
+def test_probes_run_when_the_inventory_says(small: str, write: Write) -> None:
+    head = "probes: {gpu: {every_s: 20}, nvlink: {every_s: 300, deadline_s: 8}, net: {deadline_s: 1}, lldp: {}}\n"
+    inventory = load_inventory(write(small.replace("hosts:\n", f"{head}hosts:\n")))
+    changed = {"gpu": ProbeTimes(20, 5), "nvlink": ProbeTimes(300, 8), "net": ProbeTimes(0, 1)}
+    assert inventory.probes == {**PROBE_TIMES, **changed}
 
 
 def test_several_racks_and_kinds_of_devices(write: Write) -> None:

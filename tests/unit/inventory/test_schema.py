@@ -4,9 +4,10 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
-from lumctl.inventory.document import ThresholdsEntry
+from lumctl.inventory.document import ProbesEntry, ThresholdsEntry
 from lumctl.inventory.examples import example
 from lumctl.inventory.model import Thresholds
+from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.inventory.schema import schema_text
 
 CHECKED_IN = example("prototype").parent / "lumctl-inventory.schema.json"
@@ -26,6 +27,10 @@ def test_unknown_keys_are_forbidden_everywhere() -> None:
 
 def test_thresholds_are_those_of_the_model() -> None:
     assert list(ThresholdsEntry.model_fields) == [field.name for field in fields(Thresholds)]
+
+
+def test_every_kind_of_probe_can_be_set() -> None:
+    assert list(ProbesEntry.model_fields) == list(PROBE_TIMES)
 
 
 def test_examples_name_the_schema() -> None:

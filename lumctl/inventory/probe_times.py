@@ -1,0 +1,31 @@
+"""How often each kind of probe is asked and how long it may take, where the inventory does not say otherwise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTimes:
+    """Seconds between two runs of a probe (0: every tick), and seconds within which it must answer."""
+
+    every_s: float
+    deadline_s: float
+
+
+PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
+    {
+        "gpu": ProbeTimes(10.0, 5.0),
+        "nvlink": ProbeTimes(30.0, 5.0),
+        "kernel": ProbeTimes(0.0, 3.0),
+        "net": ProbeTimes(0.0, 3.0),
+        "infiniband": ProbeTimes(0.0, 3.0),
+        "counters": ProbeTimes(5.0, 3.0),
+        "lldp": ProbeTimes(5.0, 3.0),
+        "optics": ProbeTimes(10.0, 3.0),
+    }
+)
+"""By the part of a probe's name before the colon.
+
+A full answer of nvidia-smi takes locks of the driver that jobs want too, and a read of a module occupies its slow bus.
+"""
