@@ -62,6 +62,8 @@ class OpticsReading:
     ``thresholds`` are the module's own, named ``rx_power_low_alarm``, ``rx_power_low_warning``,
     ``rx_power_high_warning``, ``rx_power_high_alarm`` (and ``tx_power_``, ``bias_``, ``temperature_`` alike), in the
     unit of their reading. ``optical`` is false for copper, which has no optics and is no fault.
+    ``pre_fec_ber`` is the worst lane's bit error rate before correction. ``module_state`` (``ModuleReady``) and
+    ``module_fault`` are a CMIS module's own words.
     """
 
     taken_at: float
@@ -75,6 +77,9 @@ class OpticsReading:
     vendor: str | None = None
     part: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    pre_fec_ber: float | None = None
+    module_state: str | None = None
+    module_fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

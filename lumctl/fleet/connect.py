@@ -21,7 +21,8 @@ from lumctl.fleet.wire import PromptSocket, ProxySocket, open_tcp
 
 T = TypeVar("T")
 
-_IDLE_S = 10.0
+_IDLE_S = 600.0
+"""How long paramiko sleeps on an idle connection. The kernel's keep-alive, not a poll, finds one that died."""
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
@@ -42,7 +43,7 @@ class Connection:
     """An SSH transport and what it runs over."""
 
     transport: paramiko.Transport
-    sock: PromptSocket | paramiko.Channel
+    sock: PromptSocket
 
     def alive(self) -> bool:
         """Whether nothing is known to be wrong with it."""
@@ -85,8 +86,7 @@ class Connector:
         except BaseException:
             connection.close()
             raise
-        if isinstance(connection.sock, PromptSocket):
-            connection.sock.relax(_IDLE_S)
+        connection.sock.relax(_IDLE_S)
         return connection
 
     def shown_key(self, route: Route) -> HostKey:
@@ -127,11 +127,11 @@ class Connector:
             raise
         return connection, HostKey(key.get_name(), key.asbytes())
 
-    def _open(self, route: Route, deadline: float) -> PromptSocket | paramiko.Channel:
+    def _open(self, route: Route, deadline: float) -> PromptSocket:
         if route.jump:
             jump = self._jump(route.jump)
             target, source = (route.address, route.port), ("127.0.0.1", 0)
-            return jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline))
+            return PromptSocket(jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline)))
         if route.proxy_command:
             return ProxySocket(route.proxy_command)
         return open_tcp(route.address, route.port, _left(deadline))

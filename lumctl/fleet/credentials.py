@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 import paramiko
-from paramiko.pkey import UnknownKeyType
+from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.fleet.routes import Route
@@ -23,6 +23,7 @@ class Credentials:
     def __init__(self) -> None:
         self._lock = Lock()
         self._keys: dict[Path, paramiko.PKey | str] = {}
+        self._certified: dict[tuple[Path, Path], paramiko.PKey | None] = {}
 
     def authenticate(self, transport: paramiko.Transport, route: Route) -> None:
         """Offer keys until one is taken.
@@ -60,7 +61,20 @@ class Credentials:
                 yield from (key for key in agent.offered() if key.asbytes() in locked)
         else:
             yield from agent.offered()
-        yield from (key for _, key in loaded if not isinstance(key, str))
+        for path, key in loaded:
+            if not isinstance(key, str):
+                yield from self._certified_by(path, route.certificate_files)
+                yield key
+
+    def _certified_by(self, path: Path, certificates: tuple[Path, ...]) -> Iterator[paramiko.PKey]:
+        """A key with each certificate that is of it: offered before the bare key, as ssh does."""
+        for certificate in certificates:
+            with self._lock:
+                if (path, certificate) not in self._certified:
+                    self._certified[path, certificate] = _certified_key(path, certificate)
+                key = self._certified[path, certificate]
+            if key is not None:
+                yield key
 
     def _load(self, path: Path) -> paramiko.PKey | str:
         """The key in a file, or why there is none."""
@@ -105,7 +119,7 @@ class _Agent:
 
 def _read_key(path: Path) -> paramiko.PKey | str:
     try:
-        return paramiko.PKey.from_path(path)
+        key = paramiko.PKey.from_path(path)
     except FileNotFoundError:
         return f"key file {path} does not exist"
     except OSError as error:
@@ -115,6 +129,26 @@ def _read_key(path: Path) -> paramiko.PKey | str:
         return f"key file {path} needs its passphrase: add it to the agent with ssh-add"
     except (paramiko.SSHException, UnknownKeyType, ValueError):
         return f"key file {path} holds no key that can be read"
+    # A certificate beside it is loaded with it, and the bare key would never be offered.
+    key.public_blob = None
+    return key
+
+
+def _certified_key(path: Path, certificate: Path) -> paramiko.PKey | None:
+    """A key that shows a certificate; ``None`` if that is not the key's own, or cannot be read."""
+    try:
+        key = paramiko.PKey.from_path(path)
+        key.public_blob = None
+        shown = PublicBlob.from_file(str(certificate))
+        key.load_certificate(str(certificate))
+    except (paramiko.SSHException, OSError, ValueError, TypeError, UnicodeDecodeError):
+        return None
+    blob = paramiko.Message(shown.key_blob)
+    # Its kind and a nonce; then the key's own numbers, as in its public half.
+    blob.get_string()
+    blob.get_string()
+    public = key.asbytes()[4 + len(key.get_name()) :]
+    return key if shown.key_blob[blob.packet.tell() :].startswith(public) else None
 
 
 def _public_half(path: Path) -> bytes | None:

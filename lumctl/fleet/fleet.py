@@ -1,8 +1,9 @@
 """Reads the hosts of a rack over SSH, all at once, and runs commands on them for the drivers behind them."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -12,9 +13,11 @@ from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.errors import UsageError
 from lumctl.fleet.connect import Connector
-from lumctl.fleet.probes import DEADLINES_S, probes_for
-from lumctl.fleet.reader import HostReader
+from lumctl.fleet.gate import Gate
+from lumctl.fleet.probes import Probe, probes_for
+from lumctl.fleet.reader import HostReader, Means
 from lumctl.fleet.readings import Snapshot
+from lumctl.fleet.rounds import Round
 from lumctl.fleet.routes import Routes
 from lumctl.fleet.session import Session, StillRunningError
 from lumctl.fleet.workers import Workers
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 T = TypeVar("T")
+_AT_ONCE, _ROOM_PATIENCE_S = 32, 0.02
+"""How many hosts are waited for at a time before more are asked, and for how long."""
 _GRACE_S = 0.5
 """What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
 
@@ -39,7 +44,7 @@ class Fleet:
         *,
         now: Callable[[], float] = time.time,
         connect_timeout_s: float = 5.0,
-        deadlines_s: Mapping[str, float] = DEADLINES_S,
+        probes_of: Callable[[str], tuple[Probe, ...]] | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._now = now
@@ -50,14 +55,13 @@ class Fleet:
         self._lock = Lock()
         self._sessions: dict[str, Session] = {}
         self._closed = False
-        deadlines_s = {**DEADLINES_S, **deadlines_s}
+        means = Means(self._workers, Gate(), now, connect_timeout_s)
         self._readers = {
             name: HostReader(
                 name,
                 lambda endpoint=endpoint: self._session(endpoint),  # type: ignore[misc]
-                probes_for(_interfaces(inventory, name), sudo=endpoint.ssh.sudo, deadlines_s=deadlines_s),
-                self._workers,
-                now,
+                probes_of(name) if probes_of else _probes(inventory, name, endpoint),
+                means,
             )
             for name, endpoint in endpoints.hosts.items()
         }
@@ -65,19 +69,38 @@ class Fleet:
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
         """Read hosts (all unless named) with all probes or the named ones (``optics`` stands for each ``optics:...``).
 
-        Returns when each host has answered or its time is over; what went wrong stands in the snapshot.
+        Everything is read anew: no reading in the snapshot is from before this call. Returns when each host has
+        answered or its time is over; what went wrong stands in the snapshot.
 
         Raises:
             UsageError: a name is not known.
         """
         started, taken_at = time.monotonic(), self._now()
         readers = [self._reader(host) for host in (self._readers if hosts is None else hosts)]
-        collections = {reader.host: reader.begin(probes) for reader in readers}
-        for collection in collections.values():
-            limit = started + self._connect_timeout_s + collection.limit_s + _GRACE_S
-            collection.finished.wait(max(0.0, limit - time.monotonic()))
-        found = {host: collection.snapshot() for host, collection in collections.items()}
+        round_ = Round()
+        for reader in readers:
+            round_.room(_AT_ONCE, _ROOM_PATIENCE_S)
+            reader.read_now(round_, probes)
+        round_.wait(inf, lambda now: _expire(readers, now))
+        found = {reader.host: reader.snapshot(probes, taken_at) for reader in readers}
         return Snapshot(taken_at, time.monotonic() - started, found)
+
+    def tick(self, patience_s: float = 1.0) -> Snapshot:
+        """Read what is due by each probe's cadence, and give the newest readings of everything.
+
+        Waits for what every tick reads, and at most ``patience_s``; who is late or lost is not waited for again until
+        it answered. A reading's own ``taken_at`` tells its age.
+        """
+        started, taken_at = time.monotonic(), self._now()
+        round_ = Round()
+        for reader in self._readers.values():
+            round_.room(_AT_ONCE, _ROOM_PATIENCE_S)
+            reader.read_due(round_)
+        round_.wait(started + patience_s, lambda now: _expire(self._readers.values(), now))
+        ended = time.monotonic()
+        _expire(self._readers.values(), ended)
+        found = {host: reader.snapshot(None, None) for host, reader in self._readers.items()}
+        return Snapshot(taken_at, ended - started, found)
 
     def shell(self, host: str) -> HostShell:
         """Commands on one host, over the same connection as its probes; may be used from any thread.
@@ -164,5 +187,10 @@ def _unknown(host: str, command: str, timeout_s: float) -> OutcomeUnknownError:
     )
 
 
-def _interfaces(inventory: Inventory, host: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(t.interface for t in inventory.transponders.values() if t.host == host))
+def _expire(readers: Iterable[HostReader], now: float) -> float:
+    return min((reader.expire(now) for reader in readers), default=inf)
+
+
+def _probes(inventory: Inventory, host: str, endpoint: HostEndpoint) -> tuple[Probe, ...]:
+    interfaces = (t.interface for t in inventory.transponders.values() if t.host == host)
+    return probes_for(interfaces, sudo=endpoint.ssh.sudo, times=inventory.probes)

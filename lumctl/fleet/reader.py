@@ -1,211 +1,383 @@
-"""One host's part of a collection: its probes run side by side, each under its own deadline."""
+"""One host: its loop, what is asked of it and when, and the newest of all that it said."""
 
+import random
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
+from typing import TYPE_CHECKING
 
-import paramiko
-
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import LumctlError
+from lumctl.fleet.frames import Frame, Greeting, Mark
+from lumctl.fleet.gate import Gate
+from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.host_keys import HostKeyError
-from lumctl.fleet.probes import Gathered, Probe
+from lumctl.fleet.lanes import Lanes, Running
+from lumctl.fleet.loop import lanes_of, program
+from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus
-from lumctl.fleet.session import Session, StillRunningError
+from lumctl.fleet.rounds import Owed, Round
+from lumctl.fleet.session import FrozenError, Session
+from lumctl.fleet.visible import visible
 from lumctl.fleet.workers import Workers
 
-_LANES = 6
-"""Commands at a time on one host: sshd allows ten sessions by default, and drivers need some of them."""
+if TYPE_CHECKING:
+    from lumctl.fleet.conversation import Conversation
+
+_LONGEST_BACKOFF_S = 60.0
+_GRACE_S = 0.5
+"""What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Hanging:
-    """A probe that did not end. Its channel stays open, because only that tells when it does."""
+class Means:
+    """What all hosts of a fleet share."""
 
-    channel: paramiko.Channel
-    since: float
+    workers: Workers
+    gate: Gate
+    now: Callable[[], float]
+    connect_timeout_s: float
 
 
 class HostReader:
-    """A host's probes over its session, and which of them still hang there from earlier."""
+    """A host and its loop. Answers come in by the connection's own thread; any thread may ask."""
 
-    def __init__(
-        self,
-        host: str,
-        session: Callable[[], Session],
-        probes: tuple[Probe, ...],
-        workers: Workers,
-        now: Callable[[], float],
-    ) -> None:
+    def __init__(self, host: str, session: Callable[[], Session], probes: tuple[Probe, ...], means: Means) -> None:
         self.host = host
         self.probes = probes
-        self.workers = workers
-        self.now = now
-        self.session = session
-        self._lock = threading.Lock()
-        self._hanging: dict[str, _Hanging] = {}
-
-    def begin(self, wanted: Collection[str] | None) -> "HostCollection":
-        """Start reading. ``wanted`` names probes; ``optics`` means all of them."""
-        probes = [p for p in self.probes if wanted is None or p.name in wanted or p.name.partition(":")[0] in wanted]
-        collection = HostCollection(self, probes)
-        self.workers.submit(collection.run)
-        return collection
-
-    def still_hanging(self, probe: str) -> float | None:
-        """Since when an earlier run of a probe has not ended on the host; ``None`` if none is left there.
-
-        A command in uninterruptible sleep cannot be killed; a second copy behind it would only hang as well.
-        """
-        with self._lock:
-            earlier = self._hanging.get(probe)
-            if earlier is None:
-                return None
-            if not earlier.channel.exit_status_ready():
-                return earlier.since
-            del self._hanging[probe]
-        earlier.channel.close()
-        return None
-
-    def left_hanging(self, probe: str, channel: paramiko.Channel, since: float) -> None:
-        """Note that a probe ran out of time and is still running."""
-        with self._lock:
-            self._hanging[probe] = _Hanging(channel, since)
-
-    @property
-    def lanes(self) -> int:
-        """How many commands may run at a time now."""
-        with self._lock:
-            return max(1, _LANES - len(self._hanging))
-
-    def longest_s(self, probes: Collection[Probe]) -> float:
-        """How long a reading of these can take if all of them hang."""
-        deadlines = [probe.deadline_s for probe in probes]
-        return max(deadlines, default=0.0) + sum(deadlines) / self.lanes
-
-
-class HostCollection:
-    """One reading of one host, in progress."""
-
-    def __init__(self, reader: HostReader, probes: list[Probe]) -> None:
-        self.finished = threading.Event()
-        self.limit_s = reader.longest_s(probes)
-        self._reader = reader
-        self._waiting = deque(probes)
-        self._probes = probes
-        self._started = reader.now()
-        self._lock = threading.Lock()
-        self._busy_lanes = 0
-        self._over = False
-        self._error: LumctlError | None = None
-        self._connected_in: float | None = None
-        self._connected = False
-        self._answered = False
-        self._outcomes: dict[str, ProbeOutcome] = {}
+        self._session = session
+        self._means = means
+        self._lock = threading.RLock()
+        self._sending = threading.RLock()
+        self._lanes = Lanes(probes)
+        self._lane_names = lanes_of(probes)
         self._gathered = Gathered()
+        self._boot_id: str | None = None
+        self._outcomes: dict[int, ProbeOutcome] = {}
+        self._verdicts: dict[int, Verdict] = {}
+        self._due: dict[int, float] = {}
+        self._again: set[int] = set()
+        self._owed: list[Owed] = []
+        self._requests = 0
+        self._conversation: Conversation | None = None
+        self._greeted = False
+        self._starting_since: float | None = None
+        self._connected = False
+        self._error: LumctlError | None = None
+        self._attempts = 0
+        self._kept_attempts = 0
+        self._retry_at = 0.0
+        self._connect_seconds: float | None = None
 
-    def run(self) -> None:
-        """Connect, then start the lanes; this thread is one of them."""
-        try:
-            self._connected_in = self._reader.session().connect()
-            self._connected = True
-        except LumctlError as error:
-            self._error = error
-        except Exception as error:  # noqa: BLE001 - one host's surprise must not take the others' readings along
-            self._error = LumctlError(f"{self._reader.host}: unexpected {type(error).__name__}: {error}")
-        if not self._connected:
-            self.finished.set()
-            return
-        self._busy_lanes = max(1, min(self._reader.lanes, len(self._waiting)))
-        for _ in range(self._busy_lanes - 1):
-            self._reader.workers.submit(self._lane)
-        self._lane()
+    # --- asking ---
 
-    def snapshot(self) -> HostSnapshot:
-        """What is known now. After this call nothing more is taken in: what is missing has run out of time."""
+    def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
+        """Ask for probes, all or those named (``optics`` means all of that kind); the round waits for new answers."""
+        numbers = [n for n, p in enumerate(self.probes) if wanted is None or p.name in wanted or p.kind in wanted]
         with self._lock:
-            self._over = True
-            self._waiting.clear()
-            # Read before the session is dropped below: what then breaks is our doing, not the host's.
-            outcomes, gathered, error = dict(self._outcomes), self._gathered, self._error
-        reader = self._reader
-        if not self.finished.is_set():
-            # Some thread waits in a place that has no time limit; without a connection it comes free.
-            reader.session().drop()
-        missing = [probe for probe in self._probes if probe.name not in outcomes]
-        if not self._connected:
-            error = error or DeviceUnreachableError(f"{reader.host}: no SSH session in time")
-        elif missing:
-            seconds = reader.now() - self._started
-            for probe in missing:
-                outcomes[probe.name] = ProbeOutcome(
-                    probe.name, ProbeStatus.TIMED_OUT, self._started, seconds, "the host's time ran out before it"
-                )
-        reachable = self._connected and (self._answered or error is None)
-        return HostSnapshot(
-            host=reader.host,
-            taken_at=self._started,
-            reachable=reachable,
-            error=None if reachable or error is None else error.message,
-            host_key_problem=isinstance(error, HostKeyError),
-            connect_seconds=self._connected_in,
-            probes={p.name: outcomes[p.name] for p in self._probes if p.name in outcomes} if reachable else {},
-            gpus=gathered.gpus,
-            lost_gpus=gathered.lost_gpus,
-            xids=gathered.xids,
-            interfaces=gathered.interfaces,
-            infiniband=gathered.infiniband,
-            optics=dict(gathered.optics),
-            neighbours=gathered.neighbours,
-        )
+            self._kept_attempts = 0
+            self._connect_seconds = None
+            self._ask(numbers, Owed(round_, numbers))
+            start = self._must_start(deliberate=True)
+        self._go(start=start)
 
-    def _lane(self) -> None:
-        try:
-            while (probe := self._next()) is not None:
-                self._ask(probe)
-        finally:
+    def read_due(self, round_: Round) -> None:
+        """Ask for what is due. The round waits for what every tick wants, and for what was never answered.
+
+        A host that cannot be reached is tried again when its time has come, and nobody waits for it.
+        """
+        now = time.monotonic()
+        with self._lock:
+            due = [n for n in range(len(self.probes)) if self._due.get(n, 0.0) <= now and not self._lanes.busy(n)]
+            awaited = [n for n in due if self.probes[n].every_s == 0 or n not in self._outcomes]
+            if self._greeted:
+                self._ask(due, Owed(round_, awaited))
+            elif self._starting_since is None and not self._attempts:
+                self._ask(due, Owed(round_, due))
+            start = self._must_start(deliberate=False)
+        self._go(start=start)
+
+    def _go(self, *, start: bool) -> None:
+        if start:
+            self._means.workers.submit(self._start)
+        else:
+            self._flush()
+
+    def _ask(self, numbers: Iterable[int], owed: Owed) -> None:
+        for number in numbers:
+            self._owe(number, owed)
+        if owed.probes:
+            self._owed.append(owed)
+
+    def _owe(self, number: int, owed: Owed) -> None:
+        hanging = self._lanes.blocked_by(number)
+        if hanging is not None:
+            if self._lanes.busy(number):
+                self._outcomes[number] = self._overdue_outcome(number, hanging, again=True)
+            else:
+                # It would only queue up behind what hangs.
+                self._outcomes[number] = self._behind(number, hanging)
+            owed.forgive(number)
+        else:
+            # What is under way was begun before now; the request after it counts.
+            owed.require(number, self._requests + 1)
+            self._again.add(number)
+
+    def _flush(self) -> None:
+        """Send for what is wanted and not under way. Requests reach the host in the order of their numbers.
+
+        Nothing else may be held here: while new keys are agreed on, sending waits for the connection's own thread.
+        """
+        with self._sending:
             with self._lock:
-                self._busy_lanes -= 1
-                last = self._busy_lanes == 0
-            if last:
-                self.finished.set()
+                conversation = self._conversation if self._greeted else None
+                unasked = [number for number in sorted(self._again) if not self._lanes.busy(number)]
+                if conversation is None or not unasked:
+                    return
+                now, at = time.monotonic(), self._means.now()
+                self._requests += 1
+                request = self._requests
+                for number in unasked:
+                    self._lanes.asked(number, request, now, at)
+                    self._due[number] = now + self.probes[number].every_s
+                self._again.difference_update(unasked)
+            conversation.ask(request, unasked)
 
-    def _next(self) -> Probe | None:
+    # --- connecting ---
+
+    def _must_start(self, *, deliberate: bool) -> bool:
+        if self._conversation is not None or self._starting_since is not None:
+            return False
+        if not deliberate and time.monotonic() < self._retry_at:
+            return False
+        self._starting_since = inf
+        self._connected = False
+        self._error = None if deliberate else self._error
+        return True
+
+    def _begin_phase(self) -> None:
+        """The time to connect, and then the time of the shell to answer, begin when their turn has come."""
         with self._lock:
-            return self._waiting.popleft() if self._waiting else None
+            if self._starting_since is not None:
+                self._starting_since = time.monotonic()
 
-    def _ask(self, probe: Probe) -> None:
-        reader = self._reader
-        taken_at, started = reader.now(), time.monotonic()
-        since = reader.still_hanging(probe.name)
-        if since is not None:
-            detail = f"still hanging since {datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}"
-            self._put(ProbeOutcome(probe.name, ProbeStatus.TIMED_OUT, taken_at, taken_at - since, detail))
-            return
-        result = None
+    def _start(self) -> None:
+        frozen = False
+        error: LumctlError | None = None
+        conversation: Conversation | None = None
         try:
-            result = reader.session().execute(probe.command, probe.deadline_s)
-        except StillRunningError as still:
-            reader.left_hanging(probe.name, still.channel, taken_at)
-            status, detail = ProbeStatus.TIMED_OUT, f"no answer within {probe.deadline_s:g} s"
-        except DeviceError as error:
-            status, detail = ProbeStatus.FAILED, error.message
-            if isinstance(error, DeviceUnreachableError | OutcomeUnknownError):
-                self._error = error
-        except Exception as error:  # noqa: BLE001 - as above
-            status, detail = ProbeStatus.FAILED, f"unexpected {type(error).__name__}: {error}"
+            with self._means.gate.passing():
+                self._begin_phase()
+                session = self._session()
+                self._connect_seconds = session.connect()
+                self._connected = True
+                self._begin_phase()
+                conversation = session.converse(
+                    program(self.probes), self._means.connect_timeout_s, self._hear, self._over
+                )
+        except FrozenError:
+            frozen = True
+        except LumctlError as problem:
+            error = problem
+        except Exception as problem:  # noqa: BLE001 - one host's surprise must not take the others' readings along
+            error = LumctlError(f"{self.host}: unexpected {type(problem).__name__}: {problem}")
         with self._lock:
-            if self._over:
-                return
-            if result is not None:
-                status, detail = probe.take(result, taken_at, self._gathered)
-            self._answered = self._answered or result is not None or status is ProbeStatus.TIMED_OUT
-        self._put(ProbeOutcome(probe.name, status, taken_at, time.monotonic() - started, detail))
+            if conversation is not None:
+                if self._starting_since is None:
+                    # It ended, or was given up, before this thread came back.
+                    return
+                self._conversation = conversation
+                self._settle()
+            elif self._starting_since is not None:
+                self._failed(error, frozen=frozen)
+        self._flush()
 
-    def _put(self, outcome: ProbeOutcome) -> None:
+    def _failed(self, error: LumctlError | None, *, frozen: bool) -> None:
+        """There is no loop: nobody waits for it, and the next tries come at growing distances."""
+        self._starting_since = None
+        self._conversation = None
+        self._greeted = False
+        self._error = error
+        self._attempts += 1
+        self._kept_attempts += 1
+        longest = min(_LONGEST_BACKOFF_S, 2.0 ** min(self._attempts - 1, 10))
+        # Not cryptography: hosts that were lost together must not all come back in the same moment.
+        self._retry_at = time.monotonic() + longest * random.uniform(0.5, 1.0)  # noqa: S311
+        refused = error if isinstance(error, DeviceRefusedError) else None
+        for number in {n for owed in self._owed for n in owed.probes} if frozen or refused else ():
+            detail = refused.message if refused else "the host's time ran out before it"
+            status = ProbeStatus.FAILED if refused else ProbeStatus.TIMED_OUT
+            self._outcomes[number] = ProbeOutcome(self.probes[number].name, status, self._means.now(), 0.0, detail)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        self._lanes.clear()
+        self._again.clear()
+        for owed in self._owed:
+            owed.forgive_all()
+        self._owed.clear()
+
+    # --- hearing, in the connection's own thread ---
+
+    def _hear(self, said: Greeting | Frame) -> None:
         with self._lock:
-            if not self._over:
-                self._outcomes[outcome.probe] = outcome
+            if isinstance(said, Greeting):
+                self._welcome(said)
+            elif said.mark is Mark.LOST:
+                self._lose(said)
+            else:
+                self._take(said)
+            wanted = bool(self._again)
+        if wanted:
+            self._flush()
+
+    def _welcome(self, greeting: Greeting) -> None:
+        at = self._means.now()
+        booted_at = None if greeting.uptime_s is None else at - greeting.uptime_s
+        if greeting.boot_id != self._boot_id or self._gathered.booted_at is None:
+            # The same start of the host keeps its time, or each kernel line would be dated anew at each greeting.
+            self._gathered.booted_at = booted_at
+        self._boot_id = greeting.boot_id
+        self._verdicts.clear()
+        self._greeted = True
+        self._settle()
+
+    def _settle(self) -> None:
+        """The host is there when both are, the conversation and its greeting, in whichever order they came."""
+        if self._greeted and self._conversation is not None:
+            self._starting_since = None
+            self._error = None
+            self._attempts = self._kept_attempts = 0
+
+    def _take(self, frame: Frame) -> None:
+        now, at = time.monotonic(), self._means.now()
+        running = self._lanes.answered(frame.probe, frame.request, now, at) if frame.probe < len(self.probes) else None
+        if running is None:
+            return
+        probe = self.probes[frame.probe]
+        try:
+            verdict = self._read(probe, frame, running)
+        except Exception as error:  # noqa: BLE001 - what one host prints must not end the reading of the others
+            verdict = (ProbeStatus.FAILED, f"unexpected {type(error).__name__}: {error}")
+        self._verdicts[frame.probe] = verdict
+        status, detail = verdict
+        self._outcomes[frame.probe] = ProbeOutcome(probe.name, status, running.began_at, now - running.since, detail)
+        for owed in list(self._owed):
+            owed.answered(frame.probe, frame.request)
+            if not owed.probes:
+                self._owed.remove(owed)
+
+    def _lose(self, frame: Frame) -> None:
+        """What a tool printed was too much for its lane: it has no answer, and what waits behind it has its turn."""
+        running = self._lanes.first_in(self._lane_names[frame.probe]) if frame.probe < len(self._lane_names) else None
+        if running is not None:
+            self._verdicts.pop(running.probe, None)
+            self._take(Frame(Mark.LOST, running.probe, running.request, frame.status))
+
+    def _read(self, probe: Probe, frame: Frame, running: Running) -> Verdict:
+        if frame.mark is Mark.LOST:
+            return ProbeStatus.FAILED, f"it printed more than the host's shell can hold (status {frame.status})"
+        if frame.mark is Mark.SAME and frame.probe in self._verdicts:
+            probe.again(running.began_at, self._gathered)
+            return self._verdicts[frame.probe]
+        answer = Answer(frame.status, frame.body.decode("utf-8", "replace"), frame.mark is Mark.MORE)
+        return probe.take(answer, running.began_at, self._gathered)
+
+    def _over(self, reason: str) -> None:
+        """The loop is gone: what it was asked is not known any more."""
+        with self._lock:
+            if self._conversation is None and self._starting_since is None:
+                return
+            self._failed(DeviceUnreachableError(f"{self.host}: {reason}"), frozen=False)
+
+    # --- deadlines ---
+
+    def expire(self, now: float) -> float:
+        """Let go what has run out of time; when the next deadline is."""
+        drop = False
+        with self._lock:
+            limit = self._means.connect_timeout_s + _GRACE_S
+            began = self._starting_since
+            if began is not None and now >= began + limit:
+                drop = self._late_start()
+                began = None
+            for lane, hanging in self._lanes.expire(now):
+                self._hang(lane, hanging)
+            nearest = min(self._lanes.next_deadline(), inf if began is None else began + limit)
+        if drop:
+            # Some thread waits in a place that has no time limit; without a connection it comes free.
+            self._session().drop()
+        return nearest
+
+    def _late_start(self) -> bool:
+        """Nothing came back from a host within the time to connect: give it up, or go on waiting for its greeting."""
+        if self._conversation is None:
+            connected = self._connected
+            error = None if connected else DeviceUnreachableError(f"{self.host}: no SSH session in time")
+            self._failed(error, frozen=connected)
+            return True
+        for number in {n for owed in self._owed for n in owed.probes}:
+            self._outcomes[number] = ProbeOutcome(
+                self.probes[number].name, ProbeStatus.TIMED_OUT, self._means.now(), 0.0, "its shell does not answer"
+            )
+        for owed in self._owed:
+            owed.forgive_all()
+        self._owed.clear()
+        return False
+
+    def _hang(self, lane: str, hanging: Running) -> None:
+        for running in self._lanes.waiting_in(lane):
+            number = running.probe
+            self._outcomes[number] = self._overdue_outcome(number, hanging, again=False)
+        for owed in list(self._owed):
+            for number in owed.probes:
+                if self.probes[number].lane == lane:
+                    owed.forgive(number)
+            if not owed.probes:
+                self._owed.remove(owed)
+        self._again -= {number for number in self._again if self.probes[number].lane == lane}
+
+    def _overdue_outcome(self, number: int, hanging: Running, *, again: bool) -> ProbeOutcome:
+        if number != hanging.probe:
+            return self._behind(number, hanging)
+        seconds = time.monotonic() - hanging.since
+        detail = f"no answer within {self.probes[number].deadline_s:g} s"
+        if again:
+            detail = f"still hanging since {datetime.fromtimestamp(hanging.began_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        at = self._means.now() if again else hanging.began_at
+        return ProbeOutcome(self.probes[number].name, ProbeStatus.TIMED_OUT, at, seconds, detail)
+
+    def _behind(self, number: int, hanging: Running) -> ProbeOutcome:
+        detail = f"waits behind {self.probes[hanging.probe].name}, which hangs"
+        return ProbeOutcome(self.probes[number].name, ProbeStatus.TIMED_OUT, self._means.now(), 0.0, detail)
+
+    # --- telling ---
+
+    def snapshot(self, wanted: Collection[str] | None, since: float | None) -> HostSnapshot:
+        """What is known now; with ``since`` (epoch seconds) only what was read from then on, of the probes wanted."""
+        with self._lock:
+            error = self._error
+            reachable = error is None and (self._connected or self._greeted)
+            if isinstance(error, DeviceRefusedError):
+                reachable = True
+            outcomes = {
+                self.probes[n].name: outcome
+                for n, outcome in sorted(self._outcomes.items())
+                if wanted is None or self.probes[n].name in wanted or self.probes[n].kind in wanted
+            }
+            return HostSnapshot(
+                host=self.host,
+                taken_at=self._means.now() if since is None else since,
+                reachable=reachable,
+                error=None if reachable or error is None else error.message,
+                host_key_problem=isinstance(error, HostKeyError),
+                connect_seconds=self._connect_seconds,
+                probes=outcomes if reachable else {},
+                boot_id=self._boot_id,
+                booted_at=self._gathered.booted_at,
+                attempts=self._kept_attempts if since is None else 0,
+                **visible(self._gathered, outcomes, since),
+            )

@@ -23,7 +23,7 @@ class ProbeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """One run of one probe (``gpu``, ``kernel``, ``net``, ``infiniband``, ``lldp``, ``optics:eth2``)."""
+    """One run of one probe, by its name in :mod:`lumctl.fleet.probes` (``gpu``, ``kernel``, ``optics:eth2``, ...)."""
 
     probe: str
     status: ProbeStatus
@@ -43,6 +43,11 @@ class GpuReading:
     says since. ``unread`` are the leaves that health is read from and that hold an error in place of a value;
     ``says_reset`` is one that says instead that the GPU requires a reset.
     ``raw`` keeps every leaf of the XML by its path, so that unknown fields survive.
+
+    ``pcie_replays`` and ``pcie_replay_rollovers`` count since the GPU was reset; ``pcie_tx_kb_s`` and ``pcie_rx_kb_s``
+    are what it moved in the last moments. ``throttled_us`` counts, by the short names of ``throttle_reasons``, for how
+    many microseconds each held the clocks down since the driver was loaded (``hw_slowdown`` stands for none of its
+    own there: its parts are counted).
     """
 
     taken_at: float
@@ -76,6 +81,15 @@ class GpuReading:
     pcie_generation_max: int | None = None
     pcie_width: int | None = None
     pcie_width_max: int | None = None
+    pcie_replays: int | None = None
+    pcie_replay_rollovers: int | None = None
+    pcie_tx_kb_s: float | None = None
+    pcie_rx_kb_s: float | None = None
+    memory_utilization_percent: float | None = None
+    power_limit_w: float | None = None
+    sm_clock_mhz: float | None = None
+    sm_clock_max_mhz: float | None = None
+    throttled_us: Mapping[str, int] = field(default_factory=dict)
     throttle_reasons: frozenset[str] = frozenset()
     processes: tuple[tuple[int, str], ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -84,13 +98,92 @@ class GpuReading:
 
 
 @dataclass(frozen=True, slots=True)
+class NvlinkReading:
+    """One NVLink of one GPU, which is known by its place in nvidia-smi's list and by its UUID where that is printed.
+
+    ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read apart from the state, at
+    ``errors_at``, and count since the driver was loaded: ``errors`` holds all of them under the names that nvidia-smi
+    prints, in lower case; NVLink 5 has no replays, and states its ``effective_ber`` in their place.
+    """
+
+    taken_at: float
+    index: int
+    uuid: str | None
+    link: int
+    active: bool | None = None
+    speed_gb_s: float | None = None
+    errors_at: float | None = None
+    replay_errors: int | None = None
+    recovery_errors: int | None = None
+    crc_errors: int | None = None
+    effective_ber: float | None = None
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class XidEvent:
-    """One XID line of the kernel log."""
+    """One XID line of the kernel log. ``stamp`` is its time as the kernel wrote it."""
 
     at: float | None
     pci: str
     xid: int
     text: str
+    stamp: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells this event from every other of the same host and boot, however often the log is read."""
+        return (self.stamp, self.pci, str(self.xid), self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class SxidEvent:
+    """One SXid line: an NVSwitch's error report. ``fatal`` and ``link`` are ``None`` where the line does not say."""
+
+    at: float | None
+    pci: str
+    sxid: int
+    text: str
+    stamp: str = ""
+    fatal: bool | None = None
+    link: int | None = None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """As of :class:`XidEvent`."""
+        return (self.stamp, self.pci, str(self.sxid), self.text)
+
+
+class NicEventKind(StrEnum):
+    """What a network driver reports in the kernel log."""
+
+    LINK_UP = "link-up"
+    LINK_DOWN = "link-down"
+    FATAL = "fatal"
+    """The firmware or the device died: a health report, a failed assertion, a reset by force."""
+    TX_TIMEOUT = "tx-timeout"
+    TEMPERATURE = "temperature"
+    CABLE = "cable"
+    """A module or cable was unplugged, or is one that the port does not take."""
+    PCIE = "pcie"
+    """An error of the PCI Express link to the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class NicEvent:
+    """One line of a network driver. ``interface`` and ``pci`` are what it names; one of them may be missing."""
+
+    at: float | None
+    interface: str | None
+    pci: str | None
+    kind: NicEventKind
+    text: str
+    stamp: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """As of :class:`XidEvent`."""
+        return (self.stamp, self.interface or "", self.pci or "", self.kind.value, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +199,7 @@ class InterfaceReading:
 
 @dataclass(frozen=True, slots=True)
 class InfinibandPort:
-    """One port from /sys/class/infiniband: ``state`` and ``phys_state`` without their numbers, counters by name."""
+    """One port from /sys/class/infiniband: ``state`` and ``phys_state`` without their numbers."""
 
     device: str
     port: int
@@ -114,7 +207,19 @@ class InfinibandPort:
     state: str | None = None
     phys_state: str | None = None
     rate: str | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounters:
+    """What one port has counted since its driver was loaded, by the names of the kernel's files.
+
+    ``name`` is a network interface (``eth2``) or an InfiniBand device and port (``mlx5_0/1``). A counter may saturate,
+    wrap, or begin again with its driver.
+    """
+
+    name: str
+    taken_at: float
+    values: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +227,9 @@ class HostSnapshot:
     """All that one collection learnt of one host. ``error`` is set where no session could be had.
 
     ``host_key_problem`` tells an unknown or changed host key from a silent network. ``lost_gpus`` are PCI addresses
-    that nvidia-smi itself names as lost.
+    that nvidia-smi itself names as lost. Each reading has its own ``taken_at``: probes run at their own cadence.
+    ``counters`` are by the name of their port. ``boot_id`` changes when the host restarts; ``attempts`` counts the
+    failed connects since the last one that held.
     """
 
     host: str
@@ -139,6 +246,13 @@ class HostSnapshot:
     infiniband: tuple[InfinibandPort, ...] = ()
     optics: Mapping[str, OpticsReading] = field(default_factory=dict)
     neighbours: Mapping[str, tuple[Neighbour, ...]] = field(default_factory=dict)
+    sxids: tuple[SxidEvent, ...] = ()
+    nic_events: tuple[NicEvent, ...] = ()
+    nvlinks: tuple[NvlinkReading, ...] = ()
+    counters: Mapping[str, PortCounters] = field(default_factory=dict)
+    boot_id: str | None = None
+    booted_at: float | None = None
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ import paramiko
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.errors import UsageError
+from lumctl.fleet.ssh_config import read_config, where
 from lumctl.inventory.model import SshSettings
 
 SSH_PORT = 22
-_USER_CONFIG = Path("~/.ssh/config")
-_SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
@@ -27,7 +26,8 @@ class Route:
     """One host as SSH reaches it. ``label`` is how messages name it.
 
     ``key_name`` is its name in the known-hosts files, the first of which is where a new key is written.
-    ``only_these_keys``: the key files were chosen for this host, so no other key of the agent is offered.
+    ``certificate_files`` certify keys of ours. ``only_these_keys``: the key files were chosen for this host, so no
+    other key of the agent is offered.
     """
 
     label: str
@@ -35,6 +35,7 @@ class Route:
     port: int
     user: str
     key_files: tuple[Path, ...]
+    certificate_files: tuple[Path, ...]
     only_these_keys: bool
     known_hosts: tuple[Path, ...]
     key_name: str
@@ -75,6 +76,7 @@ class Routes:
             port=port,
             user=str(said.get("user") or getpass.getuser()),
             key_files=key_files,
+            certificate_files=_certificates(key_files, said),
             only_these_keys=chosen,
             known_hosts=_known_hosts(known_hosts, said),
             key_name=_key_name(str(said.get("hostkeyalias") or ""), hostname, port),
@@ -102,29 +104,14 @@ class Routes:
         The first value wins in such a file, and so the inventory's port is also the one in a ``ProxyCommand``.
         """
         if ssh.config_file not in self._texts:
-            self._texts[ssh.config_file] = _read_config(ssh.config_file)
+            self._texts[ssh.config_file] = read_config(ssh.config_file)
         ours = f"Port {ssh.port}\n" if ssh.port else ""
         ours += f"User {ssh.user}\n" if ssh.user else ""
         try:
             return paramiko.SSHConfig.from_text(ours + self._texts[ssh.config_file]).lookup(address)
         except (paramiko.SSHException, ValueError, KeyError, OSError) as error:
-            where = ssh.config_file or _USER_CONFIG
-            raise UsageError(f"SSH client configuration {where}: no answer for {address}: {error}") from None
-
-
-def _read_config(config_file: Path | None) -> str:
-    """The text of one named file, or of the user's and then the system's."""
-    texts = []
-    for path in (config_file,) if config_file else (_USER_CONFIG, _SYSTEM_CONFIG):
-        try:
-            # A `Host` block ends with its file, not with the next file's first block.
-            texts.append("Host *\n" + path.expanduser().read_text(encoding="utf-8", errors="replace"))
-        except FileNotFoundError:
-            if config_file:
-                raise UsageError(f"SSH client configuration {config_file} does not exist") from None
-        except OSError as error:
-            raise UsageError(f"SSH client configuration {path} cannot be read: {error.strerror}") from None
-    return "\n".join(texts)
+            file = where(ssh.config_file)
+            raise UsageError(f"SSH client configuration {file}: no answer for {address}: {error}") from None
 
 
 def _key_files(ssh: SshSettings, said: Mapping[str, Any]) -> tuple[tuple[Path, ...], bool]:
@@ -135,6 +122,13 @@ def _key_files(ssh: SshSettings, said: Mapping[str, Any]) -> tuple[tuple[Path, .
         return tuple(Path(name).expanduser() for name in named), said.get("identitiesonly") == "yes"
     found = (Path(name).expanduser() for name in _DEFAULT_KEYS)
     return tuple(path for path in found if path.exists()), False
+
+
+def _certificates(key_files: tuple[Path, ...], said: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Certificates of our keys: those that are named, and the one beside each key."""
+    named = said.get("certificatefile")
+    beside = (Path(f"{path}-cert.pub") for path in key_files)
+    return (*((Path(str(named)).expanduser(),) if named else ()), *(path for path in beside if path.exists()))
 
 
 def _known_hosts(own: Path | None, said: Mapping[str, Any]) -> tuple[Path, ...]:

@@ -9,10 +9,15 @@ import paramiko
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult
 from lumctl.fleet.connect import Connection, Connector
+from lumctl.fleet.conversation import Conversation
+from lumctl.fleet.frames import Frame, Greeting
+from lumctl.fleet.loop import COMMAND
 from lumctl.fleet.routes import Route
 
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 _CHUNK = 64 * 1024
+_PACKET = 128 * 1024
+"""The largest piece in which a host may send: most answers come whole, and are decrypted and handed on once."""
 _SETTLE_S = 0.2
 
 
@@ -22,6 +27,10 @@ class StillRunningError(Exception):
     def __init__(self, channel: paramiko.Channel) -> None:
         super().__init__()
         self.channel = channel
+
+
+class FrozenError(Exception):
+    """The host let us in, and its SSH server answers no more."""
 
 
 class Session:
@@ -57,6 +66,44 @@ class Session:
             connection.close()
             raise DeviceUnreachableError(f"{self.route.label}: the session was closed")
         return time.monotonic() - started
+
+    def converse(
+        self,
+        program: bytes,
+        timeout_s: float,
+        hear: Callable[[Greeting | Frame], None],
+        over: Callable[[str], None],
+    ) -> Conversation:
+        """Start the loop on its channel, which is the only one that answers without being waited for.
+
+        Raises:
+            FrozenError: the host does not answer in time.
+            DeviceUnreachableError: there is no connection.
+            DeviceRefusedError: the host runs nothing for us.
+        """
+        try:
+            channel, _ = self._open_channel(timeout_s)
+        except DeviceUnreachableError:
+            if self.alive:
+                raise FrozenError from None
+            raise
+        connection = self._connection
+        if connection is None:
+            raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
+        conversation = Conversation(connection.transport, channel, hear, over)
+        connection.sock.on_quiet = conversation.drain
+        connection.sock.on_closed = lambda: conversation.end("the connection was lost")
+        try:
+            channel.settimeout(timeout_s)
+            channel.exec_command(COMMAND)
+            channel.sendall(program)
+        except TimeoutError:
+            raise FrozenError from None
+        except (paramiko.SSHException, EOFError, OSError):
+            if self._survived():
+                raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
+            raise DeviceUnreachableError(f"{self.route.label}: the connection was lost") from None
+        return conversation
 
     def execute(self, command: str, timeout_s: float) -> CommandResult:
         """Run a command; the time to connect, if need be, does not count.
@@ -94,7 +141,7 @@ class Session:
         connection = self._connection
         try:
             if connection is not None:
-                return connection.transport.open_session(timeout=timeout_s), deadline
+                return connection.transport.open_session(max_packet_size=_PACKET, timeout=timeout_s), deadline
         except paramiko.ChannelException:
             raise DeviceRefusedError(f"{self.route.label}: the host opens no more sessions") from None
         except (paramiko.SSHException, EOFError, OSError):

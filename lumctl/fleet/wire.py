@@ -9,6 +9,12 @@ import os
 import signal
 import socket
 import subprocess
+from typing import TYPE_CHECKING
+
+import paramiko
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _READ_AHEAD = 64 * 1024
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -17,14 +23,21 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 
 
 class PromptSocket:
-    """A stream socket with read-ahead and immediate acknowledgements, in the shape that paramiko asks for."""
+    """A stream socket with read-ahead and immediate acknowledgements, in the shape that paramiko asks for.
 
-    def __init__(self, sock: socket.socket) -> None:
+    Behind a jump host the stream is a channel. ``on_quiet`` is called by paramiko's own thread whenever it is about to
+    wait: all that arrived before stands in the channels by then, and nobody has to be woken to fetch it. ``on_closed``
+    is called once, when the connection is over.
+    """
+
+    def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
         self._sock = sock
         self._buffer = b""
         self._idle_s: float | None = None
-        self._is_tcp = sock.family in {socket.AF_INET, socket.AF_INET6}
+        self._is_tcp = isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}
         self._closed = False  # paramiko reads this name
+        self.on_quiet: Callable[[], None] | None = None
+        self.on_closed: Callable[[], None] | None = None
 
     def relax(self, idle_s: float) -> None:
         """After authentication nothing waits on a handshake's clock: let an idle connection sleep this long."""
@@ -34,9 +47,11 @@ class PromptSocket:
     def recv(self, size: int) -> bytes:
         """Up to ``size`` bytes, from what was read ahead if there is any."""
         if not self._buffer:
+            if self.on_quiet is not None:
+                self.on_quiet()
             if self._is_tcp and _QUICKACK is not None:
                 # Linux forgets this option after a while, so it is set again before each wait.
-                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)  # type: ignore[union-attr]
             self._buffer = self._sock.recv(_READ_AHEAD)
         data, self._buffer = self._buffer[:size], self._buffer[size:]
         return data
@@ -61,6 +76,8 @@ class PromptSocket:
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
+        if self.on_closed is not None:
+            self.on_closed()
 
 
 class ProxySocket(PromptSocket):

@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - the signatures of a server's methods are paramiko's
 
 import contextlib
+import dataclasses
 import socket
 import threading
 
@@ -17,9 +18,10 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import SshSettings
+from lumctl.inventory.probe_times import PROBE_TIMES
 
 NET = "/sys/class/net/eno1/operstate:up\n"
-SHORT = dict.fromkeys(("gpu", "kernel", "net", "infiniband", "lldp", "optics"), 0.3)
+SHORT = {kind: dataclasses.replace(times, deadline_s=0.3) for kind, times in PROBE_TIMES.items()}
 
 
 def reply(channel, text=NET, status=0):
@@ -127,7 +129,8 @@ def twin(tmp_path):
 @pytest.fixture
 def fleet(twin):
     at = Endpoints("rack", {"s0": twin.endpoint}, {})
-    with Fleet(load_inventory(example("prototype")), at, connect_timeout_s=2.0, deadlines_s=SHORT) as opened:
+    inventory = dataclasses.replace(load_inventory(example("prototype")), probes=SHORT)
+    with Fleet(inventory, at, connect_timeout_s=2.0) as opened:
         yield opened
 
 

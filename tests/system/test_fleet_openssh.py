@@ -24,6 +24,7 @@ ListenAddress 127.0.0.1
 Port {port}
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/authorized_keys
+TrustedUserCAKeys {folder}/ca.pub
 PidFile none
 StrictModes no
 UsePAM no
@@ -52,6 +53,7 @@ def sshd(require_program, rack, tmp_path_factory):
     subprocess.run(
         [require_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", folder / "host_key"], check=True
     )
+    subprocess.run([require_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", folder / "ca"], check=True)
     client = paramiko.PKey.from_path(rack.folder / "client_key")
     (folder / "authorized_keys").write_text(f"{client.get_name()} {client.get_base64()}\n")
     if os.geteuid() == 0:
@@ -162,3 +164,23 @@ def test_a_key_that_openssh_does_not_take(sshd, collected, tmp_path):
     host = collected(dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=stranger)))
     assert not host.host_key_problem
     assert host.error.endswith("refused 1 key")
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+@pytest.mark.parametrize("named", [False, True], ids=["beside-the-key", "named-in-the-configuration"])
+def test_a_key_that_is_only_known_by_its_certificate(sshd, collected, tmp_path, require_program, kind, named):
+    keygen, key = require_program("ssh-keygen"), tmp_path / "key"
+    subprocess.run([keygen, "-q", "-t", kind, "-N", "", "-f", key], check=True)
+    refused = dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=key))
+    assert "refused 1 key" in collected(refused, probes=["net"]).error
+    subprocess.run(
+        [keygen, "-q", "-s", sshd.known_hosts.parent / "ca", "-I", "me", "-n", sshd.ssh.user, f"{key}.pub"], check=True
+    )
+    config = tmp_path / "config"
+    config.touch()
+    if named:
+        (tmp_path / "key-cert.pub").rename(tmp_path / "elsewhere")
+        config.write_text(f"CertificateFile {tmp_path}/elsewhere\n")
+    certified = dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=key, config_file=config))
+    host = collected(certified, probes=["net"])
+    assert (host.error, host.reachable) == (None, True)

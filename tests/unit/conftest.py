@@ -16,7 +16,9 @@ from lumctl.fleet.readings import (
     Snapshot,
     XidEvent,
 )
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.evaluate import evaluate
+from lumctl.health.memory import Memory
 from lumctl.health.states import HealthReport
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -138,6 +140,25 @@ class CollectedRack:
             disabled={a for a, role in roles.items() if role is Role.DISABLED},
         )
         return Observation(now, "sim", self.inventory, self.assignment, circuits, losses or {}, snapshot, report)
+
+    def settled(
+        self, *acknowledged: Acknowledgement, windows: tuple[MaintenanceWindow, ...] = (), looks: int = 6
+    ) -> Observation:
+        """The rack as it is judged after some looks in a row, in the light of what operators said."""
+        memory = Memory()
+        for look in range(looks):
+            seen = self.observation(now=NOW + look)
+            report = memory.judge(
+                self.inventory,
+                seen.snapshot,
+                seen.circuits,
+                losses={},
+                devices=self.devices,
+                now=seen.at,
+                acknowledged=acknowledged,
+                windows=windows,
+            )
+        return replace(seen, report=report, acknowledgements=acknowledged, windows=windows)
 
     def report(self, *, now: float = NOW) -> HealthReport:
         return self.observation(now=now).report

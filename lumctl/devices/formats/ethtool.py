@@ -3,21 +3,27 @@
 Power lines give milliwatts and dBm; a module with several lanes gives one line per channel. The reading is one value
 per module: the weakest lane's powers (a dark lane must show) and the highest bias (an ageing laser must show). Lanes
 that the module has and the port does not use are left out.
+
+Alarm flags are not read. A module latches them until they are read, so they may tell of last week or be gone because
+somebody else looked; and versions of ethtool show a CMIS lane's flag from the wrong bit. Values and limits tell now.
 """
 
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from lumctl.devices.formats.ethtool_facts import Fact, facts_of
 from lumctl.devices.types import OpticsReading
 
-_LINE = re.compile(r"\s*(?P<key>[^:]{1,80}?)\s*:\s?(?P<value>.*)")
-_LANE = re.compile(r"\s*\((?:channel|chan|lane)\s*(\d+)\)", re.IGNORECASE)
 _DBM = re.compile(r"([+-]?(?:[0-9]{1,6}(?:\.[0-9]{1,9})?|inf))\s*dBm", re.IGNORECASE)
 _MILLIWATT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)\s*mW")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})?(?![0-9.])")
+_RATE = re.compile(r"[0-9](?:\.[0-9]{1,9})?(?:[eE]-?[0-9]{1,3})?")
 _THRESHOLD = re.compile(r"(?P<what>.+) (?P<side>high|low) (?P<level>alarm|warning) threshold")
+_DESCRIBED = re.compile(r"(?:0x[0-9a-f]+ )?\(?([^()]+)\)?", re.IGNORECASE)
+_NOT_TOLD = re.compile(r"(?:n/a|none|unknown|not supported|unsupported|invalid|)$", re.IGNORECASE)
 
 _VALUES = {
     "laser bias current": "bias",
@@ -30,6 +36,8 @@ _VALUES = {
     "receiver signal oma": "rx_power",
     "module temperature": "temperature",
     "module voltage": "voltage",
+    "pre-fec ber": "ber",
+    "pre fec ber": "ber",
 }
 _THRESHOLDS = {
     "laser bias current": "bias",
@@ -38,26 +46,70 @@ _THRESHOLDS = {
     "module temperature": "temperature",
     "module voltage": "voltage",
 }
+_POWERS = frozenset({"tx_power", "rx_power"})
 # Where a module says what it is made of. "Length (Copper)" is not among them: optical modules print it too, as 0 m.
 _KIND_KEYS = ("connector", "transmitter technology", "transceiver type", "cable technology", "media type")
 _COPPER = re.compile(r"copper|passive cable|rj45|base-(?:t|cx|cr)", re.IGNORECASE)
+_STATES_POWER = re.compile(r"qsfp(?!.*(?:dd|cmis))", re.IGNORECASE)
+"""Kinds of modules that all state what they receive."""
 _DARK_DBM = -40.0
 """The least power that a module can state, 0.1 uW: a laser that is off is printed as this or as ``-inf``."""
+_STEP_MW, _STEP_DBM = 6e-5, 0.02
+"""How far apart the two units of one power may be: milliwatts have four decimals, dBm two."""
 
 _Lane = dict[str, float]
 """What one lane states; what is the module's own, temperature and voltage, stands under no lane."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleAnswer:
+    """What an answer tells of a module: nothing, where it is not one. ``unread`` is a value that cannot be read."""
+
+    reading: OpticsReading | None
+    unread: str | None = None
+
+
 def parse_ethtool_module(text: str, taken_at: float) -> OpticsReading:
     """Read a module's page. What it does not print is ``None``; copper is not optical and has no powers."""
-    lines = [_normal(match) for line in text.splitlines() if (match := _LINE.match(line))]
-    words = dict(reversed(lines))
+    return _reading(facts_of(text) or [], taken_at)
+
+
+def read_ethtool_module(text: str, taken_at: float) -> ModuleAnswer:
+    """Read a module's page, and whether it is one and all of it could be read."""
+    facts = facts_of(text) or []
+    if not any(fact.key == "identifier" and fact.value for fact in facts):
+        return ModuleAnswer(None)
+    reading = _reading(facts, taken_at)
+    unread = [f"{fact.key}: {fact.value}" for fact in facts if _is_unread(fact)]
+    if _lacks_received_power(facts):
+        unread.append("no received power of every lane")
+    return ModuleAnswer(reading, next(iter(unread), None) if reading.optical else None)
+
+
+def _lacks_received_power(facts: list[Fact]) -> bool:
+    """Whether an answer was cut before the powers that such a module states.
+
+    Under CMIS it is a module's own choice, but what follows the powers in the answer must then stand there.
+    """
+    words = {fact.key: fact.value.lower() for fact in reversed(facts)}
+    sending, receiving = ({f.lane for f in facts if _VALUES.get(f.key) == kind} for kind in ("bias", "rx_power"))
+    if receiving:
+        return not sending <= receiving
+    if "module state" in words:
+        return bool(sending) and not any(key.endswith(("alarm", "threshold")) for key in words)
+    supported = words.get("optical diagnostics support") in {"yes", "true"}
+    return supported or bool(sending) or _STATES_POWER.search(words["identifier"]) is not None
+
+
+def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
+    words = {fact.key: fact.value for fact in reversed(facts)}
     vendor, part = words.get("vendor name") or None, words.get("vendor pn") or None
-    if _is_copper(lines):
+    if _is_copper(facts):
         return OpticsReading(taken_at=taken_at, optical=False, vendor=vendor, part=part)
-    lanes = _values(text)
+    lanes = _values(facts)
+    state, fault = _described(words, "module state"), _described(words, "module fault cause")
     if _has_no_monitors(lanes):
-        return OpticsReading(taken_at=taken_at, optical=True, vendor=vendor, part=part)
+        return OpticsReading(taken_at, vendor=vendor, part=part, module_state=state, module_fault=fault)
     used = _used(lanes)
     tx_powers = _each(used, "tx_power")
     return OpticsReading(
@@ -71,29 +123,31 @@ def parse_ethtool_module(text: str, taken_at: float) -> OpticsReading:
         voltage_v=next(iter(_each(lanes, "voltage")), None),
         vendor=vendor,
         part=part,
-        thresholds=_thresholds(lines),
+        thresholds=_thresholds(facts),
+        pre_fec_ber=max(_each(used, "ber"), default=None),
+        module_state=state,
+        module_fault=fault,
     )
 
 
-def _normal(match: re.Match[str]) -> tuple[str, str]:
-    """A line's key in lower case, single-spaced and without its lane, and its value."""
-    return " ".join(_LANE.sub("", match["key"]).lower().split()), match["value"].strip()
+def _is_copper(facts: Iterable[Fact]) -> bool:
+    return any(f.key.startswith("passive cu") or (f.key in _KIND_KEYS and _COPPER.search(f.value)) for f in facts)
 
 
-def _is_copper(lines: Iterable[tuple[str, str]]) -> bool:
-    return any(key.startswith("passive cu") or (key in _KIND_KEYS and _COPPER.search(value)) for key, value in lines)
+def _described(words: dict[str, str], key: str) -> str | None:
+    """``ModuleReady`` of ``0x03 (ModuleReady)``."""
+    found = _DESCRIBED.fullmatch(words.get(key, ""))
+    return found[1].strip() if found else None
 
 
-def _values(text: str) -> list[_Lane]:
+def _values(facts: Iterable[Fact]) -> list[_Lane]:
     """What each lane states, and what is stated of none."""
     found: dict[str, _Lane] = defaultdict(dict)
-    for line in text.splitlines():
-        if match := _LINE.match(line):
-            key, stated = _normal(match)
-            kind, lane = _VALUES.get(key), _LANE.search(match["key"])
-            value = _quantity(kind, stated) if kind else None
-            if kind and value is not None:
-                found[lane[1] if lane else ""].setdefault(kind, value)
+    for fact in facts:
+        kind = _VALUES.get(fact.key)
+        value = _quantity(kind, fact.value) if kind else None
+        if kind and value is not None:
+            found[fact.lane].setdefault(kind, value)
     return list(found.values())
 
 
@@ -122,26 +176,43 @@ def _is_lit(lane: _Lane) -> bool:
     return max(powers) > _DARK_DBM or lane.get("bias", 0.0) > 0
 
 
-def _thresholds(lines: Iterable[tuple[str, str]]) -> dict[str, float]:
+def _thresholds(facts: Iterable[Fact]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for key, text in lines:
-        match = _THRESHOLD.fullmatch(key)
+    for fact in facts:
+        match = _THRESHOLD.fullmatch(fact.key)
         kind = _THRESHOLDS.get(match["what"]) if match else None
-        value = _quantity(kind, text) if kind else None
+        value = _quantity(kind, fact.value) if kind else None
         if match and value is not None:
             found[f"{kind}_{match['side']}_{match['level']}"] = value
     return found
 
 
+def _is_unread(fact: Fact) -> bool:
+    """Whether a fact should tell a quantity and tells something else."""
+    match = _THRESHOLD.fullmatch(fact.key)
+    kind = _THRESHOLDS.get(match["what"]) if match else _VALUES.get(fact.key)
+    return kind is not None and not _NOT_TOLD.match(fact.value) and _quantity(kind, fact.value) is None
+
+
 def _quantity(kind: str | None, text: str) -> float | None:
     """A power in dBm (``-inf`` is no light), anything else in the first unit that is printed."""
-    if kind in {"tx_power", "rx_power"}:
-        if dbm := _DBM.search(text):
-            return float(dbm[1])
-        milliwatt = _MILLIWATT.search(text)
-        return _dbm(float(milliwatt[1])) if milliwatt else None
-    number = _NUMBER.match(text)
+    if kind in _POWERS:
+        return _power(text)
+    number = (_RATE.fullmatch if kind == "ber" else _NUMBER.match)(text)
     return float(number[0]) if number else None
+
+
+def _power(text: str) -> float | None:
+    """A power that stands there in both units or in one; ``None`` where they are not the same power."""
+    in_dbm, in_milliwatt = _DBM.search(text), _MILLIWATT.search(text)
+    milliwatt = float(in_milliwatt[1]) if in_milliwatt else None
+    if in_dbm is None:
+        return None if milliwatt is None or "/" in text else _dbm(milliwatt)
+    dbm = float(in_dbm[1])
+    if milliwatt is None:
+        return dbm
+    least, most = _dbm(milliwatt - _STEP_MW), _dbm(milliwatt + _STEP_MW)
+    return dbm if least - _STEP_DBM <= dbm <= most + _STEP_DBM else None
 
 
 def _dbm(milliwatt: float) -> float:

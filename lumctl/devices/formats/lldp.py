@@ -15,15 +15,29 @@ from lumctl.devices.types import Neighbour
 MARK_OUI, MARK_SUBTYPE = "02,6c,6d", "1"
 """The custom TLV that carries a mark: an organisation of the locally administered range, so nobody else's."""
 
+_BEGINS = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_DECODER = json.JSONDecoder()
 _AGE = re.compile(r"(?:([0-9]{1,6}) days?, )?([0-9]{1,4}):([0-9]{2}):([0-9]{2})")
 
 
 def parse_lldp(text: str) -> dict[str, tuple[Neighbour, ...]]:
-    """Neighbours by local interface, freshest first."""
+    """Neighbours by local interface, freshest first; none where the text is no answer of lldpctl."""
+    return neighbours_of(read_lldp(text) or {})
+
+
+def read_lldp(text: str) -> dict[str, Any] | None:
+    """The JSON document of an answer, which warnings may stand around; ``None`` if there is none."""
+    begins = _BEGINS.search(text)
     try:
-        document = json.loads(text)
+        document, _ = _DECODER.raw_decode(text, begins.end() - 1 if begins else 0)
     except (ValueError, RecursionError):
-        return {}
+        return None
+    whole = isinstance(document, dict) and (not document or isinstance(document.get("lldp"), dict))
+    return document if whole else None
+
+
+def neighbours_of(document: Mapping[str, Any]) -> dict[str, tuple[Neighbour, ...]]:
+    """What :func:`parse_lldp` gives, from what :func:`read_lldp` gave."""
     found: dict[str, list[Neighbour]] = defaultdict(list)
     for interface, entry in _entries(document):
         # lldpd also hears CDP and its kin, which a switch may speak beside LLDP under other names.

@@ -1,13 +1,27 @@
-"""XIDs, the NVIDIA driver's error reports, out of a kernel log in any of the forms that ``dmesg`` prints."""
+"""XIDs and SXids, the error reports of NVIDIA's drivers, and network drivers' lines, out of a kernel log.
+
+The log may be in any of the forms that ``dmesg`` prints, and may come whole or bit by bit.
+"""
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lumctl.fleet.parsers.lines import lines_of
+from lumctl.fleet.parsers.nic_log import NIC_PATTERN, nic_event
 from lumctl.fleet.parsers.pci import find_pci
-from lumctl.fleet.readings import XidEvent
+from lumctl.fleet.readings import NicEvent, SxidEvent, XidEvent
+
+KERNEL_PATTERN = rf"NVRM: .*(Xid|fallen off the bus)|SXid|{NIC_PATTERN}|^[^<[0-9 ]"
+"""What lets a line through on the host (``grep -E``). The last: what is not the kernel's, such as sudo's refusal."""
 
 # The PCI address may lack its function, may carry a MIG instance (` GPU-I:05`), and stood alone in old drivers.
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<where>[^)]{1,60})\): (?P<xid>[0-9]{1,10})(?![0-9])(?:,\s*(?P<text>.*))?")
+_WHERE = r"\((?:PCI:)?(?P<where>[^)]{1,60})\): (?P<number>[0-9]{1,10})(?![0-9])(?:,\s*(?P<text>.*))?"
+_XID = re.compile(rf"NVRM: Xid {_WHERE}")
+_SXID = re.compile(rf"SXid {_WHERE}")
+_SWITCH_LINK = re.compile(r"(?P<weight>Fatal|Non-fatal)\b(?:, Link (?P<link>[0-9]{1,4})\b)?", re.IGNORECASE)
+_MORE_OF_AN_SXID = re.compile(r"(?:Severity|Data) ?[0-9{]")
+_REPORT = re.compile(r"NVRM: Xid|SXid|\bS?Xid \(")
 # The driver says this beside XID 79, or in its place where the GPU is gone before an XID can be written.
 _FALLEN = re.compile(r"NVRM: (?P<text>.*\bfallen off the bus\b.*)")
 _FALLEN_XID = 79
@@ -16,38 +30,100 @@ _CALENDAR = re.compile(
     r"\[\s*(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3})\s+(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})\]", re.ASCII
 )
 _SINCE_BOOT = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\]", re.ASCII)
+_HEAD = 64
+"""How far into a line its time may stand."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def parse_kernel_log(text: str, *, booted_at: float | None = None) -> tuple[XidEvent, ...]:
-    """Every XID line, in the order of the log. A GPU that fell off the bus without one is given its XID 79.
+@dataclass(frozen=True, slots=True)
+class KernelEvents:
+    """What a kernel log tells, in its order.
+
+    ``fallen`` are GPUs that fell off the bus, as the driver says beside or in place of an XID. ``lines`` counts those
+    that have the form of a kernel's line; ``unread`` is the first that speaks of an XID or SXid and cannot be read.
+    """
+
+    xids: tuple[XidEvent, ...] = ()
+    sxids: tuple[SxidEvent, ...] = ()
+    nics: tuple[NicEvent, ...] = ()
+    fallen: tuple[XidEvent, ...] = ()
+    lines: int = 0
+    unread: str | None = None
+
+    @property
+    def all_xids(self) -> tuple[XidEvent, ...]:
+        """The XIDs, and a 79 for each GPU that fell off the bus without one."""
+        told = {event.pci for event in self.xids if event.xid == _FALLEN_XID}
+        return (*self.xids, *(event for event in self.fallen if event.pci not in told))
+
+
+def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEvents:
+    """Every event of a text.
 
     A time without a zone (``dmesg -T``) is taken as UTC. A time since boot needs ``booted_at``, else it is ``None``.
     """
-    events, fallen = list[XidEvent](), list[XidEvent]()
-    for line in text.splitlines():
-        if found := _XID.search(line):
-            if pci := find_pci(found["where"]):
-                at = _time(line[: found.start()], booted_at)
-                events.append(XidEvent(at, pci, int(found["xid"]), (found["text"] or "").strip()))
-        elif (found := _FALLEN.search(line)) and (pci := find_pci(found["text"])):
-            fallen.append(XidEvent(_time(line[: found.start()], booted_at), pci, _FALLEN_XID, found["text"].strip()))
-    told = {event.pci for event in events if event.xid == _FALLEN_XID}
-    return (*events, *(event for event in fallen if event.pci not in told))
+    xids, fallen = list[XidEvent](), list[XidEvent]()
+    sxids, nics = list[SxidEvent](), list[NicEvent]()
+    lines, unread = 0, None
+    for line in lines_of(text):
+        stamp, at = _time(line, booted_at)
+        lines += bool(stamp)
+        if event := _event(line, at, stamp):
+            lines += not stamp
+            match event:
+                case XidEvent(xid=number) if number == _FALLEN_XID and not _XID.search(line):
+                    fallen.append(event)
+                case XidEvent():
+                    xids.append(event)
+                case SxidEvent():
+                    sxids.append(event)
+                case NicEvent():
+                    nics.append(event)
+        elif unread is None and _REPORT.search(line) and not _is_more_of_an_sxid(line):
+            unread = line.strip()
+    return KernelEvents(tuple(xids), tuple(sxids), tuple(nics), tuple(fallen), lines, unread)
 
 
-def _time(prefix: str, booted_at: float | None) -> float | None:
+def _event(line: str, at: float | None, stamp: str) -> XidEvent | SxidEvent | NicEvent | None:
+    if found := _XID.search(line):
+        pci = find_pci(found["where"])
+        return XidEvent(at, pci, int(found["number"]), (found["text"] or "").strip(), stamp) if pci else None
+    if found := _SXID.search(line):
+        pci, text = find_pci(found["where"]), (found["text"] or "").strip()
+        if pci is None or _MORE_OF_AN_SXID.match(text):
+            return None
+        said = _SWITCH_LINK.match(text)
+        fatal = said["weight"].lower() == "fatal" if said else None
+        link = int(said["link"]) if said and said["link"] else None
+        return SxidEvent(at, pci, int(found["number"]), text, stamp, fatal, link)
+    if found := _FALLEN.search(line):
+        pci = find_pci(found["text"])
+        return XidEvent(at, pci, _FALLEN_XID, found["text"].strip(), stamp) if pci else None
+    return nic_event(line, at, stamp)
+
+
+def _is_more_of_an_sxid(line: str) -> bool:
+    """Whether a line is of those that follow an SXid with the registers of its error."""
+    found = _SXID.search(line)
+    return found is not None and _MORE_OF_AN_SXID.match(found["text"] or "") is not None
+
+
+def _time(line: str, booted_at: float | None) -> tuple[str, float | None]:
+    """The time of a line as it is written, which is empty if it has none, and in seconds since the epoch."""
+    prefix = line[:_HEAD]
     try:
         if found := _ISO.search(prefix):
-            return _utc_unless_said(datetime.fromisoformat(found[1])).timestamp()
+            return found[1], _utc_unless_said(datetime.fromisoformat(found[1].rstrip(":"))).timestamp()
         if found := _CALENDAR.search(prefix):
             month, day, hour, minute, second, year = found.groups()
             when = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second), 0, UTC)
-            return when.timestamp()
+            return found[0], when.timestamp()
     except (ValueError, OverflowError):
-        return None
+        return "", None
     since_boot = _SINCE_BOOT.search(prefix)
-    return booted_at + float(since_boot[1]) if since_boot and booted_at is not None else None
+    if since_boot is None:
+        return "", None
+    return since_boot[1], None if booted_at is None else booted_at + float(since_boot[1])
 
 
 def _utc_unless_said(when: datetime) -> datetime:

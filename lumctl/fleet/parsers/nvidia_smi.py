@@ -8,23 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lumctl.fleet.parsers.numbers import leading_float, leading_int
-from lumctl.fleet.parsers.pci import find_pci
-from lumctl.fleet.parsers.smi_xml import SmiGpu, read_smi_xml
+from lumctl.fleet.parsers.pci import find_pci, whole_pci
+from lumctl.fleet.parsers.smi_cache import SmiCache, SmiGpu
+from lumctl.fleet.parsers.smi_sections import Leaves
 from lumctl.fleet.readings import GpuReading
 
-_LOST = "gpu is lost"
 _NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
 _LOST_HANDLE = ("is lost", "unknown error", "not found")
 """Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
 _NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
-_ERROR = re.compile(r"\[?(?:unknown error|err!)\]?", re.IGNORECASE)
-_NEEDS_RESET = re.compile(r"\[?gpu requires reset\]?", re.IGNORECASE)
-_JUDGED = re.compile(r"(?:temperature|ecc_errors|remapped_rows|retired_pages|(?:gpu_)?power_readings|utilization)\b")
-"""Where the values stand that health is read from."""
-_PROGRAMS = re.compile(r"(?:\w*process\w*)/")
-"""Where names of programs stand, which their users choose."""
-_ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
 _PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
+_HELD_DOWN = "clocks_event_reasons_counters"
+_ABSOLUTE_ZERO_C, _MOST_C = -273.15, 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +27,20 @@ class SmiReport:
     """One answer of nvidia-smi.
 
     ``lost`` are PCI addresses that it names as lost; ``complete`` is whether it ended; ``withheld`` are its complaints
-    about GPUs that it leaves out for another reason than their loss.
+    about GPUs that it leaves out for another reason than their loss; ``nameless`` counts GPUs without an address.
     """
 
     gpus: tuple[GpuReading, ...]
     lost: tuple[str, ...]
     complete: bool
     withheld: tuple[str, ...] = ()
+    nameless: int = 0
 
 
-def parse_nvidia_smi(text: str, taken_at: float) -> SmiReport:
-    """Read the XML and the complaints that may stand around it or in its place."""
-    log = read_smi_xml(text)
-    complaints = [line for line in text.splitlines() if _NO_HANDLE.match(line)]
+def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) -> SmiReport:
+    """Read the XML and the complaints that may stand around it or in its place. A cache is one host's."""
+    log = (cache or SmiCache()).read(text)
+    complaints = _complaints(text)
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
     lost = dict.fromkeys(pci for line in complaints if _is_loss(line) and (pci := find_pci(line)))
     gpus = []
@@ -53,9 +49,15 @@ def parse_nvidia_smi(text: str, taken_at: float) -> SmiReport:
         if reading is None:
             continue
         gpus.append(reading)
-        if any(_LOST in leaf.lower() for path, leaf in gpu.leaves.items() if not _PROGRAMS.match(path)):
+        if any(section.lost for section in gpu.leaves.sections):
             lost[reading.pci] = None
-    return SmiReport(tuple(gpus), tuple(lost), log.complete, withheld)
+    return SmiReport(tuple(gpus), tuple(lost), log.complete, withheld, nameless=len(log.gpus) - len(gpus))
+
+
+def _complaints(text: str) -> list[str]:
+    if "device handle" not in text.lower():
+        return []
+    return [line for line in text.splitlines() if _NO_HANDLE.match(line)]
 
 
 def _is_loss(complaint: str) -> bool:
@@ -66,7 +68,7 @@ def _is_loss(complaint: str) -> bool:
 
 def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
     leaves = gpu.leaves
-    pci = find_pci(gpu.id) or find_pci(leaves.get("pci/pci_bus_id", ""))
+    pci = whole_pci(gpu.id) or whole_pci(leaves.get("pci/pci_bus_id", ""))
     if pci is None:
         return None
     link = "pci/pci_gpu_link_info"
@@ -79,12 +81,13 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         recovery_action=_word(leaves.get("gpu_recovery_action")),
         reset_required=_flag(leaves, "gpu_reset_status/reset_required"),
         drain_and_reset_recommended=_flag(leaves, "gpu_reset_status/drain_and_reset_recommended"),
-        temperature_c=_float(leaves, "temperature/gpu_temp"),
+        temperature_c=_degrees(_float(leaves, "temperature/gpu_temp")),
         temperature_slowdown_c=_limit(leaves, "gpu_temp_slow_threshold", "gpu_temp_slow_tlimit_threshold"),
         temperature_max_c=_limit(leaves, "gpu_temp_max_gpu_threshold", "gpu_temp_max_gpu_tlimit_threshold"),
-        memory_temperature_c=_float(leaves, "temperature/memory_temp"),
+        memory_temperature_c=_degrees(_float(leaves, "temperature/memory_temp")),
         memory_temperature_max_c=_above_zero(_float(leaves, "temperature/gpu_temp_max_mem_threshold")),
         utilization_percent=_float(leaves, "utilization/gpu_util"),
+        memory_utilization_percent=_float(leaves, "utilization/memory_util"),
         memory_used_mib=_float(leaves, "fb_memory_usage/used"),
         memory_total_mib=_float(leaves, "fb_memory_usage/total"),
         power_w=_float(
@@ -94,6 +97,15 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
             "gpu_power_readings/average_power_draw",
             "power_readings/power_draw",
         ),
+        power_limit_w=_float(
+            leaves,
+            "gpu_power_readings/current_power_limit",
+            "gpu_power_readings/power_limit",
+            "power_readings/enforced_power_limit",
+            "power_readings/power_limit",
+        ),
+        sm_clock_mhz=_float(leaves, "clocks/sm_clock"),
+        sm_clock_max_mhz=_float(leaves, "max_clocks/sm_clock"),
         ecc_volatile_uncorrectable=_ecc(leaves, "volatile", "uncorrectable"),
         ecc_aggregate_uncorrectable=_ecc(leaves, "aggregate", "uncorrectable"),
         ecc_volatile_correctable=_ecc(leaves, "volatile", "correctable"),
@@ -110,14 +122,25 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         pcie_generation_max=leading_int(leaves.get(f"{link}/pcie_gen/max_link_gen")),
         pcie_width=leading_int(leaves.get(f"{link}/link_widths/current_link_width")),
         pcie_width_max=leading_int(leaves.get(f"{link}/link_widths/max_link_width")),
-        throttle_reasons=_active_reasons(leaves),
-        processes=_processes(leaves),
-        unread={path: leaf for path, leaf in leaves.items() if _JUDGED.match(path) and _ERROR.fullmatch(leaf)},
-        says_reset=next(
-            (path for path, leaf in leaves.items() if _NEEDS_RESET.fullmatch(leaf) and not _PROGRAMS.match(path)), None
-        ),
+        pcie_replays=leading_int(leaves.get("pci/replay_counter")),
+        pcie_replay_rollovers=leading_int(leaves.get("pci/replay_rollover_counter")),
+        pcie_tx_kb_s=_float(leaves, "pci/tx_util"),
+        pcie_rx_kb_s=_float(leaves, "pci/rx_util"),
+        throttle_reasons=frozenset[str]().union(*(section.active for section in leaves.sections)),
+        throttled_us=_throttled(leaves),
+        processes=_processes(leaves.under("processes")),
+        unread=_unread(leaves),
+        says_reset=next((section.needs_reset for section in leaves.sections if section.needs_reset), None),
         raw=leaves,
     )
+
+
+def _unread(leaves: Leaves) -> dict[str, str]:
+    """The judged leaves that hold an error; and where errors of memory are counted, that their count is not told."""
+    unread = {path: leaf for section in leaves.sections for path, leaf in section.unread.items()}
+    if leaves.get("ecc_mode/current_ecc") == "Enabled" and _ecc(leaves, "volatile", "uncorrectable") is None:
+        unread.setdefault("ecc_errors", "no count")
+    return unread
 
 
 def _word(leaf: str | None) -> str | None:
@@ -137,6 +160,11 @@ def _either(*flags: bool | None) -> bool | None:
     """Whether any of some flags is set, by those that were told."""
     told = [flag for flag in flags if flag is not None]
     return any(told) if told else None
+
+
+def _degrees(value: float | None) -> float | None:
+    """A temperature that a GPU can have: another number is garbage, and must not pass for a cool one."""
+    return value if value is not None and _ABSOLUTE_ZERO_C <= value <= _MOST_C else None
 
 
 def _above_zero(limit: float | None) -> float | None:
@@ -159,19 +187,19 @@ def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | N
     return now + margin - acts_at
 
 
-def _ecc(leaves: Mapping[str, str], period: str, severity: str) -> int | None:
+def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
     """Errors over all memories. Old: ``single_bit`` and ``double_bit`` with a total; new: one count per kind of RAM."""
-    prefix = f"ecc_errors/{period}/"
+    prefix, errors = f"ecc_errors/{period}/", leaves.under("ecc_errors")
     bits = "double_bit" if severity == "uncorrectable" else "single_bit"
-    total = leading_int(leaves.get(f"{prefix}{bits}/total"))
+    total = leading_int(errors.get(f"{prefix}{bits}/total"))
     if total is not None:
         return total
     counts = [
         count
         for ram in ("sram", "dram")
         # A schema prints either the sum or its parts (parity, SEC-DED); where it prints both, the sum has them all.
-        for path in _sum_or_parts(leaves, f"{prefix}{ram}_{severity}")
-        if (count := leading_int(leaves[path])) is not None
+        for path in _sum_or_parts(errors, f"{prefix}{ram}_{severity}")
+        if (count := leading_int(errors[path])) is not None
     ]
     return sum(counts) if counts else None
 
@@ -180,10 +208,22 @@ def _sum_or_parts(leaves: Mapping[str, str], path: str) -> list[str]:
     return [path] if path in leaves else [leaf for leaf in leaves if leaf.startswith(f"{path}_")]
 
 
-def _active_reasons(leaves: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(
-        found[1] for path, leaf in leaves.items() if leaf == "Active" and (found := _ACTIVE_REASON.search(path))
-    )
+_COUNTED_REASONS = {
+    "sw_power_cap": "sw_power_cap",
+    "sync_boost": "sync_boost",
+    "sw_therm_slowdown": "sw_thermal_slowdown",
+    "hw_therm_slowdown": "hw_thermal_slowdown",
+    "hw_power_brake": "hw_power_brake_slowdown",
+}
+"""The names of clock event reasons where nvidia-smi counts them, and where it says that they are active."""
+
+
+def _throttled(leaves: Mapping[str, str]) -> dict[str, int]:
+    counts = {
+        reason: leading_int(leaves.get(f"{_HELD_DOWN}/{_HELD_DOWN}_{counted}"))
+        for counted, reason in _COUNTED_REASONS.items()
+    }
+    return {reason: count for reason, count in counts.items() if count is not None}
 
 
 def _processes(leaves: Mapping[str, str]) -> tuple[tuple[int, str], ...]:

@@ -11,7 +11,15 @@ _ADDRESS = re.compile(
 
 def find_pci(text: str) -> str | None:
     """The first PCI address in a text, as the program writes it: ``0000:9b:00.0``; ``None`` if there is none."""
-    found = _ADDRESS.search(text)
+    return _written(_ADDRESS.search(text))
+
+
+def whole_pci(text: str) -> str | None:
+    """A text that is nothing but a PCI address, as the program writes it."""
+    return _written(_ADDRESS.fullmatch(text.strip()))
+
+
+def _written(found: re.Match[str] | None) -> str | None:
     if found is None:
         return None
     domain = f"{int(found['domain'], 16):04x}"

@@ -31,12 +31,17 @@ class SmiLog:
 
 def read_smi_xml(text: str) -> SmiLog:
     """Read as much as there is. What stands before the XML, such as warnings, is skipped."""
-    start = text.find("<?xml")
-    start = text.find("<nvidia_smi_log") if start < 0 else start
+    start = begin_of_xml(text)
     reader = _Reader()
     if start >= 0:
         reader.read(text[start : start + MAX_CHARACTERS])
     return reader.log
+
+
+def begin_of_xml(text: str) -> int:
+    """Where the XML begins in a text; -1 where there is none."""
+    start = text.find("<?xml")
+    return text.find("<nvidia_smi_log") if start < 0 else start
 
 
 class _RefusedXmlError(Exception):

@@ -32,6 +32,36 @@ def test_every_reading_of_a_new_schema(answer):
     assert first.power_w == 648.55
 
 
+def test_what_rates_and_windows_are_judged_by(answer):
+    first, second = parse_nvidia_smi(answer("healthy.xml"), AT).gpus
+    assert (first.pcie_replays, first.pcie_replay_rollovers) == (3, 0)
+    assert (first.pcie_tx_kb_s, first.pcie_rx_kb_s) == (4210.0, 918.0)
+    assert (first.utilization_percent, first.memory_utilization_percent) == (97.0, 41.0)
+    assert (first.power_w, first.power_limit_w) == (661.42, 1000.0)
+    assert (first.sm_clock_mhz, first.sm_clock_max_mhz) == (1815.0, 1965.0)
+    assert first.throttle_reasons == {"sw_power_cap"}
+    assert first.throttled_us == {
+        "sw_power_cap": 8123456,
+        "sync_boost": 0,
+        "sw_thermal_slowdown": 12,
+        "hw_thermal_slowdown": 34,
+        "hw_power_brake_slowdown": 56,
+    }
+    assert (first.memory_temperature_max_c, second.temperature_c, first.unread) == (95.0, 51.0, {})
+
+
+def test_memory_errors_that_are_counted_and_not_told(answer):
+    text = answer("healthy.xml")
+    start, end = text.index("<ecc_errors>"), text.index("</ecc_errors>") + len("</ecc_errors>")
+    first, second = parse_nvidia_smi(text[:start] + text[end:], AT).gpus
+    assert (first.unread, second.unread) == ({"ecc_errors": "no count"}, {})
+
+
+@pytest.mark.parametrize("leaf", ["-300 C", "99999999 C", "N/A"])
+def test_a_temperature_that_nothing_can_have_is_none(leaf):
+    assert one(f"<temperature><gpu_temp>{leaf}</gpu_temp></temperature>").temperature_c is None
+
+
 def test_fields_that_nobody_knows_yet_survive(answer):
     first, _ = parse_nvidia_smi(answer("h100.xml"), AT).gpus
     assert first.raw["invented_in_2031/photon_count"] == "12 Tph"
@@ -176,17 +206,23 @@ class TestCaptures:
         assert (a100.temperature_slowdown_c, a100.temperature_max_c, a100.memory_temperature_max_c) == (89, 85, 95)
         assert (a100.ecc_volatile_uncorrectable, a100.remap_pending, a100.power_w) == (0, None, 67.03)
         assert a100.throttle_reasons == frozenset()
+        assert (a100.power_limit_w, a100.memory_utilization_percent, a100.pcie_tx_kb_s) == (500.0, None, 4000.0)
+        assert (a100.sm_clock_mhz, a100.sm_clock_max_mhz) == (1275.0, 1410.0)
 
     def test_tesla_t4(self, captures):
         (t4,) = self.read(captures, "nvidia-smi-q-x__tesla-t4.xml").gpus
         assert (t4.pcie_width, t4.pcie_width_max, t4.retired_double_bit) == (8, 16, 0)
         assert t4.processes == ((675, "/usr/lib/xorg/Xorg"), (5762, "python"))
         assert t4.memory_temperature_c is None
+        assert (t4.power_limit_w, t4.pcie_replays, t4.throttled_us) == (70.0, 0, {})
 
     def test_rtx_3080(self, captures):
         (rtx,) = self.read(captures, "nvidia-smi-q-x__rtx-3080-v13.xml").gpus
         assert (rtx.recovery_action, rtx.ecc_volatile_uncorrectable, rtx.power_w) == ("None", None, 142.33)
         assert (rtx.temperature_slowdown_c, rtx.temperature_max_c) == (95.0, 93.0)
+        assert (rtx.pcie_rx_kb_s, rtx.memory_utilization_percent) == (14742333.0, 9.0)
+        assert set(rtx.throttled_us.values()) == {0}
+        assert len(rtx.throttled_us) == 5
 
     def test_gtx_1070_ti(self, captures):
         (gtx,) = self.read(captures, "nvidia-smi-q-x__gtx-1070-ti.xml").gpus

@@ -1,59 +1,8 @@
-from datetime import UTC, datetime
+import pytest
 
-from lumctl.fleet.parsers.kernel_log import parse_kernel_log
-from lumctl.fleet.parsers.nvlink import parse_nvlink
+from lumctl.fleet.parsers.nvlink import NvlinkState, parse_nvlink_errors, parse_nvlink_states
 from lumctl.fleet.parsers.pci import find_pci
-from lumctl.fleet.parsers.sysfs import parse_infiniband, parse_interfaces
-
-
-def at(*when):
-    return datetime(*when, tzinfo=UTC).timestamp()
-
-
-def test_xids_in_every_form_of_time(answer):
-    events = parse_kernel_log(answer("kernel.log"), booted_at=1000.0)
-    assert [(event.xid, event.pci) for event in events] == [
-        (79, "0000:9b:00.0"),
-        (119, "0000:9b:00.1"),
-        (13, "0000:03:00.0"),
-        (31, "0000:04:00.0"),
-        (48, "0000:05:00.0"),
-    ]
-    assert [event.at for event in events] == [
-        at(2026, 11, 21, 7, 24, 18, 123456),
-        at(2026, 11, 21, 7, 24, 19),
-        1012.5,
-        None,
-        None,
-    ]
-    assert events[0].text.endswith("GPU has fallen off the bus.")
-    assert events[-1].text == ""
-
-
-def test_a_number_of_an_xid_is_read_whole_or_not_at_all():
-    line = "NVRM: Xid (PCI:0000:9b:00): {}, text"
-    assert [event.xid for event in parse_kernel_log(line.format("1000079"))] == [1000079]
-    assert parse_kernel_log(line.format("1" * 20)) == ()
-
-
-def test_a_gpu_that_fell_off_the_bus_without_an_xid():
-    fallen = "[    1.500000] NVRM: GPU 0000:9b:00.0: GPU has fallen off the bus.\n"
-    (event,) = parse_kernel_log(fallen, booted_at=1000.0)
-    assert (event.xid, event.pci, event.at) == (79, "0000:9b:00.0", 1001.5)
-    # It stands beside the XID as a rule, and is no second one then.
-    assert len(parse_kernel_log(f"{fallen}NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n")) == 1
-    assert parse_kernel_log("NVRM: this system has fallen off the bus") == ()
-
-
-def test_a_time_since_boot_needs_the_time_of_boot(answer):
-    assert parse_kernel_log(answer("kernel.log"))[2].at is None
-
-
-def test_the_log_of_a_hung_gsp(captures):
-    events = parse_kernel_log((captures / "dmesg__xid-119.log").read_text())
-    assert {(event.xid, event.pci) for event in events} == {(119, "0000:9b:00.0")}
-    assert events[0].at == at(2025, 2, 23, 16, 24, 18)
-    assert len(events) == 5
+from lumctl.fleet.parsers.sysfs import parse_counters, parse_infiniband, parse_interfaces, unread_line
 
 
 def test_pci_addresses_are_written_one_way():
@@ -79,26 +28,95 @@ def test_infiniband_ports(answer):
         "LinkUp",
         "400 Gb/sec (4X NDR)",
     )
-    assert up.counters == {"link_downed": 255, "port_rcv_data": 205128687774249}
     assert (down.state, down.phys_state, down.rate) == ("DOWN", "Disabled", None)
 
 
 def test_infiniband_as_a_table_of_a_real_server(captures):
-    first, second = parse_infiniband((captures / "sys-class-infiniband__h100.tsv").read_text(), 5.0)
+    text = (captures / "sys-class-infiniband__h100.tsv").read_text()
+    first, second = parse_infiniband(text, 5.0)
     assert (first.device, first.state, first.phys_state) == ("mlx5_0", "ACTIVE", "LinkUp")
-    assert (first.counters["link_downed"], second.counters["link_downed"]) == (0, 255)
-    assert "duplicate_request" not in first.counters
+    assert (second.device, second.rate) == ("mlx5_1", "400 Gb/sec (4X NDR)")
+    counters = parse_counters(text, 5.0)
+    assert list(counters) == ["mlx5_0/1", "mlx5_1/1"]
+    assert [counters[name].values["link_downed"] for name in counters] == [0, 255]
+    assert counters["mlx5_0/1"].values["port_rcv_data"] == 230539874932483
+    assert counters["mlx5_0/1"].values["roce_adp_retrans"] == 3
+    assert unread_line(text) is None
+
+
+def test_counters_of_the_kernel(answer):
+    counters = parse_counters(answer("counters.txt"), 5.0)
+    assert counters["eth2"].taken_at == 5.0
+    assert counters["eth2"].values == {
+        "carrier_up_count": 3,
+        "carrier_down_count": 2,
+        "rx_bytes": 2**64 - 1,
+        "tx_bytes": 77,
+        "rx_errors": 0,
+        "rx_crc_errors": 4,
+    }
+    assert counters["mlx5_0/1"].values == {
+        "link_downed": 255,
+        "symbol_error": 0,
+        "port_rcv_data": 205128687774249,
+        "out_of_sequence": 7,
+    }
+
+
+@pytest.mark.parametrize("value", ["", "7x", "-1", "1.5", str(2**64), "9" * 400, "0x10", "7 8"])
+def test_part_of_a_number_is_no_counter(value):
+    line = f"/sys/class/net/eth2/statistics/rx_errors:{value}"
+    assert parse_counters(line, 5.0) == {}
+    assert unread_line(line) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/sys/class/net/eth2/operstate:uq",
+        "/sys/class/net/eth2/op\x00rstate:up",
+        "/sys/class/nex/eth2/operstate:up",
+        "/sys/class/net/eth2/carrier_changes:two",
+        "/sys/class/infiniband/mlx5_0/ports/1/state:4: ACT\ufffdVE",
+        "garbage",
+    ],
+)
+def test_a_line_that_the_kernel_did_not_write(line):
+    assert unread_line(f"/sys/class/net/eth2/operstate:up\n{line}\n") == line
+
+
+def test_lines_that_the_kernel_writes(answer):
+    for file in ("net.txt", "infiniband.txt", "counters.txt"):
+        assert unread_line(answer(file)) is None
 
 
 def test_nvlinks(answer):
-    first, second = parse_nvlink(answer("nvlink.txt"))
-    assert (first.index, first.uuid) == (0, "GPU-11111111-2222-3333-4444-555555555555")
-    assert first.links == {0: 26.562, 1: None}
-    assert second.links == {}
+    about, states = parse_nvlink_states(answer("nvlink.txt"))
+    uuid = "GPU-11111111-2222-3333-4444-555555555555"
+    assert (about.gpus, about.unread) == (2, None)
+    assert states == {
+        (0, uuid, 0): NvlinkState(active=True, speed_gb_s=26.562),
+        (0, uuid, 1): NvlinkState(active=False),
+    }
 
 
 def test_nvlinks_of_real_servers(captures):
-    a100s = parse_nvlink((captures / "nvidia-smi-nvlink-s__a100.txt").read_text())
-    assert [len(gpu.links) for gpu in a100s] == [12] * 8
-    h100s = parse_nvlink((captures / "nvidia-smi-session__h100-80gb-hbm3.txt").read_text())
-    assert any(len(gpu.links) == 18 and gpu.links[0] == 26.562 for gpu in h100s)
+    about, states = parse_nvlink_states((captures / "nvidia-smi-nvlink-s__a100.txt").read_text())
+    assert (about.gpus, about.unread, len(states)) == (8, None, 96)
+    assert set(states.values()) == {NvlinkState(active=True, speed_gb_s=25.0)}
+    _, states = parse_nvlink_states((captures / "nvidia-smi-session__h100-80gb-hbm3.txt").read_text())
+    assert [state.speed_gb_s for state in states.values()] == [26.562] * 18
+
+
+def test_error_counters_of_both_generations(answer):
+    about, errors = parse_nvlink_errors(answer("nvlink-errors.txt"))
+    first, second = errors.values()
+    assert (about.gpus, about.unread) == (1, None)
+    assert first.counters == {"replay errors": 0, "recovery errors": 1, "crc errors": 65535}
+    assert second.counters["replay errors"] == 4
+    about, errors = parse_nvlink_errors(answer("nvlink-errors-5.txt"))
+    first, second = errors.values()
+    assert (about.unread, second.rates["effective ber"]) == (None, 2e-11)
+    # Without limits on a number, this floor of the scale would read as a very high rate.
+    assert first.rates["effective ber"] == 1.5e-254
+    assert (first.counters["fec errors - 0"], first.counters["raw ber lane 0"]) == (36140749276, 2061)

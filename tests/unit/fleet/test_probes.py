@@ -1,105 +1,86 @@
-import pytest
+import re
+import shlex
+import subprocess
 
-from lumctl.devices.protocols import CommandResult
-from lumctl.fleet.probes import DEADLINES_S, Gathered, probes_for
-from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
+from lumctl.fleet.probes import probes_for
+from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
-PROBES = {probe.name: probe for probe in probes_for(("eth2",), sudo=False, deadlines_s=DEADLINES_S)}
-
-
-def take(probe, exit_status=0, stdout="", stderr=""):
-    gathered = Gathered()
-    verdict = PROBES[probe].take(CommandResult(exit_status, stdout, stderr), 9.0, gathered)
-    return *verdict, gathered
+PROBES = {probe.name: probe for probe in probes_for(("eth2",), sudo=False)}
 
 
 def test_the_commands_are_those_that_were_agreed():
-    assert [probe.command for probe in PROBES.values()] == [
-        "nvidia-smi -q -x",
-        "dmesg --time-format iso",
-        "grep -sH . /sys/class/net/*/operstate /sys/class/net/*/carrier_changes /sys/class/net/*/speed",
-        (
-            "grep -sH . /sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/ports/*/phys_state"
-            " /sys/class/infiniband/*/ports/*/rate /sys/class/infiniband/*/ports/*/counters/*"
+    commands = {name: probe.command for name, probe in PROBES.items()}
+    counters = commands.pop("counters").split()
+    assert commands == {
+        "gpu": "run nvidia-smi -q -x",
+        "nvlink": "run nvidia-smi nvlink -s",
+        "nvlink:errors": "run nvidia-smi nvlink -e",
+        "kernel": f"grow '{KERNEL_PATTERN}' dmesg",
+        "net": (
+            "files /sys/class/net/lo/operstate /sys/class/net/eth2/operstate"
+            " /sys/class/net/eth2/carrier_changes /sys/class/net/eth2/speed"
         ),
-        "lldpctl -f json",
-        "ethtool -m eth2",
-    ]
+        "infiniband": (
+            "files /sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/ports/*/phys_state"
+            " /sys/class/infiniband/*/ports/*/rate"
+        ),
+        "lldp": "run lldpctl -f json",
+        "optics:eth2": "run ethtool -m eth2",
+    }
+    assert counters[:4] == ["run", "grep", "-sH", "."]
+    assert "/sys/class/net/eth2/statistics/rx_errors" in counters
+    assert "/sys/class/infiniband/*/ports/*/counters/link_downed" in counters
+
+
+def test_a_hung_tool_holds_up_its_own_lane_only():
+    lanes = {name: probe.lane for name, probe in PROBES.items()}
+    assert lanes["gpu"] == lanes["nvlink"] == lanes["nvlink:errors"] == "nvidia"
+    assert lanes["net"] == lanes["infiniband"] == ""
+    assert len({lanes[name] for name in ("gpu", "kernel", "counters", "lldp", "optics:eth2")}) == 5
 
 
 def test_with_sudo_and_a_name_that_a_shell_would_misread():
-    (*_, last) = probes_for(("eth2; rm -rf /",), sudo=True, deadlines_s=DEADLINES_S)
-    assert last.command == "sudo -n ethtool -m 'eth2; rm -rf /'"
+    *_, last = probes = probes_for(("eth2; rm -rf /",), sudo=True)
+    assert last.command == "run sudo -n ethtool -m 'eth2; rm -rf /'"
+    (net,) = (probe.command for probe in probes if probe.name == "net")
+    assert shlex.split(net)[2] == "/sys/class/net/eth2; rm -rf //operstate"
+    assert [p.name for p in probes if "sudo" in p.command] == [
+        *("gpu", "nvlink", "nvlink:errors", "kernel", "lldp"),
+        "optics:eth2; rm -rf /",
+    ]
 
 
-@pytest.mark.parametrize("probe", PROBES)
-def test_what_goes_wrong_is_told_apart(probe):
-    assert take(probe, 1, stderr="sudo: a password is required\n")[:2] == (
-        ProbeStatus.DENIED,
-        "sudo: a password is required",
-    )
-    if not PROBES[probe].command.startswith("grep"):
-        assert take(probe, 127, stderr="sh: 1: it: not found\n")[0] is ProbeStatus.ABSENT
-        assert take(probe, 1, stderr="it broke\n")[:2] == (ProbeStatus.FAILED, "it broke")
+def test_deadlines_and_cadences_are_by_kind_and_may_be_set():
+    own = {"optics": ProbeTimes(10.0, 9.0), "nvlink": ProbeTimes(60.0, 5.0)}
+    probes = probes_for(("eth2",), sudo=False, times={**PROBE_TIMES, **own})
+    found = {probe.name: (probe.deadline_s, probe.every_s) for probe in probes}
+    assert found["optics:eth2"] == (9.0, 10.0)
+    assert found["nvlink:errors"] == (5.0, 60.0)
+    assert found["net"] == (3.0, 0.0)
+    assert PROBE_TIMES.keys() == {probe.kind for probe in probes}
 
 
-@pytest.mark.parametrize("probe", ["net", "infiniband"])
-def test_a_host_without_such_ports(probe):
-    assert take(probe, 2)[:2] == (ProbeStatus.ABSENT, "none on this host")
+LINES = {
+    "[    1.000000] NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.": True,
+    "[    1.000000] NVRM: GPU 0000:9b:00.0: GPU has fallen off the bus.": True,
+    "[    1.000000] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal": True,
+    "[    1.000000] mlx5_core 0000:9c:00.0 eth2: Link down": True,
+    "dmesg: read kernel buffer failed: Operation not permitted": True,
+    "sudo: a password is required": True,
+    "sh: 1: dmesg: not found": True,
+    "[    1.000000] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64": False,
+    "[    1.000000] mlx5_core 0000:9c:00.0: firmware version: 28.41.1000": False,
+    "2026-11-21T07:24:18,123456+00:00 systemd[1]: Started nothing of interest.": False,
+}
 
 
-def test_grep_complains_of_one_file_and_the_rest_is_read(answer):
-    status, _, gathered = take("net", 2, answer("net.txt"))
-    assert (status, len(gathered.interfaces)) == (ProbeStatus.OK, 3)
-
-
-def test_gpus(answer):
-    status, _, gathered = take("gpu", 0, answer("h100.xml"))
-    assert (status, len(gathered.gpus), gathered.lost_gpus) == (ProbeStatus.OK, 2, ("0000:c3:00.0",))
-    for cut, whole in ((2000, 0), (-40, 1)):
-        status, detail, gathered = take("gpu", 0, answer("h100.xml")[:cut])
-        assert (status, len(gathered.gpus)) == (ProbeStatus.FAILED, whole)
-        assert "cut short" in detail
-
-
-def test_a_driver_that_names_its_lost_gpu_has_answered():
-    complaint = "Unable to determine the device handle for GPU0000:9B:00.0: GPU is lost.\n"
-    status, _, gathered = take("gpu", 15, stdout=complaint)
-    assert (status, gathered.gpus, gathered.lost_gpus) == (ProbeStatus.OK, (), ("0000:9b:00.0",))
-
-
-@pytest.mark.parametrize(
-    ("reason", "status"),
-    [("Insufficient Permissions", ProbeStatus.DENIED), ("Insufficient External Power", ProbeStatus.FAILED)],
-)
-def test_a_list_that_withholds_a_gpu_proves_no_loss(answer, reason, status):
-    complaint = f"Unable to determine the device handle for GPU 0000:9B:00.0: {reason}"
-    assert take("gpu", 0, f"{complaint}\n{answer('k80.xml')}")[:2] == (status, complaint)
-
-
-def test_no_gpu_at_all_is_an_answer_and_a_dead_driver_is_none():
-    assert take("gpu", 6, stdout="No devices were found\n")[0] is ProbeStatus.OK
-    dead = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
-    assert take("gpu", 9, stdout=dead)[:2] == (ProbeStatus.FAILED, dead.strip())
-
-
-@pytest.mark.parametrize("tool", ["Cannot get module EEPROM information", "netlink error"])
-def test_an_empty_cage_is_an_answer_and_a_module_that_cannot_be_read_is_none(tool):
-    status, _, gathered = take("optics:eth2", 95, stderr=f"{tool}: Operation not supported\n")
-    assert (status, gathered.optics) == (ProbeStatus.OK, {})
-    assert take("optics:eth2", 1, stderr=f"{tool}: Input/output error\n")[0] is ProbeStatus.FAILED
-
-
-def test_ethtool_s_other_complaints():
-    assert take("optics:eth2", 1, stderr="netlink error: Operation not permitted\n")[0] is ProbeStatus.DENIED
-    assert take("optics:eth2", 1, stderr="netlink error: No such device\n")[0] is ProbeStatus.FAILED
-
-
-def test_lldp_in_another_format_is_no_answer(answer):
-    assert take("lldp", 0, "LLDP neighbors:\n")[0] is ProbeStatus.FAILED
-    assert take("lldp", 0, "{}")[0] is ProbeStatus.OK
-    assert len(take("lldp", 0, answer("lldp.json"))[2].neighbours["eth2"]) == 2
-
-
-def test_the_kernel_log(answer):
-    assert [event.xid for event in take("kernel", 0, answer("kernel.log"))[2].xids] == [79, 119, 13, 31, 48]
+def test_the_host_picks_the_lines_that_matter(answer, require_program):
+    """As ``grep -E`` understands the pattern, and as Python does: the simulator picks by it as well."""
+    lines = [*LINES, *answer("nic.log").splitlines(), *answer("kernel.log").splitlines()]
+    grep = [require_program("grep"), "-E", KERNEL_PATTERN]
+    ran = subprocess.run(grep, input="\n".join(lines), capture_output=True, text=True, check=True)
+    picked = ran.stdout.splitlines()
+    assert [line in picked for line in LINES] == list(LINES.values())
+    assert picked == [line for line in lines if re.search(KERNEL_PATTERN, line)]
+    assert "'" not in KERNEL_PATTERN

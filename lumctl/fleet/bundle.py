@@ -1,0 +1,180 @@
+"""The shape of a capture: one folder for each host, one file for each probe, and a manifest of what was asked.
+
+The files hold what the host's tools printed, so that anybody can read them and anybody can make them by hand; only the
+manifests are ours, and a capture without them is read as well.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import quote
+
+from lumctl.fleet.readings import ProbeStatus
+
+ABOUT_CAPTURE = "capture.json"
+"""The manifest of a whole capture, beside the folders of its hosts."""
+ABOUT_HOST = "manifest.json"
+"""The manifest of one host, beside its files."""
+CAPTURE_SCHEMA = "lumctl/capture/v1"
+HOST_SCHEMA = "lumctl/captured-host/v1"
+
+FILES: Mapping[str, str] = {
+    "gpu": "nvidia-smi.xml",
+    "nvlink": "nvlink.txt",
+    "nvlink:errors": "nvlink-errors.txt",
+    "kernel": "kernel.log",
+    "net": "net.tsv",
+    "infiniband": "infiniband.tsv",
+    "counters": "counters.tsv",
+    "lldp": "lldp.json",
+}
+"""Where each probe's output stands; of a module it is ``ethtool-IFACE.txt``."""
+TABLES = frozenset({"net", "infiniband", "counters"})
+"""Probes whose files are tables: path, tab, value."""
+
+_LATEST = 253402300799.0
+"""The last second of the year 9999: no calendar holds a later one."""
+_LONGEST_TEXT = 500
+_MOST_PROBES = 1024
+
+
+def file_of(probe: str) -> str:
+    """The name of a probe's file. An interface's name is quoted where a file's may not hold it."""
+    kind, _, what = probe.partition(":")
+    if kind == "optics":
+        return f"ethtool-{quote(what, safe=':@')}.txt"
+    return FILES.get(probe) or f"{quote(probe, safe='')}.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One probe as it went: ``exit_status`` and ``file`` are ``None`` where it did not end or printed nothing."""
+
+    probe: str
+    status: ProbeStatus
+    taken_at: float
+    seconds: float
+    exit_status: int | None = None
+    file: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostManifest:
+    """What is known of one host's part: when (seconds since the epoch), since when it runs, and how each probe went."""
+
+    host: str
+    taken_at: float
+    reachable: bool = True
+    error: str | None = None
+    host_key_problem: bool = False
+    boot_id: str | None = None
+    booted_at: float | None = None
+    lumctl: str = ""
+    probes: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureManifest:
+    """What is known of a whole capture. ``assignment`` is who ran where: the accelerators of each job by rank."""
+
+    taken_at: float
+    target: str
+    lumctl: str
+    racks: tuple[str, ...]
+    hosts: tuple[str, ...]
+    assignment: Mapping[str, tuple[str, ...]]
+
+
+def write_manifest(schema: str, manifest: HostManifest | CaptureManifest) -> str:
+    """A manifest as the text of its file."""
+    return json.dumps({"schema": schema, **asdict(manifest)}, indent=2) + "\n"
+
+
+def read_host_manifest(text: str, host: str) -> HostManifest | None:
+    """A host's manifest; ``None`` where the text is none. What is wrong in it is left out: a file may be anybody's."""
+    document = _document(text, HOST_SCHEMA)
+    taken_at = _time(document.get("taken_at"))
+    if taken_at is None:
+        return None
+    asked = document.get("probes")
+    reachable = document.get("reachable") is not False
+    return HostManifest(
+        host=host,
+        taken_at=taken_at,
+        reachable=reachable,
+        error=_text(document.get("error")),
+        host_key_problem=document.get("host_key_problem") is True,
+        boot_id=_text(document.get("boot_id")),
+        booted_at=_time(document.get("booted_at")),
+        lumctl=_text(document.get("lumctl")) or "",
+        probes=tuple(
+            one for entry in (asked[:_MOST_PROBES] if isinstance(asked, list) else ()) if (one := _asked(entry))
+        ),
+    )
+
+
+def read_capture_manifest(text: str) -> CaptureManifest | None:
+    """As :func:`read_host_manifest`, of a whole capture."""
+    document = _document(text, CAPTURE_SCHEMA)
+    taken_at = _time(document.get("taken_at"))
+    if taken_at is None:
+        return None
+    placed = document.get("assignment")
+    return CaptureManifest(
+        taken_at=taken_at,
+        target=_text(document.get("target")) or "",
+        lumctl=_text(document.get("lumctl")) or "",
+        racks=_texts(document.get("racks")),
+        hosts=_texts(document.get("hosts")),
+        assignment={str(job): _texts(ranks) for job, ranks in (placed if isinstance(placed, dict) else {}).items()},
+    )
+
+
+def _document(text: str, schema: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) and document.get("schema") == schema else {}
+
+
+def _asked(entry: Any) -> Asked | None:
+    if not isinstance(entry, dict):
+        return None
+    probe, taken_at, status = _text(entry.get("probe")), _time(entry.get("taken_at")), entry.get("status")
+    if probe is None or taken_at is None or status not in set(ProbeStatus):
+        return None
+    exit_status = entry.get("exit_status")
+    return Asked(
+        probe=probe,
+        status=ProbeStatus(status),
+        taken_at=taken_at,
+        seconds=_time(entry.get("seconds")) or 0.0,
+        exit_status=exit_status if isinstance(exit_status, int) and not isinstance(exit_status, bool) else None,
+        file=_text(entry.get("file")),
+        detail=_text(entry.get("detail")) or "",
+    )
+
+
+def _time(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        seconds = float(value)
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) and 0 <= seconds <= _LATEST else None
+
+
+def _text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return "".join(character for character in value if character.isprintable())[:_LONGEST_TEXT] or None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else []
+    return tuple(text for entry in listed if (text := _text(entry)) is not None)

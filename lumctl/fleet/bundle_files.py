@@ -1,0 +1,210 @@
+"""Reading the folders of a capture, which may come from anybody: no link is followed, nothing endless is read.
+
+Names become ids and file texts become readings, so both are bounded, and whatever is refused is told.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from lumctl.errors import UsageError
+from lumctl.fleet.bundle import ABOUT_CAPTURE, ABOUT_HOST
+from lumctl.fleet.bundle_names import Content, content_of
+
+MAX_FILE_BYTES = 32 * 1024 * 1024
+MAX_HOST_BYTES = 256 * 1024 * 1024
+MAX_FILES = 2048
+MAX_HOSTS = 4096
+_CHUNK = 1024 * 1024
+_HEAD = 4096
+_WHAT_TO_DO = "make one with lumctl fleet capture, or put what each host printed into {folder}/HOST/"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """One file that was understood by its name or its beginning. ``modified`` is its time stamp."""
+
+    name: str
+    content: Content
+    text: str
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostFolder:
+    """One host's files. ``refused`` are those that were not read, with the reason."""
+
+    id: str
+    files: tuple[CapturedFile, ...]
+    manifest: str | None
+    refused: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFolder:
+    """A whole capture; its hosts are read one by one, for together they may be large."""
+
+    path: Path
+    name: str
+    about: str | None
+    hosts: tuple[str, ...]
+    alone: bool
+
+    def folders(self) -> Iterator[HostFolder]:
+        """Each host's folder, read."""
+        with _opened(self.path) as top:
+            if self.alone:
+                alike = self.name in map(shown, self.hosts)
+                yield _read_host(top, f"{self.name}/." if alike else self.name)
+            for name in self.hosts:
+                yield _read_below(top, name)
+
+
+def open_capture(path: Path) -> CaptureFolder:
+    """Find out what a folder holds: folders of hosts, or the files of one.
+
+    Raises:
+        UsageError: it cannot be read, or there is nothing in it.
+    """
+    with _opened(path) as top:
+        names = _names(top)
+        folders = [name for name in names if _is_folder(top, name)]
+        alone = any(content_of(name) is not None for name in names if name not in folders)
+        if alone:
+            # Beside a host's own files, a folder that holds none of ours is one of its other things.
+            folders = [name for name in folders if _holds_something(top, name)]
+        about = _text(top, ABOUT_CAPTURE) if ABOUT_CAPTURE in names else None
+    if not folders and not alone:
+        what_to_do = _WHAT_TO_DO.format(folder=path)
+        raise UsageError(f"{shown(str(path))} holds no captured host: {what_to_do}")
+    if len(folders) > MAX_HOSTS:
+        raise UsageError(f"{shown(str(path))} holds {len(folders)} folders, more than any rack has hosts")
+    return CaptureFolder(path, shown(path.resolve().name) or "host", about, tuple(folders), alone)
+
+
+def shown(name: str) -> str:
+    """A name fit for an id and for a terminal: what cannot be printed is written as ``%0A``."""
+    return "".join(
+        character if character.isprintable() and character != "%" else quote(os.fsencode(character), safe="")
+        for character in name
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        what_to_do = _WHAT_TO_DO.format(folder="DIR")
+        raise UsageError(f"cannot read a capture at {shown(str(path))} ({reason}): {what_to_do}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _names(folder: int) -> list[str]:
+    """The names in a folder without the hidden ones, which are unfinished or not ours."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError:
+        return []
+
+
+def _is_folder(top: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _holds_something(top: int, name: str) -> bool:
+    try:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    except OSError:
+        return False
+    try:
+        return any(content_of(entry) is not None or entry == ABOUT_HOST for entry in _names(folder))
+    finally:
+        os.close(folder)
+
+
+def _read_below(top: int, name: str) -> HostFolder:
+    try:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    except OSError as error:
+        return HostFolder(shown(name), (), None, ((shown(name), f"cannot be opened: {error.strerror}"),))
+    try:
+        return _read_host(folder, shown(name))
+    finally:
+        os.close(folder)
+
+
+def _read_host(folder: int, host: str) -> HostFolder:
+    files: list[CapturedFile] = []
+    refused: list[tuple[str, str]] = []
+    names = _names(folder)
+    if len(names) > MAX_FILES:
+        refused.append((f"{len(names) - MAX_FILES} files", f"beyond the first {MAX_FILES} are not read"))
+    budget = MAX_HOST_BYTES
+    for name in names[:MAX_FILES]:
+        content = content_of(name)
+        if name in {ABOUT_HOST, ABOUT_CAPTURE} or _is_folder(folder, name):
+            continue
+        try:
+            text, modified = _read(folder, name, min(MAX_FILE_BYTES, budget))
+        except OSError as error:
+            # Of what has nothing to do with us, nobody wants to know that it is a link or a socket.
+            if content is not None:
+                refused.append((shown(name), error.strerror or "cannot be read"))
+            continue
+        content = content or content_of(name, text[:_HEAD])
+        if content is not None:
+            budget -= len(text)
+            files.append(CapturedFile(shown(name), content, text, modified))
+    manifest = _text(folder, ABOUT_HOST) if ABOUT_HOST in names else None
+    return HostFolder(host, tuple(files), manifest, tuple(refused))
+
+
+def _text(folder: int, name: str) -> str | None:
+    try:
+        return _read(folder, name, MAX_FILE_BYTES)[0]
+    except OSError:
+        return None
+
+
+def _read(folder: int, name: str, limit: int) -> tuple[str, float]:
+    """The text of a regular file and when it was written. Never waits: a FIFO has no writer, a device no end.
+
+    Raises:
+        OSError: it cannot be read, or must not be.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "is a link, and links are not followed") from None
+        raise
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file")
+        if about.st_size > limit:
+            raise OSError(errno.EFBIG, f"is larger than {limit // 2**20} MiB")
+        parts: list[bytes] = []
+        size = 0
+        while part := os.read(descriptor, _CHUNK):
+            size += len(part)
+            if size > limit:
+                raise OSError(errno.EFBIG, f"is larger than {limit // 2**20} MiB")
+            parts.append(part)
+        return b"".join(parts).decode("utf-8", "replace").removeprefix("\ufeff"), about.st_mtime
+    finally:
+        os.close(descriptor)

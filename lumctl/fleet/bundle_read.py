@@ -1,0 +1,249 @@
+"""From one host's folder of a capture to the snapshot that a collection would have brought.
+
+The probes' own parsers read the files, so a capture says what the live host said. What is not there was not asked, and
+proves nothing; what is there and cannot be read is told.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lumctl.devices.formats.complaint import first_line
+from lumctl.fleet import bundle_session
+from lumctl.fleet.bundle import TABLES, Asked, HostManifest, read_host_manifest
+from lumctl.fleet.bundle_files import CapturedFile, HostFolder
+from lumctl.fleet.bundle_names import SESSION
+from lumctl.fleet.bundle_times import log_time, smi_time
+from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.parsers.kernel_log import parse_kernel_log
+from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.probes import Probe, probes_for
+from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
+
+_NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
+"""How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
+_DRIVER_SPEAKS = re.compile(
+    r"NVIDIA-SMI has failed|Unable to determine|Failed to initialize NVML|Unable to (?:load|find) .*driver",
+    re.IGNORECASE,
+)
+"""nvidia-smi's own complaints: of them a capture tells as much as the live host."""
+_SMI_HEAD = 4096
+"""How far into nvidia-smi's answer its time may stand."""
+_SYSLOG = re.compile(r"^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} \S{1,255} kernel: ", re.MULTILINE)
+"""How journalctl -k and /var/log/kern.log write a line: without the year, so that it has no time here."""
+_NAMED_GPU = re.compile(r"NVRM: GPU at PCI:(\S{7,16})|\bnvidia ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): ")
+_ATTACHED = re.compile(r"<attached_gpus>\s*([0-9]{1,4})\s*</attached_gpus>")
+_OF_INTERFACE = re.compile(r"[^\s:/]+/(?:operstate|carrier_changes|speed|statistics/\w+|carrier_\w+_count)")
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something of a capture that could not be read: which file, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedHost:
+    """One host out of a capture.
+
+    ``at`` is when it was captured, by its manifest, else by what its files say. ``named_gpus`` are the PCI addresses
+    that its kernel log names. ``attached`` is how many GPUs nvidia-smi counts where it lists fewer: someone asked for
+    one of them only, so that one which is not listed is not lost.
+    """
+
+    id: str
+    at: float
+    snapshot: HostSnapshot
+    named_gpus: tuple[str, ...] = ()
+    attached: int | None = None
+    unread: tuple[Unread, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The outputs of one probe, which may stand in several files, and their names."""
+
+    texts: tuple[str, ...]
+    files: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it: logs and tables go on from file to file."""
+        return "\n".join(self.texts)
+
+
+def read_host(folder: HostFolder) -> CapturedHost:
+    """Read everything that a folder holds; raises nothing, whatever that is."""
+    unread = [Unread(name, reason) for name, reason in folder.refused]
+    manifest = read_host_manifest(folder.manifest, folder.id) if folder.manifest is not None else None
+    if folder.manifest is not None and manifest is None:
+        unread.append(Unread("manifest.json", "is not a manifest of a captured host"))
+    parts = _parts(folder.files)
+    at = manifest.taken_at if manifest else _time_of(parts, folder.files)
+    gathered = Gathered(booted_at=manifest.booted_at if manifest else None)
+    asked = {one.probe: one for one in manifest.probes} if manifest else {}
+    outcomes: dict[str, ProbeOutcome] = {}
+    for probe in _probes(parts, asked):
+        part = parts.get(probe.name)
+        outcome = _outcome(probe, part, asked.get(probe.name), at, gathered)
+        if outcome is not None and part is not None and not _as_live(outcome, part, manifest):
+            unread.append(Unread(", ".join(part.files), first_line(outcome.detail) or "holds nothing of its kind"))
+            outcome = None
+        if outcome is not None:
+            outcomes[probe.name] = outcome
+    _take_counters_of_ports(parts, at, gathered)
+    if SESSION in parts:
+        unread.append(Unread(", ".join(parts[SESSION].files), "holds no command with an output that is known here"))
+    if not outcomes and not unread and (manifest is None or manifest.reachable):
+        unread.append(Unread(folder.id, "holds no file that is known here"))
+    attached = _attached(parts, gathered)
+    if attached is not None:
+        outcomes.pop("gpu", None)
+    return CapturedHost(
+        id=folder.id,
+        at=at,
+        snapshot=_snapshot(folder.id, at, manifest, outcomes, gathered),
+        named_gpus=_named_gpus(parts),
+        attached=attached,
+        unread=tuple(unread),
+    )
+
+
+def _parts(files: Iterable[CapturedFile]) -> dict[str, _Part]:
+    """The outputs by probe, of which some may have come in several files, and some in one file with others."""
+    found: dict[str, _Part] = {}
+    for file in files:
+        text, probe = file.text, file.content.probe
+        if probe == "gpu" and "<nvidia_smi_log" not in text and "NVSMI LOG" in text:
+            probe = SESSION
+        texts = bundle_session.outputs(text) if probe == SESSION else {probe: text}
+        for name, told in (texts or {SESSION: text}).items():
+            before = found.get(name, _Part((), ()))
+            added = _as_printed(told, name) if name in TABLES else told
+            found[name] = _Part((*before.texts, added), (*before.files, file.name))
+    return found
+
+
+def _as_printed(text: str, probe: str) -> str:
+    """A table as ``grep -sH .`` prints it, a colon behind the whole path; a path within a class keeps its tab."""
+    lines = []
+    for line in text.splitlines():
+        path, tab, value = line.partition("\t")
+        if tab and probe != "infiniband" and _OF_INTERFACE.fullmatch(path):
+            path = f"/sys/class/net/{path}"
+        lines.append(f"{path}:{value}" if tab and path.startswith("/sys/") else line)
+    return "\n".join(lines)
+
+
+def _probes(parts: Mapping[str, _Part], asked: Mapping[str, Asked]) -> tuple[Probe, ...]:
+    """The probes that a capture tells of, in the order of a collection."""
+    names = [name.partition(":")[2] for name in (*parts, *asked) if name.startswith("optics:")]
+    return tuple(p for p in probes_for(names, sudo=False) if p.name in parts or p.name in asked)
+
+
+def _outcome(
+    probe: Probe, part: _Part | None, asked: Asked | None, at: float, gathered: Gathered
+) -> ProbeOutcome | None:
+    """How a probe ended. ``None`` where its file is not there although it once was: then it was not asked."""
+    ended = asked.exit_status if asked else None
+    if part is None or (asked is not None and ended is None):
+        if asked is None or asked.status is ProbeStatus.OK:
+            return None
+        return ProbeOutcome(probe.name, asked.status, at, asked.seconds, asked.detail)
+    if ended is None:
+        ended = 1 if probe.kind == "optics" and _NO_MODULE.match(part.text) else 0
+    if not part.text.strip() and asked is None:
+        return ProbeOutcome(probe.name, ProbeStatus.FAILED, at, 0.0, "is empty")
+    status, detail = _take(probe, ended, part, at, gathered)
+    return ProbeOutcome(probe.name, status, at, asked.seconds if asked else 0.0, detail)
+
+
+def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) -> Verdict:
+    """Read a probe's output. Several answers of nvidia-smi are of different GPUs: none takes another's place."""
+    if probe.name != "gpu":
+        status, detail = probe.take(Answer(ended, part.text), at, gathered)
+        if probe.name == "kernel" and status is ProbeStatus.FAILED and _is_quiet_syslog(part.text):
+            return ProbeStatus.OK, ""
+        return status, detail
+    verdicts: list[Verdict] = []
+    listed: dict[str, GpuReading] = {}
+    for text in part.texts:
+        one = Gathered()
+        verdicts.append(probe.take(Answer(ended, text), at, one))
+        twice = [gpu.pci for gpu in one.gpus if listed.setdefault(gpu.pci, gpu) is not gpu]
+        if twice:
+            # Which of them is the newer nobody knows, so none may pass for the whole truth.
+            verdicts.append((ProbeStatus.FAILED, f"the GPU at {twice[0]} is listed twice, and read once"))
+        gathered.lost_gpus += one.lost_gpus
+    gathered.gpus = tuple(listed.values())
+    return next((verdict for verdict in verdicts if verdict[0] is not ProbeStatus.OK), verdicts[0])
+
+
+def _is_quiet_syslog(text: str) -> bool:
+    """Whether a text is a kernel log in a form that no tool prints on a host, and tells nothing."""
+    told = parse_kernel_log(text)
+    return told.unread is None and not told.lines and _SYSLOG.search(text) is not None
+
+
+def _as_live(outcome: ProbeOutcome, part: _Part, manifest: HostManifest | None) -> bool:
+    """Whether an outcome tells of the host, as a live one does; else of a file that is damaged or is another."""
+    if outcome.status in {ProbeStatus.OK, ProbeStatus.DENIED} or manifest is not None:
+        return True
+    return outcome.probe == "gpu" and _DRIVER_SPEAKS.search(part.text) is not None
+
+
+def _take_counters_of_ports(parts: Mapping[str, _Part], at: float, gathered: Gathered) -> None:
+    """Tables of ports made by hand have states and counters in one file."""
+    texts = [parts[name].text for name in ("net", "infiniband", "counters") if name in parts]
+    if texts:
+        (probe,) = (probe for probe in probes_for((), sudo=False) if probe.name == "counters")
+        probe.take(Answer(0, "\n".join(texts)), at, gathered)
+
+
+def _time_of(parts: Mapping[str, _Part], files: Iterable[CapturedFile]) -> float:
+    """When it was captured, where no manifest tells: never by today's clock, which knows nothing of it."""
+    logged = log_time(parts["kernel"].text) if "kernel" in parts else None
+    said = [smi_time(text[:_SMI_HEAD]) for text in parts["gpu"].texts] if "gpu" in parts else []
+    stated = max((time for time in said if time is not None), default=None)
+    newest = max((file.modified for file in files), default=0.0)
+    return next(time for time in (logged, stated, newest) if time is not None)
+
+
+def _named_gpus(parts: Mapping[str, _Part]) -> tuple[str, ...]:
+    text = parts["kernel"].text if "kernel" in parts else ""
+    found = (find_pci(match[1] or match[2]) for match in _NAMED_GPU.finditer(text))
+    return tuple(dict.fromkeys(pci for pci in found if pci is not None))
+
+
+def _attached(parts: Mapping[str, _Part], gathered: Gathered) -> int | None:
+    counted = [int(found) for found in _ATTACHED.findall(parts["gpu"].text)] if "gpu" in parts else []
+    fewer = 0 < len(gathered.gpus) < max(counted, default=0) and not gathered.lost_gpus
+    return max(counted) if fewer else None
+
+
+def _snapshot(
+    host: str, at: float, manifest: HostManifest | None, outcomes: Mapping[str, ProbeOutcome], gathered: Gathered
+) -> HostSnapshot:
+    return HostSnapshot(
+        host=host,
+        taken_at=at,
+        reachable=manifest.reachable if manifest else True,
+        error=manifest.error if manifest else None,
+        host_key_problem=manifest.host_key_problem if manifest else False,
+        probes=outcomes,
+        gpus=gathered.gpus,
+        lost_gpus=gathered.lost_gpus,
+        xids=gathered.xids,
+        interfaces=gathered.interfaces,
+        infiniband=gathered.infiniband,
+        optics=gathered.optics,
+        neighbours=gathered.neighbours,
+        sxids=gathered.sxids,
+        nic_events=gathered.nic_events,
+        nvlinks=gathered.nvlinks,
+        counters=gathered.counters,
+        boot_id=manifest.boot_id if manifest else None,
+        booted_at=manifest.booted_at if manifest else None,
+    )

@@ -1,0 +1,168 @@
+"""Transcripts: several commands with their outputs in one file, and ``nvidia-smi -q`` without ``-x``.
+
+What people save for a support case is often one long text. It is taken apart at its commands, and nvidia-smi's text for
+people is put into the XML that it prints for programs, so that one parser reads both.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from xml.sax.saxutils import escape, quoteattr
+
+_COMMAND = re.compile(
+    r"^(?:# |[\w.-]+@[\w.-]+[:~ ][^\n$#]{0,80})?[$#] (?:sudo (?:-n )?)?"
+    r"(?P<tool>nvidia-smi|dmesg|ethtool|lldpctl)(?: (?P<arguments>[^\n]{0,200}))?$",
+    re.MULTILINE,
+)
+_COMMANDS = {
+    "nvidia-smi -q": "gpu",
+    "nvidia-smi -q -x": "gpu",
+    "nvidia-smi -x -q": "gpu",
+    "nvidia-smi nvlink -s": "nvlink",
+    "nvidia-smi nvlink --status": "nvlink",
+    "nvidia-smi nvlink -e": "nvlink:errors",
+    "nvidia-smi nvlink --errorcounters": "nvlink:errors",
+    "lldpctl -f json": "lldp",
+}
+_WITH_INTERFACE = 2
+"""Arguments of ethtool: the option and the interface."""
+_ANY_COMMAND = re.compile(r"^(?:# |[\w.-]+@[\w.-]+[:~ ][^\n$#]{0,80})?[$#] \S", re.MULTILINE)
+_RULER = re.compile(r"^#{20,}\s*$", re.MULTILINE)
+_ROW = re.compile(r"(?P<indent> *)(?P<key>[^:\n]{1,60}?)\s*(?: : ?(?P<value>.*))?$")
+_GPU = re.compile(r"GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
+_ATTACHED = re.compile(r"^Attached GPUs\s+: ([0-9]{1,4})\s*$", re.MULTILINE)
+_LAST_ROWS = re.compile(r" +(?:Compute )?Processes\b")
+"""With this every driver ends a GPU, or nearly so: what comes before was not cut off."""
+_TIMESTAMP = re.compile(r"^Timestamp\s+: (.{1,60})$", re.MULTILINE)
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+
+_NAMES = {
+    "gpu uuid": "uuid",
+    "bus id": "pci_bus_id",
+    "gpu link info": "pci_gpu_link_info",
+    "pcie generation": "pcie_gen",
+    "link width": "link_widths",
+    "pci_gpu_link_info/pcie_gen/max": "max_link_gen",
+    "pci_gpu_link_info/pcie_gen/current": "current_link_gen",
+    "pci_gpu_link_info/link_widths/max": "max_link_width",
+    "pci_gpu_link_info/link_widths/current": "current_link_width",
+    "replays since reset": "replay_counter",
+    "replay number rollovers": "replay_rollover_counter",
+    "tx throughput": "tx_util",
+    "rx throughput": "rx_util",
+    "clocks throttle reasons": "clocks_throttle_reasons",
+    "utilization/gpu": "gpu_util",
+    "utilization/memory": "memory_util",
+    "remapped_rows/correctable error": "remapped_row_corr",
+    "remapped_rows/uncorrectable error": "remapped_row_unc",
+    "remapped_rows/pending": "remapped_row_pending",
+    "remapped_rows/remapping failure occurred": "remapped_row_failure",
+    "retired_pages/pending page blacklist": "pending_blacklist",
+    "retired_pages/pending": "pending_retirement",
+    "gpu current temp": "gpu_temp",
+    "gpu t.limit temp": "gpu_temp_tlimit",
+    "gpu slowdown temp": "gpu_temp_slow_threshold",
+    "gpu slowdown t.limit temp": "gpu_temp_slow_tlimit_threshold",
+    "gpu max operating temp": "gpu_temp_max_gpu_threshold",
+    "gpu max operating t.limit temp": "gpu_temp_max_gpu_tlimit_threshold",
+    "memory current temp": "memory_temp",
+    "memory max operating temp": "gpu_temp_max_mem_threshold",
+    "instantaneous power draw": "instant_power_draw",
+    "ecc_errors/volatile/single bit": "single_bit",
+    "ecc_errors/volatile/double bit": "double_bit",
+    "clocks/sm": "sm_clock",
+    "max_clocks/sm": "sm_clock",
+}
+"""What the XML calls a row in another word than its own, by the row or by its place and the row."""
+_COUNTS = {
+    "retired_pages/single bit ecc": "multiple_single_bit_retirement",
+    "retired_pages/double bit ecc": "double_bit_retirement",
+}
+"""Rows that are an element with a count in it."""
+_REASONS = re.compile(r"clocks_(throttle|event)_reasons")
+
+
+def outputs(text: str) -> dict[str, str]:
+    """The outputs of a transcript by the probe whose they are; of one that was asked twice the later is the newer."""
+    found: dict[str, str] = {}
+    starts = [*(match.start() for match in _ANY_COMMAND.finditer(text)), len(text)]
+    for start, end in pairwise(starts):
+        command = _COMMAND.match(text, start, end)
+        if command is None or (told := _probe(command["tool"], (command["arguments"] or "").split())) is None:
+            continue
+        output = _RULER.sub("", text[command.end() : end]).strip("\n")
+        found[told] = as_xml(output) if told == "gpu" and "<nvidia_smi_log" not in output else output
+    if not found and "NVSMI LOG" in text:
+        found["gpu"] = as_xml(text)
+    return found
+
+
+def _probe(tool: str, arguments: list[str]) -> str | None:
+    if tool == "ethtool" and arguments[:1] in (["-m"], ["--module-info"]) and len(arguments) == _WITH_INTERFACE:
+        return f"optics:{arguments[1]}"
+    if tool == "dmesg":
+        return "kernel"
+    return _COMMANDS.get(" ".join([tool, *arguments]))
+
+
+def as_xml(text: str) -> str:
+    """``nvidia-smi -q`` as the XML of ``nvidia-smi -q -x``. What is cut short stays so: its end tag is missing.
+
+    Lines that are not of it, such as complaints about a GPU without a handle, stand before the XML as they do there.
+    """
+    start = text.find("NVSMI LOG")
+    lines = text[start:].splitlines()[1:] if start >= 0 else []
+    begins = [at for at, line in enumerate(lines) if _GPU.match(line)]
+    gpus = [lines[a:b] for a, b in pairwise([*begins, len(lines)])]
+    attached = _ATTACHED.search(text)
+    parts = [text[: max(start, 0)].rstrip("="), '\n<?xml version="1.0" ?>\n<nvidia_smi_log>\n']
+    if stated := _TIMESTAMP.search(text):
+        parts.append(f"<timestamp>{_clean(stated[1])}</timestamp>\n")
+    for heading, *rows in gpus:
+        parts += [f"<gpu id={quoteattr(heading.split()[1])}>\n", *_elements(rows), "</gpu>\n"]
+    whole = all(any(_LAST_ROWS.match(row) for row in gpu) for gpu in gpus)
+    if whole and attached and int(attached[1]) == len(gpus):
+        parts.append(f"<attached_gpus>{len(gpus)}</attached_gpus>\n</nvidia_smi_log>\n")
+    return "".join(parts)
+
+
+def _elements(rows: list[str]) -> Iterator[str]:
+    """Rows as elements: a row belongs to the last one above it that is indented less."""
+    parsed = [found for row in rows if row.strip() and (found := _ROW.match(row)) and found["indent"]]
+    above: list[tuple[int, str]] = []
+    for row, following in zip(parsed, [*parsed[1:], None], strict=True):
+        indent = len(row["indent"])
+        while above and above[-1][0] >= indent:
+            yield f"</{above.pop()[1]}>"
+        place = "/".join(name for _, name in above)
+        value, key = row["value"], row["key"].strip().lower()
+        holds_more = following is not None and len(following["indent"]) > indent
+        if value is None or (holds_more and not _REASONS.fullmatch(place)):
+            name = _name(place, key)
+            above.append((indent, name))
+            yield f"<{name}>"
+        elif count := _COUNTS.get(f"{place}/{key}"):
+            yield f"<{count}><retired_count>{_clean(value)}</retired_count></{count}>"
+        else:
+            name = _name(place, key)
+            yield f"<{name}>{_clean(value)}</{name}>"
+    while above:
+        yield f"</{above.pop()[1]}>"
+
+
+def _name(place: str, key: str) -> str:
+    """The element's name: the XML's own word, else the row's in the XML's manner."""
+    if reasons := _REASONS.fullmatch(place):
+        return f"clocks_{reasons[1]}_reason_{_slug(key)}"
+    tail = place.rpartition("pci/")[2]
+    return _NAMES.get(f"{tail}/{key}") or _NAMES.get(key) or _slug(key)
+
+
+def _slug(key: str) -> str:
+    word = _NO_WORD.sub("_", key).strip("_")
+    return word if word[:1].isalpha() else f"row_{word}"
+
+
+def _clean(value: str) -> str:
+    """A value that XML may hold."""
+    return escape("".join(character for character in value.strip() if character.isprintable()))

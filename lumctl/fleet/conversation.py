@@ -1,0 +1,73 @@
+"""An open loop on a host: requests go out, answers are handed on by the thread that received them."""
+
+import threading
+from collections.abc import Callable, Iterable
+
+import paramiko
+
+from lumctl.devices.formats.complaint import first_line
+from lumctl.fleet.frames import Frame, Frames, Greeting, NonsenseError
+
+_CHUNK = 1024 * 1024
+_SEND_PATIENCE_S = 1.0
+
+
+class Conversation:
+    """One channel with the loop behind it.
+
+    ``hear`` is called with the greeting and with each answer, ``over`` once when there will be no more, with the
+    reason. Both are called by the connection's own thread and must return soon.
+    """
+
+    def __init__(
+        self,
+        transport: paramiko.Transport,
+        channel: paramiko.Channel,
+        hear: Callable[[Greeting | Frame], None],
+        over: Callable[[str], None],
+    ) -> None:
+        self._transport = transport
+        self._channel = channel
+        self._hear = hear
+        self._over = over
+        self._frames = Frames()
+        self._reading = threading.Lock()
+        self._is_over = False
+
+    def ask(self, request: int, probes: Iterable[int]) -> None:
+        """Send a request. A connection that is lost meanwhile is told by ``over``."""
+        line = f"{request} {' '.join(map(str, probes))}\n"
+        try:
+            self._channel.settimeout(_SEND_PATIENCE_S)
+            self._channel.sendall(line.encode())
+        except (OSError, paramiko.SSHException, EOFError):
+            self.end("the connection was lost")
+
+    def drain(self) -> None:
+        """Take in what has arrived. Never waits: called whenever the connection falls quiet."""
+        channel = self._channel
+        if self._is_over or not (channel.recv_ready() or channel.exit_status_ready()):
+            return
+        if not self._transport.clear_to_send.is_set():
+            # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
+            # would wait for it for ever.
+            return
+        with self._reading:
+            try:
+                while channel.recv_ready():
+                    for said in self._frames.feed(channel.recv(_CHUNK)):
+                        self._hear(said)
+            except NonsenseError as error:
+                self.end(f"its shell answers what nobody asked: {error}")
+                return
+        if channel.exit_status_ready():
+            complaint = channel.recv_stderr(_CHUNK) if channel.recv_stderr_ready() else b""
+            said_last = first_line(complaint.decode("utf-8", "replace"))
+            self.end(f"its shell ended: {said_last}" if said_last else "its shell ended")
+
+    def end(self, reason: str) -> None:
+        """Have it over, once."""
+        if not self._is_over:
+            self._is_over = True
+            self._channel.close()
+            self._over(reason)

@@ -1,0 +1,117 @@
+"""What a host's loop prints, cut into answers as it arrives."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lumctl.fleet.loop import GREETING
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+_MAX_LINE_BYTES = 64 * 1024
+_NEWLINE = ord("\n")
+
+
+class NonsenseError(Exception):
+    """This is not the loop's protocol; the text says what stands there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The loop is ready. ``boot_id`` is a new one after each start of the host; ``uptime_s`` counts from there."""
+
+    boot_id: str | None
+    uptime_s: float | None
+
+
+class Mark(StrEnum):
+    """How an answer stands to the one before it."""
+
+    WHOLE = "="
+    MORE = "+"
+    SAME = "~"
+    LOST = "!"
+    """There is none: what ran first in a lane (``probe`` is the lane's place) took the lane's shell along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One answer: which probe and request it is of, the exit status, and what was printed."""
+
+    mark: Mark
+    probe: int
+    request: int
+    status: int
+    body: bytes = b""
+
+
+class Frames:
+    """Takes bytes as they come and gives what is complete. Before the greeting anything may stand: login scripts."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._wanted = 0
+        self._greeted = False
+
+    def feed(self, data: bytes) -> Iterator[Greeting | Frame]:
+        """Take more bytes.
+
+        Raises:
+            NonsenseError: what arrived cannot be an answer.
+        """
+        self._buffer += data
+        while len(self._buffer) > self._wanted:
+            end = self._buffer.find(b"\n", 0, _MAX_LINE_BYTES)
+            if end < 0:
+                if len(self._buffer) >= _MAX_LINE_BYTES:
+                    raise NonsenseError("a line without an end")
+                return
+            line = bytes(self._buffer[:end])
+            if not self._greeted:
+                del self._buffer[: end + 1]
+                if line.startswith(GREETING):
+                    self._greeted = True
+                    yield _greeting(line)
+                continue
+            mark, probe, request, status, length = _header(line)
+            if length is None:
+                del self._buffer[: end + 1]
+                yield Frame(mark, probe, request, status)
+                continue
+            whole = end + 1 + length + 1
+            if len(self._buffer) < whole:
+                self._wanted = whole - 1
+                return
+            self._wanted = 0
+            body = bytes(memoryview(self._buffer)[end + 1 : whole - 1])
+            if self._buffer[whole - 1] != _NEWLINE:
+                raise NonsenseError(f"an answer longer than it says: {line[:80]!r}")
+            del self._buffer[:whole]
+            yield Frame(mark, probe, request, status, body)
+
+
+def _greeting(line: bytes) -> Greeting:
+    words = line[len(GREETING) :].decode("ascii", "replace").split()
+    boot_id, uptime = (*words, "-", "-")[:2]
+    try:
+        uptime_s = float(uptime)
+    except ValueError:
+        uptime_s = None
+    return Greeting(None if boot_id == "-" else boot_id, uptime_s)
+
+
+def _header(line: bytes) -> tuple[Mark, int, int, int, int | None]:
+    try:
+        words = line.split(b" ")
+        mark = _MARKS[words[0]]
+        probe, request, status, *length = map(int, words[1:])
+    except (KeyError, ValueError):
+        raise NonsenseError(f"not an answer: {line[:80]!r}") from None
+    if len(length) != (mark in _WITH_BODY) or min(probe, request, status, *length) < 0:
+        raise NonsenseError(f"not an answer: {line[:80]!r}")
+    if length and length[0] > MAX_ANSWER_BYTES:
+        raise NonsenseError(f"an answer of more than {MAX_ANSWER_BYTES // 2**20} MiB")
+    return mark, probe, request, status, length[0] if length else None
+
+
+_WITH_BODY = (Mark.WHOLE, Mark.MORE)
+_MARKS = {mark.value.encode(): mark for mark in Mark}

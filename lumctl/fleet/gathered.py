@@ -1,0 +1,59 @@
+"""What passes between a host's loop and the readings: answers come in, and what they say is kept from tick to tick."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lumctl.devices.types import Neighbour, OpticsReading
+from lumctl.fleet.parsers.kernel_log import KernelEvents
+from lumctl.fleet.parsers.smi_cache import SmiCache
+from lumctl.fleet.readings import (
+    GpuReading,
+    InfinibandPort,
+    InterfaceReading,
+    NicEvent,
+    NvlinkReading,
+    PortCounters,
+    ProbeStatus,
+    SxidEvent,
+    XidEvent,
+)
+
+Verdict = tuple[ProbeStatus, str]
+"""How a probe ended, and what was said where it did not end well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one run of a probe printed.
+
+    ``text`` is its output with its error output, as the shell merged them; where ``appended``, it is only what came
+    after all that was answered before.
+    """
+
+    status: int
+    text: str
+    appended: bool = False
+
+
+@dataclass
+class Gathered:
+    """The newest readings of one host. Every value is replaced and never changed, so a snapshot may hold it.
+
+    ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and ``smi``
+    are what parsers remember from one answer to the next.
+    """
+
+    booted_at: float | None = None
+    gpus: tuple[GpuReading, ...] = ()
+    lost_gpus: tuple[str, ...] = ()
+    nvlinks: tuple[NvlinkReading, ...] = ()
+    xids: tuple[XidEvent, ...] = ()
+    sxids: tuple[SxidEvent, ...] = ()
+    nic_events: tuple[NicEvent, ...] = ()
+    interfaces: Mapping[str, InterfaceReading] = field(default_factory=dict)
+    infiniband: tuple[InfinibandPort, ...] = ()
+    counters: Mapping[str, PortCounters] = field(default_factory=dict)
+    optics: Mapping[str, OpticsReading] = field(default_factory=dict)
+    neighbours: Mapping[str, tuple[Neighbour, ...]] = field(default_factory=dict)
+    kernel: KernelEvents = field(default_factory=KernelEvents)
+    smi: SmiCache = field(default_factory=SmiCache)

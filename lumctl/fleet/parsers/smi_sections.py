@@ -1,0 +1,147 @@
+"""One section of a GPU in the XML of ``nvidia-smi -q -x``, such as ``<temperature>``: read once, kept while it lasts.
+
+Most of a GPU's text never changes, and a document of eight GPUs is long, so a section is what is remembered.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+_ERROR = re.compile(r"\[?(?:unknown error|err!)\]?", re.IGNORECASE)
+_NEEDS_RESET = re.compile(r"\[?gpu requires reset\]?", re.IGNORECASE)
+_LOST = "gpu is lost"
+_JUDGED = re.compile(r"(?:temperature|ecc_errors|remapped_rows|retired_pages|(?:gpu_)?power_readings|utilization)\b")
+"""Where the values stand that health is read from."""
+_TWICE = re.compile(rf"(?:{_JUDGED.pattern}|gpu_recovery_action).*\[[0-9]+\]")
+_HOMES = {
+    path.rpartition("/")[2]: path
+    for path in (
+        "gpu_recovery_action",
+        "pci/pci_bus_id",
+        "temperature/gpu_temp",
+        "remapped_rows/remapped_row_pending",
+        "remapped_rows/remapped_row_failure",
+    )
+}
+"""Where some leaves belong. In another place, as one that stands there twice, nobody knows what is true."""
+_PROGRAMS = re.compile(r"(?:\w*process\w*)/")
+"""Where names of programs stand, which their users choose."""
+_ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
+
+# A leaf, the begin or the end of an element, or one without content: all that nvidia-smi writes. Entities, attributes,
+# comments and control characters are for a real parser.
+_TOKEN = re.compile(
+    r"[ \t\n]*(?:<(?P<leaf>\w+)>(?P<text>[^<&\x00-\x08\x0b-\x1f]*)</(?P=leaf)>|<(?P<begin>\w+)>|</(?P<end>\w+)>"
+    r"|<(?P<empty>\w+) ?/>)",
+    re.ASCII,
+)
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The leaves under one child of a ``<gpu>``, by their paths from it, and what is to be noticed among them.
+
+    ``unread`` are leaves that health is read from and that hold an error or are out of place; ``lost`` and
+    ``needs_reset`` tell where a leaf says so in place of a value; ``active`` are clock event reasons.
+    """
+
+    leaves: Mapping[str, str]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    lost: bool = False
+    needs_reset: str | None = None
+    active: frozenset[str] = frozenset()
+
+
+def section_of(leaves: Mapping[str, str]) -> Section:
+    """Notice what there is to notice."""
+    unread: dict[str, str] = {}
+    lost, needs_reset, active = False, None, list[str]()
+    for path, leaf in leaves.items():
+        if _HOMES.get(path.rpartition("/")[2], path) != path or ("[" in path and _TWICE.match(path)):
+            unread[path] = leaf
+        elif leaf == "Active":
+            active += _ACTIVE_REASON.findall(path)
+        elif leaf and not leaf[0].isdigit() and not _PROGRAMS.match(path):
+            if _ERROR.fullmatch(leaf) and _JUDGED.match(path):
+                unread[path] = leaf
+            lost = lost or _LOST in leaf.lower()
+            if needs_reset is None and _NEEDS_RESET.fullmatch(leaf):
+                needs_reset = path
+    return Section(leaves, unread, lost, needs_reset, frozenset(active))
+
+
+class Leaves(Mapping[str, str]):
+    """The leaves of a GPU by path, as they lie in its sections."""
+
+    __slots__ = ("_sections",)
+
+    def __init__(self, sections: Mapping[str, Section]) -> None:
+        self._sections = sections
+
+    @property
+    def sections(self) -> Iterable[Section]:
+        """The sections, in the order of the document."""
+        return self._sections.values()
+
+    def under(self, name: str) -> Mapping[str, str]:
+        """The leaves of one section, by their whole paths."""
+        section = self._sections.get(name)
+        return {} if section is None else section.leaves
+
+    def __getitem__(self, path: str) -> str:
+        return self._sections[path.partition("/")[0]].leaves[path]
+
+    def __iter__(self) -> Iterator[str]:
+        for section in self._sections.values():
+            yield from section.leaves
+
+    def __len__(self) -> int:
+        return sum(len(section.leaves) for section in self._sections.values())
+
+
+def leaves_in_sections(leaves: Mapping[str, str]) -> Leaves:
+    """What a whole document told of a GPU, parted into its sections."""
+    parts: dict[str, dict[str, str]] = defaultdict(dict)
+    for path, leaf in leaves.items():
+        parts[path.partition("/")[0]][path] = leaf
+    return Leaves({name: section_of(part) for name, part in parts.items()})
+
+
+def read_section(text: str) -> tuple[str, dict[str, str]] | None:
+    """The name and the leaves of one whole element; ``None`` where only a real parser can tell."""
+    leaves: dict[str, str] = {}
+    siblings: dict[str, int] = {}
+    around: list[tuple[str, str, str]] = []
+    prefix, bare, at = "", False, 0
+    for token in _TOKEN.finditer(text):
+        if token.start() != at or (at and not around):
+            return None
+        at = token.end()
+        leaf, value, begin, end, empty = token.groups()
+        if end is not None:
+            if not around:
+                return None
+            name, prefix, path = around.pop()
+            if name != end:
+                return None
+            if bare:
+                leaves[path] = ""
+            bare = False
+            continue
+        path = prefix + (leaf or begin or empty)
+        siblings[path] = count = siblings.get(path, 0) + 1
+        if count > 1:
+            path = f"{path}[{count}]"
+        bare = begin is not None
+        if begin is None:
+            leaves[path] = value.strip() if leaf is not None else ""
+        elif len(around) >= _MAX_DEPTH:
+            return None
+        else:
+            around.append((begin, prefix, path))
+            prefix = f"{path}/"
+    # The end of a CDATA section is not allowed elsewhere.
+    whole = leaves and not around and not text[at:].strip() and "]]>" not in text
+    return (next(iter(leaves)).partition("/")[0], leaves) if whole else None

@@ -1,0 +1,102 @@
+"""Waiting for many hosts at once: one event for all of them, set by the answer that was missing last."""
+
+import threading
+import time
+from collections.abc import Callable, Collection
+
+_LOOK_S = 0.25
+
+
+class Round:
+    """Counts the hosts that still owe something."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owing = 0
+        self._settled = threading.Event()
+        self._settled.set()
+        self._room_below = 0
+        self._room = threading.Event()
+        self._late = 0
+
+    def opened(self) -> None:
+        """One host more is waited for."""
+        with self._lock:
+            self._owing += 1
+            self._settled.clear()
+
+    def closed(self) -> None:
+        """One host less."""
+        with self._lock:
+            self._owing -= 1
+            if self._owing == 0:
+                self._settled.set()
+            if self._owing <= self._room_below:
+                self._room.set()
+
+    def room(self, most: int, patience_s: float) -> None:
+        """Wait while ``most`` hosts or more owe something, until half of them have answered.
+
+        Every host's connection has a thread, and threads that all have something to do at once stand in each other's
+        way. Who does not answer within the patience is not counted any more.
+        """
+        with self._lock:
+            if self._owing - self._late < most:
+                return
+            self._room_below = self._late + most // 2
+            self._room.clear()
+        if not self._room.wait(patience_s):
+            with self._lock:
+                self._late = self._owing
+
+    def wait(self, until: float, expire: Callable[[float], float]) -> None:
+        """Wait until nothing is owed, or until a moment of the monotonic clock.
+
+        ``expire`` is given the time, lets those go whose own deadlines are over, and tells when it wants to be called
+        next, at the latest. It is not called while all is well: most rounds end long before anybody's deadline.
+        """
+        next_look = time.monotonic() + _LOOK_S
+        while not self._settled.wait(max(0.0, min(next_look, until) - time.monotonic())):
+            now = time.monotonic()
+            if now >= until:
+                return
+            # What is begun meanwhile has a deadline that nobody told us.
+            next_look = min(expire(now), now + _LOOK_S)
+
+
+class Owed:
+    """What one host owes to one round: for each probe, an answer to this request or to a later one."""
+
+    def __init__(self, round_: Round, probes: Collection[int]) -> None:
+        self._round = round_
+        self._probes = set(probes)
+        self._least: dict[int, int] = {}
+        self.began = time.monotonic()
+        if self._probes:
+            round_.opened()
+
+    @property
+    def probes(self) -> frozenset[int]:
+        """The probes that are still owed."""
+        return frozenset(self._probes)
+
+    def require(self, probe: int, request: int) -> None:
+        """Which request is the first whose answer counts."""
+        self._least[probe] = request
+
+    def answered(self, probe: int, request: int) -> None:
+        """An answer came."""
+        if probe in self._probes and request >= self._least.get(probe, request + 1):
+            self.forgive(probe)
+
+    def forgive(self, probe: int) -> None:
+        """It will not come in time."""
+        if probe in self._probes:
+            self._probes.remove(probe)
+            if not self._probes:
+                self._round.closed()
+
+    def forgive_all(self) -> None:
+        """Nothing more is waited for."""
+        for probe in list(self._probes):
+            self.forgive(probe)

@@ -1,0 +1,269 @@
+"""From a probe's answer to readings, and to a verdict on the answer itself.
+
+Error output stands between the lines of an answer, so warnings are expected before it. An answer is well only if what
+it is made of was understood: of one that was cut or mutilated, what is missing proves nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from lumctl.devices.formats.complaint import first_line, is_denial
+from lumctl.devices.formats.ethtool import read_ethtool_module
+from lumctl.devices.formats.lldp import neighbours_of, read_lldp
+from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.parsers.complaints import is_harmless, is_missing_tool, said_in
+from lumctl.fleet.parsers.kernel_log import KernelEvents
+from lumctl.fleet.parsers.kernel_memory import extended
+from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
+from lumctl.fleet.parsers.nvlink import NvlinkAnswer, Place, parse_nvlink_errors, parse_nvlink_states
+from lumctl.fleet.parsers.sysfs import parse_counters, parse_infiniband, parse_interfaces, unread_line
+from lumctl.fleet.readings import GpuReading, InfinibandPort, InterfaceReading, NvlinkReading, PortCounters, ProbeStatus
+
+OK: Verdict = (ProbeStatus.OK, "")
+_NO_MODULE = ("operation not supported", "no module")
+"""What ethtool says of an empty cage. An input/output error is a module that does not answer."""
+_NO_OPTION = ("not recognized", "invalid combination", "unrecognized option", "please run 'nvidia-smi nvlink -h'")
+_NO_NVLINK = ("unable to retrieve nvlink information", "not supported")
+
+
+class Taker(Protocol):
+    """Reads the answers of one probe."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """Read an answer; where it did not end well, older readings stay and grow old."""
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """The last answer came again, to the byte: what it said is true of a later time."""
+
+
+R = TypeVar("R", GpuReading, InterfaceReading, InfinibandPort, PortCounters, NvlinkReading)
+
+
+class Gpu:
+    """``nvidia-smi -q -x``."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """What came before an answer was cut short is kept: it tells what it tells."""
+        report = parse_nvidia_smi(answer.text, taken_at, gathered.smi)
+        gathered.gpus, gathered.lost_gpus = report.gpus, report.lost
+        if report.withheld:
+            said = first_line(report.withheld[0])
+            return (ProbeStatus.DENIED if is_denial(said) else ProbeStatus.FAILED), said
+        if report.nameless:
+            return ProbeStatus.FAILED, "nvidia-smi lists a GPU without its PCI address"
+        if report.complete or (report.lost and not report.gpus):
+            return OK
+        if report.gpus or "<nvidia_smi_log" in answer.text:
+            return ProbeStatus.FAILED, "the answer of nvidia-smi is cut short"
+        if "no devices were found" in answer.text.lower():
+            return OK
+        return failure(answer, otherwise="nvidia-smi names no GPU")
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """The answer names its own time, so this is rare."""
+        gathered.gpus = _at(gathered.gpus, taken_at)
+
+
+class Nvlink:
+    """``nvidia-smi nvlink -s``."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """The states replace the links; counters stay with the links that are still there."""
+        about, states = parse_nvlink_states(answer.text)
+        verdict = _nvlink_verdict(answer, about)
+        if verdict[0] is ProbeStatus.OK:
+            known = {_place(link): link for link in gathered.nvlinks}
+            gathered.nvlinks = tuple(
+                replace(
+                    known.get(place) or NvlinkReading(taken_at, *place),
+                    taken_at=taken_at,
+                    active=state.active,
+                    speed_gb_s=state.speed_gb_s,
+                )
+                for place, state in states.items()
+            )
+        return verdict
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        gathered.nvlinks = _at(gathered.nvlinks, taken_at)
+
+
+class NvlinkErrors:
+    """``nvidia-smi nvlink -e``: the counters of the links whose states are known."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """As the protocol says."""
+        about, errors = parse_nvlink_errors(answer.text)
+        verdict = _nvlink_verdict(answer, about)
+        if verdict[0] is ProbeStatus.OK:
+            gathered.nvlinks = tuple(
+                errors[_place(link)].told(link, taken_at) if _place(link) in errors else link
+                for link in gathered.nvlinks
+            )
+        return verdict
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        gathered.nvlinks = tuple(
+            link if link.errors_at is None else replace(link, errors_at=taken_at) for link in gathered.nvlinks
+        )
+
+
+def _place(link: NvlinkReading) -> Place:
+    return link.index, link.uuid, link.link
+
+
+def _nvlink_verdict(answer: Answer, about: NvlinkAnswer) -> Verdict:
+    text = answer.text.lower()
+    if about.unread is not None:
+        return ProbeStatus.FAILED, first_line(f"nvidia-smi says of a link: {about.unread}")
+    if about.gpus or "no devices were found" in text:
+        return OK
+    if any(words in text for words in (*_NO_OPTION, *_NO_NVLINK)):
+        return ProbeStatus.ABSENT, said_in(answer.text)
+    if answer.status == 0 and is_harmless(answer.text):
+        return ProbeStatus.ABSENT, "no GPU here has NVLink"
+    return failure(answer, otherwise="nvidia-smi names no GPU")
+
+
+class Kernel:
+    """``dmesg``, of which the host sends the lines that match, and then only new ones.
+
+    Complaints stand between the lines, whatever matches, and some dmesg end well after one: words count as well.
+    """
+
+    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+        """A whole answer replaces what was known: the host may have forgotten its oldest lines, or restarted."""
+        # One that failed may have told something first, and does not take back what earlier ones told.
+        before = gathered.kernel if answer.appended or answer.status != 0 else KernelEvents()
+        events = extended(before, answer.text, booted_at=gathered.booted_at)
+        nothing = events.lines == before.lines and not is_harmless(answer.text)
+        if not nothing:
+            gathered.kernel = events
+            gathered.xids, gathered.sxids, gathered.nic_events = events.all_xids, events.sxids, events.nics
+        if nothing or answer.status != 0:
+            return failure(answer, otherwise=f"dmesg prints no kernel log: {first_line(answer.text)}")
+        if events.unread is not None:
+            return ProbeStatus.FAILED, first_line(f"the kernel log has a line that cannot be read: {events.unread}")
+        return OK
+
+    def again(self, _taken_at: float, _gathered: Gathered) -> None:
+        """Nothing new: events bear their own times."""
+
+
+class Net:
+    """``/sys/class/net``: state, carrier changes and speed of the interfaces that the inventory names."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """What can be read is taken, even beside a line that cannot."""
+        found = parse_interfaces(answer.text, taken_at)
+        gathered.interfaces = found or gathered.interfaces
+        return _sysfs_verdict(answer, found)
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        gathered.interfaces = _at_all(gathered.interfaces, taken_at)
+
+
+class Infiniband:
+    """``/sys/class/infiniband``: the state of every port."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """As of :class:`Net`."""
+        found = parse_infiniband(answer.text, taken_at)
+        gathered.infiniband = found or gathered.infiniband
+        return _sysfs_verdict(answer, found)
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        gathered.infiniband = _at(gathered.infiniband, taken_at)
+
+
+class Counters:
+    """What interfaces and InfiniBand ports have counted."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """As of :class:`Net`."""
+        found = parse_counters(answer.text, taken_at)
+        gathered.counters = found or gathered.counters
+        return _sysfs_verdict(answer, found)
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        gathered.counters = _at_all(gathered.counters, taken_at)
+
+
+def _sysfs_verdict(answer: Answer, found: Sized) -> Verdict:
+    """The exit status says nothing here: that of grep is 2 where one of many files has no value."""
+    said = said_in(answer.text)
+    if is_denial(said):
+        return ProbeStatus.DENIED, said
+    unread = unread_line(answer.text)
+    if unread is not None:
+        return ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}")
+    return OK if found else (ProbeStatus.ABSENT, said or "none on this host")
+
+
+class Lldp:
+    """``lldpctl -f json``."""
+
+    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+        """Ages of neighbours are as of this answer."""
+        document = read_lldp(answer.text)
+        if answer.status != 0 or document is None:
+            return failure(answer, otherwise="lldpctl prints no JSON")
+        gathered.neighbours = neighbours_of(document)
+        return OK
+
+    def again(self, _taken_at: float, _gathered: Gathered) -> None:
+        """Nothing bears a time: neighbours have ages, and the same ages are as true as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optics:
+    """``ethtool -m`` of one interface."""
+
+    interface: str
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """An empty cage is an answer: what was known of its module is forgotten."""
+        if answer.status != 0:
+            status, detail = failure(answer)
+            if status is ProbeStatus.FAILED and any(words in detail.lower() for words in _NO_MODULE):
+                gathered.optics = {name: seen for name, seen in gathered.optics.items() if name != self.interface}
+                return ProbeStatus.OK, detail
+            return status, detail
+        module = read_ethtool_module(answer.text, taken_at)
+        if module.reading is None:
+            return failure(answer, otherwise="ethtool prints no module")
+        gathered.optics = {**gathered.optics, self.interface: module.reading}
+        if module.unread is not None:
+            return ProbeStatus.FAILED, first_line(f"a value of the module cannot be read: {module.unread}")
+        return OK
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        reading = gathered.optics.get(self.interface)
+        if reading is not None:
+            gathered.optics = {**gathered.optics, self.interface: replace(reading, taken_at=taken_at)}
+
+
+def failure(answer: Answer, *, otherwise: str = "") -> Verdict:
+    """Why there is no answer: not allowed, no such tool, or what the tool said."""
+    said = said_in(answer.text)
+    if is_denial(said):
+        return ProbeStatus.DENIED, said
+    if is_missing_tool(answer.status, said):
+        return ProbeStatus.ABSENT, said or "command not found"
+    # Without an exit status against it, what was said is no complaint but an answer that is not understood.
+    return ProbeStatus.FAILED, first_line((said if answer.status else "") or otherwise or f"status {answer.status}")
+
+
+def _at(readings: Iterable[R], taken_at: float) -> tuple[R, ...]:
+    return tuple(replace(reading, taken_at=taken_at) for reading in readings)
+
+
+def _at_all(readings: Mapping[str, R], taken_at: float) -> dict[str, R]:
+    return {name: replace(reading, taken_at=taken_at) for name, reading in readings.items()}
