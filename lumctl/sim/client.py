@@ -1,7 +1,9 @@
 """Asks a running simulator over its control socket: one JSON line there, one JSON line back."""
 
+import contextlib
 import json
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +26,48 @@ def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: 
         OutcomeUnknownError: it was asked, and no whole answer came in time.
         UsageError, DeviceRefusedError: what the simulator says against the request.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
-        try:
-            connection.connect(str(control))
-        except OSError as error:
-            raise DeviceUnreachableError(
-                f"no simulator answers at {control} ({error.strerror or error})", hint="lumctl sim up --detach"
-            ) from None
-        try:
-            connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
-            answer = _answer(connection)
-        except (OSError, ValueError) as error:
-            raise OutcomeUnknownError(f"the simulator was asked for {do} and gave no answer ({error})") from None
+    with contextlib.closing(_connected(control, timeout_s)) as connection:
+        answer = _asked(connection, do, arguments)
         if do == "down":
             _await_end(connection)
+    return answer
+
+
+def open_loop(control: Path, host: str, *, timeout_s: float = 10.0) -> socket.socket:
+    """A connection whose two directions are the input and the output of ``sh`` on a host.
+
+    Raises:
+        LumctlError: as :func:`ask`.
+    """
+    connection = _connected(control, timeout_s)
+    try:
+        _asked(connection, "loop", {"host": host})
+    except BaseException:
+        connection.close()
+        raise
+    connection.settimeout(None)
+    return connection
+
+
+def _connected(control: Path, timeout_s: float | None) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(timeout_s)
+    try:
+        connection.connect(str(control))
+    except OSError as error:
+        connection.close()
+        raise DeviceUnreachableError(
+            f"no simulator answers at {control} ({error.strerror or error})", hint="lumctl sim up --detach"
+        ) from None
+    return connection
+
+
+def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
+        answer = _answer(connection)
+    except (OSError, ValueError) as error:
+        raise OutcomeUnknownError(f"the simulator was asked for {do} and gave no answer ({error})") from None
     if "error" in answer:
         said = answer["error"]
         raise _ERRORS.get(said["kind"], LumctlError)(said["message"], hint=said.get("hint"))

@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ from lumctl.sim import sysfs
 from lumctl.sim.faults import FaultKind
 from lumctl.sim.lldp import neighbours_json
 from lumctl.sim.module import module_text
+from lumctl.sim.module_json import module_json
 from lumctl.sim.nvidia import nvidia_smi_xml
+from lumctl.sim.nvlink import nvlink_errors, nvlink_speeds
 from lumctl.sim.world import World
 
 _NOT_FOUND = 127
@@ -33,60 +35,77 @@ def answer(world: World, host: str, command: str, *, now: float) -> Answer:
         words = shlex.split(command)
     except ValueError as error:
         return Answer(2, "", f"sh: 1: Syntax error: {error}\n")
-    if words[:2] == ["sudo", "-n"]:
+    return answer_words(world, host, words, now=now)
+
+
+def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> Answer:
+    """Run one command whose words a shell has already told apart."""
+    if tuple(words[:2]) == ("sudo", "-n"):
         words = words[2:]
     if not words:
         return Answer(0, "", "")
     run = _COMMANDS.get(words[0])
     if run is None:
-        return Answer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", _slowness(world, host))
-    ran = run(world, host, words[1:], now)
-    return ran._replace(delay_s=ran.delay_s + _slowness(world, host))
+        return Answer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", slowness(world, host))
+    ran = run(world, host, list(words[1:]), now)
+    return ran._replace(delay_s=ran.delay_s + slowness(world, host))
 
 
-def _slowness(world: World, host: str) -> float:
+def slowness(world: World, host: str) -> float:
+    """Seconds that a host takes before each answer."""
     return world.fault_value(host, FaultKind.SLOW_HOST) or 0.0
 
 
 def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> Answer:
     hung = math.inf if world.has_fault(host, FaultKind.HUNG_SMI) else 0.0
-    if arguments != ["-q", "-x"]:
-        return _unsupported("nvidia-smi", arguments, hung)
-    return Answer(0, nvidia_smi_xml(world.gpus(host), now), "", hung)
+    match arguments:
+        case ["-q", "-x"]:
+            return Answer(0, nvidia_smi_xml(world.gpus(host), now), "", hung)
+        case ["nvlink", "-s"]:
+            return Answer(0, nvlink_speeds(world.gpus(host)), "", hung)
+        case ["nvlink", "-e"]:
+            return Answer(0, nvlink_errors(world.gpus(host)), "", hung)
+        case _:
+            return _unsupported("nvidia-smi", arguments, hung)
 
 
 def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Answer:
-    if arguments != ["--time-format", "iso"]:
+    if arguments not in ([], ["--time-format", "iso"]):
         return _unsupported("dmesg", arguments)
-    return Answer(0, world.kernel_log(host), "")
+    return Answer(0, world.kernel_log(host, iso=bool(arguments)), "")
 
 
-def _grep(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if arguments[:2] != ["-sH", "."]:
         return _unsupported("grep", arguments)
-    status, output = sysfs.grep(sysfs.files_of(world.links(host)), arguments[2:])
+    status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
     return Answer(status, output, "")
 
 
-def _cat(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _cat(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if len(arguments) != 1:
         return _unsupported("cat", arguments)
-    return Answer(*sysfs.cat(sysfs.files_of(world.links(host)), arguments[0]))
+    return Answer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
 
 
 def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> Answer:
-    if arguments[:1] != ["-m"] or len(arguments) != 2:  # noqa: PLR2004 - "-m" and an interface
-        return _unsupported("ethtool", arguments)
-    view = world.links(host).get(arguments[1])
+    match arguments:
+        case ["-m", interface]:
+            form = module_text
+        case ["--json", "-m", interface]:
+            form = module_json
+        case _:
+            return _unsupported("ethtool", arguments)
+    view = world.link(host, interface)
     if view is None:
         return Answer(1, "", "netlink error: No such device\n")
-    return Answer(0, module_text(view), "")
+    return Answer(0, form(view), "")
 
 
 def _lldpctl(world: World, host: str, arguments: list[str], _now: float) -> Answer:
     if arguments != ["-f", "json"]:
         return _unsupported("lldpctl", arguments)
-    return Answer(0, neighbours_json(world.links(host)), "")
+    return Answer(0, neighbours_json(world.neighbours(host)), "")
 
 
 def _lldpcli(world: World, host: str, arguments: list[str], now: float) -> Answer:

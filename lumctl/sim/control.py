@@ -8,27 +8,33 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
+from lumctl.sim.bridge import carry
 from lumctl.sim.commands import answer
 from lumctl.sim.faults import Fault, FaultKind
+from lumctl.sim.loop import Loop, Pipe
 from lumctl.sim.service import Service, read_line
 from lumctl.sim.world import World
 
 Request = Mapping[str, Any]
 
-_MOST_CONNECTIONS = 128
+_MOST_CONNECTIONS = 512
 _MOST_BYTES = 64 * 1024
 _PATIENCE_S = 30.0
 _KINDS = {ExitCode.USAGE: "usage", ExitCode.UNREACHABLE: "unreachable", ExitCode.REFUSED: "refused"}
 
 
 class Control:
-    """Answers requests about one world; ``changed`` is called after faults came or went, ``end`` to end it all."""
+    """Answers requests about one world.
+
+    ``changed`` is called after faults came or went, ``open_loop`` for a loop on a host, ``end`` to end it all.
+    """
 
     def __init__(
         self,
@@ -37,12 +43,14 @@ class Control:
         *,
         status: Callable[[], dict[str, Any]],
         changed: Callable[[], None],
+        open_loop: Callable[[str, Pipe], Loop],
         settle: Callable[[], object],
         end: Callable[[], None],
     ) -> None:
         self._world = world
         self._status = status
         self._changed = changed
+        self._open_loop = open_loop
         self._settle = settle
         self._end = end
         self.service = Service("control", self._serve, most=_MOST_CONNECTIONS, path=path)
@@ -51,6 +59,7 @@ class Control:
             "fault": self._fault,
             "clear": self._clear,
             "answer": self._answer,
+            "loop": self._loop,
             "mesh-identify": self._mesh_identify,
             "mesh-read": self._mesh_read,
             "mesh-write": self._mesh_write,
@@ -71,6 +80,8 @@ class Control:
                 if line is not None:
                     ending, said = self._act(line)
                     connection.sendall(json.dumps(said).encode() + b"\n")
+                    if host := said.get("loop"):
+                        carry(connection, partial(self._open_loop, host))
         finally:
             # Who asked for the end waits for this connection to close, which the end of the process does.
             if ending:
@@ -104,12 +115,20 @@ class Control:
         self._changed()
         return {"cleared": [fault_document(fault) for fault in healed]}
 
-    def _answer(self, request: Request) -> dict[str, Any]:
+    def _answering(self, request: Request) -> str:
         host = str(request["host"])
         if host not in self._world.inventory.hosts:
             raise UsageError(f"the inventory has no host {host!r}")
         if self._world.has_fault(host, FaultKind.UNREACHABLE):
             raise DeviceUnreachableError(f"{host} does not answer")
+        return host
+
+    def _loop(self, request: Request) -> dict[str, Any]:
+        """What follows on this connection, in both directions, is the loop's own."""
+        return {"loop": self._answering(request)}
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        host = self._answering(request)
         given = answer(self._world, host, str(request["command"]), now=time.time())
         return given._asdict() | {"delay_s": given.delay_s if given.delay_s < math.inf else None}
 

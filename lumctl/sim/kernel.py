@@ -7,9 +7,9 @@ from lumctl.sim.faults import FaultKind
 
 _KEPT_LINES = 4096
 _BOOT = (
-    "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1",
-    "nvidia: loading out-of-tree module taints kernel.",
-    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.124.06  Release Build",
+    (0.0, "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1"),
+    (7.318204, "nvidia: loading out-of-tree module taints kernel."),
+    (7.790611, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.124.06  Release Build"),
 )
 _LINES: dict[FaultKind, tuple[str, ...]] = {
     FaultKind.GPU_LOST: (
@@ -30,7 +30,10 @@ class KernelLog:
     """A ring of lines, as the kernel's own is."""
 
     def __init__(self, booted_at: float) -> None:
-        self._lines: deque[tuple[float, str]] = deque(((booted_at, line) for line in _BOOT), maxlen=_KEPT_LINES)
+        self._booted_at = booted_at
+        self._lines: deque[tuple[float, str]] = deque(
+            ((booted_at + after_s, line) for after_s, line in _BOOT), maxlen=_KEPT_LINES
+        )
 
     def tell(self, fault: FaultKind, pci: str, pid: int, at: float) -> None:
         """Write the lines that this fault of the GPU at ``pci`` leaves, if it leaves any."""
@@ -43,9 +46,11 @@ class KernelLog:
         self._lines.clear()
         self._lines.extend(kept)
 
-    def text(self) -> str:
-        """All lines as ``dmesg --time-format iso`` prints them."""
-        return "".join(f"{_iso(at)} {line}\n" for at, line in self._lines)
+    def text(self, *, iso: bool) -> str:
+        """All lines as ``dmesg`` prints them, in seconds since the boot, or with ``--time-format iso``."""
+        if iso:
+            return "".join(f"{_iso(at)} {line}\n" for at, line in self._lines)
+        return "".join(f"[{at - self._booted_at:12.6f}] {line}\n" for at, line in self._lines)
 
 
 def _iso(at: float) -> str:

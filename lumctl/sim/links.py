@@ -20,13 +20,18 @@ class Heard:
 
 @dataclass(slots=True)
 class Link:
-    """The state of one interface. ``faulty_down``: its link is held down by a fault, whatever light comes in."""
+    """The state of one interface. ``faulty_down``: its link is held down by a fault, whatever light comes in.
+
+    ``carried_s``: the seconds with carrier before the present one, which began at ``up_since``.
+    """
 
     transponder: Transponder
     admin_up: bool = True
     faulty_down: bool = False
     carrier: bool = False
     carrier_changes: int = 0
+    carried_s: float = 0.0
+    up_since: float = 0.0
     light: Light | None = None
     heard: dict[str, Heard] = field(default_factory=dict)
 
@@ -46,8 +51,10 @@ class Link:
         self.carrier = carrier
         self.carrier_changes += 1
         if carrier:
+            self.up_since = now
             self.frame(now, mark)
         else:
+            self.carried_s += now - self.up_since
             self.heard.clear()
 
     def frame(self, at: float, mark: str) -> None:
@@ -64,6 +71,10 @@ class Link:
         entry.last_at = max(entry.last_at, at)
         if mark != entry.mark:
             entry.mark, entry.changed_at = mark, entry.last_at
+
+    def carried_until(self, now: float) -> float:
+        """Seconds with carrier in all."""
+        return self.carried_s + (now - self.up_since if self.carrier else 0.0)
 
     def neighbours(self, now: float) -> dict[str, Heard]:
         """Transponders in the neighbour table: those whose time to live is not over."""

@@ -7,17 +7,17 @@ from typing import Any
 
 from lumctl.inventory.model import Transponder
 from lumctl.sim.links import LLDP_TTL_S
-from lumctl.sim.world import LinkView
+from lumctl.sim.views import Neighbours
 
 
-def neighbours_json(links: Mapping[str, LinkView]) -> str:
+def neighbours_json(heard: Mapping[str, Neighbours]) -> str:
     """All neighbours of a host.
 
     ``interface`` is a list; with one neighbour in all it is that neighbour itself, with none it is absent.
     """
     entries: list[dict[str, Any]] = []
-    for name, view in links.items():
-        for sender, age_s, mark in view.neighbours:
+    for name, neighbours in heard.items():
+        for sender, age_s, mark in neighbours:
             entries.append({name: _entry(len(entries) + 1, sender, age_s, mark)})
     table: dict[str, Any] = {"interface": entries[0] if len(entries) == 1 else entries} if entries else {}
     return json.dumps({"lldp": table}, indent=2) + "\n"

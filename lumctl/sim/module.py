@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from lumctl.sim.world import LinkView
+from lumctl.sim.views import InterfaceView, LinkView
 
-_BIAS_MA, _VOLTAGE_V = 36.4, 3.2947
-_BIAS_LIMITS = (75.0, 10.0, 70.0, 15.0)
-_TEMPERATURE_LIMITS = (75.0, -5.0, 70.0, 0.0)
-_VOLTAGE_LIMITS = (3.63, 2.97, 3.465, 3.135)
+_BIAS_MA = 36.4
+VOLTAGE_V = 3.2947
+BIAS_LIMITS = (75.0, 10.0, 70.0, 15.0)
+TEMPERATURE_LIMITS = (75.0, -5.0, 70.0, 0.0)
+VOLTAGE_LIMITS = (3.63, 2.97, 3.465, 3.135)
 _CHANNELS = (1, 2, 3, 4)
 _LEVELS = ("high alarm", "low alarm", "high warning", "low warning")
 
@@ -19,7 +20,7 @@ def module_text(view: LinkView) -> str:
     return "".join(f"\t{name:<41} : {value}\n" for name, value in lines)
 
 
-def speed_mbps(view: LinkView) -> int:
+def speed_mbps(view: InterfaceView) -> int:
     """The speed of the interface that the module gives."""
     return 100_000 if view.transponder.lane.duplex else 10_000
 
@@ -34,13 +35,13 @@ def _sfp(view: LinkView) -> Iterator[tuple[str, str]]:
     yield "BR, Nominal", "10300MBd"
     yield "Length (SMF,km)", "40km"
     yield "Laser wavelength", "1550nm"
-    yield from _vendor(view, "LUM-SFP10G-ER")
+    yield from vendor(view)
     yield "Optical diagnostics support", "Yes"
-    yield "Laser bias current", _bias(_bias_now(view))
+    yield "Laser bias current", _bias(bias_ma(view))
     yield "Laser output power", _power(view.tx_power_dbm)
     yield "Receiver signal average optical power", _power(view.rx_power_dbm)
     yield "Module temperature", _temperature(view.temperature_c)
-    yield "Module voltage", _voltage(_VOLTAGE_V)
+    yield "Module voltage", _voltage(VOLTAGE_V)
     yield "Alarm/warning flags implemented", "Yes"
     yield from _flags(view)
     yield from _thresholds(view)
@@ -59,12 +60,12 @@ def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
     yield "BR, Nominal", "25500Mbps"
     yield "Length (SMF,km)", "10km"
     yield "Laser wavelength", "1310.000nm"
-    yield from _vendor(view, "LUM-Q28-100G-LR4")
+    yield from vendor(view)
     yield "Module temperature", _temperature(view.temperature_c)
-    yield "Module voltage", _voltage(_VOLTAGE_V)
+    yield "Module voltage", _voltage(VOLTAGE_V)
     yield "Alarm/warning flags implemented", "Yes"
     for name, value in (
-        ("Laser tx bias current (Channel {})", _bias(_bias_now(view))),
+        ("Laser tx bias current (Channel {})", _bias(bias_ma(view))),
         ("Transmit avg optical power (Channel {})", _power(view.tx_power_dbm)),
         ("Rcvr signal avg optical power(Channel {})", _power(view.rx_power_dbm)),
     ):
@@ -75,10 +76,11 @@ def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
     yield from _thresholds(view)
 
 
-def _vendor(view: LinkView, part: str) -> Iterator[tuple[str, str]]:
+def vendor(view: LinkView) -> Iterator[tuple[str, str]]:
+    """Who made it, and which one it is."""
     yield "Vendor name", "LUMCTL-SIM"
     yield "Vendor OUI", "02:00:00"
-    yield "Vendor PN", part
+    yield "Vendor PN", "LUM-Q28-100G-LR4" if view.transponder.lane.duplex else "LUM-SFP10G-ER"
     yield "Vendor rev", "A1"
     yield "Vendor SN", view.transponder.id.upper().replace("/", "-")[:16]
 
@@ -86,9 +88,9 @@ def _vendor(view: LinkView, part: str) -> Iterator[tuple[str, str]]:
 def _flags(view: LinkView, channel: int | None = None) -> Iterator[tuple[str, str]]:
     """The module's own judgement of its readings by its own thresholds."""
     for name, mark, reading, limits in (
-        ("Laser bias current", "Chan", _bias_now(view), _BIAS_LIMITS),
-        ("Laser tx power" if channel else "Laser output power", "Channel", view.tx_power_dbm, _tx_limits(view)),
-        ("Laser rx power", "Channel", view.rx_power_dbm, _rx_limits(view)),
+        ("Laser bias current", "Chan", bias_ma(view), BIAS_LIMITS),
+        ("Laser tx power" if channel else "Laser output power", "Channel", view.tx_power_dbm, tx_limits(view)),
+        ("Laser rx power", "Channel", view.rx_power_dbm, rx_limits(view)),
     ):
         for level, limit in zip(_LEVELS, limits, strict=True):
             exceeded = reading > limit if level.startswith("high") else reading < limit
@@ -97,27 +99,30 @@ def _flags(view: LinkView, channel: int | None = None) -> Iterator[tuple[str, st
 
 def _thresholds(view: LinkView) -> Iterator[tuple[str, str]]:
     for name, limits, form in (
-        ("Laser bias current", _BIAS_LIMITS, _bias),
-        ("Laser output power", _tx_limits(view), _power),
-        ("Module temperature", _TEMPERATURE_LIMITS, _temperature),
-        ("Module voltage", _VOLTAGE_LIMITS, _voltage),
-        ("Laser rx power", _rx_limits(view), _power),
+        ("Laser bias current", BIAS_LIMITS, _bias),
+        ("Laser output power", tx_limits(view), _power),
+        ("Module temperature", TEMPERATURE_LIMITS, _temperature),
+        ("Module voltage", VOLTAGE_LIMITS, _voltage),
+        ("Laser rx power", rx_limits(view), _power),
     ):
         for level, limit in zip(_LEVELS, limits, strict=True):
             yield f"{name} {level} threshold", form(limit)
 
 
-def _tx_limits(view: LinkView) -> tuple[float, float, float, float]:
+def tx_limits(view: LinkView) -> tuple[float, float, float, float]:
+    """High and low alarm, high and low warning of the power that it sends, in dBm."""
     nominal = view.transponder.tx_power_dbm
     return (nominal + 3, nominal - 4, nominal + 2, nominal - 3)
 
 
-def _rx_limits(view: LinkView) -> tuple[float, float, float, float]:
+def rx_limits(view: LinkView) -> tuple[float, float, float, float]:
+    """High and low alarm, high and low warning of the power that it receives, in dBm."""
     floor, ceiling = view.transponder.rx_sensitivity_dbm, view.transponder.tx_power_dbm
     return (ceiling + 3, floor - 1, ceiling + 2, floor)
 
 
-def _bias_now(view: LinkView) -> float:
+def bias_ma(view: LinkView) -> float:
+    """The laser's current."""
     return _BIAS_MA if view.tx_power_dbm > -math.inf else 0.0
 
 

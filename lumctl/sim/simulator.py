@@ -13,10 +13,10 @@ from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sim import keys
-from lumctl.sim.commands import answer
 from lumctl.sim.control import Control, fault_document
 from lumctl.sim.controller import MeshController
 from lumctl.sim.faults import FaultKind
+from lumctl.sim.host import SimHost
 from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS
 from lumctl.sim.service import Service
 from lumctl.sim.sshd import HostServer
@@ -55,6 +55,7 @@ class Simulator:
             control,
             status=self._status,
             changed=self._follow_faults,
+            open_loop=lambda host, pipe: self._hosts[host].open_loop(pipe),
             settle=self._settle,
             end=self.ended.set,
         )
@@ -89,11 +90,7 @@ class Simulator:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _host(self, name: str, client: Any) -> HostServer:
-        run = partial(self._run, name)
-        return HostServer(name, keys.loaded(keys.new_private_key()), client, run, self._workers)
-
-    def _run(self, host: str, command: str) -> Any:
-        return answer(self._world, host, command, now=time.time())
+        return HostServer(SimHost(self._world, name), keys.loaded(keys.new_private_key()), client, self._workers)
 
     def _settle(self) -> None:
         """Let the cells of a mesh settle; the end of the simulator ends this wait too."""
@@ -103,11 +100,17 @@ class Simulator:
     def _follow_faults(self) -> None:
         """Shut the services of what is unreachable now, and open those of what is not any more."""
         for host, server in self._hosts.items():
-            _open_or_shut(server.service, shut=self._world.has_fault(host, FaultKind.UNREACHABLE))
+            if self._world.has_fault(host, FaultKind.UNREACHABLE):
+                server.cut()
+            else:
+                server.service.open()
             if not self._world.has_fault(host, FaultKind.HUNG_SMI):
                 server.go_on()
         for device, mesh in self._meshes.items():
-            _open_or_shut(mesh.service, shut=self._world.has_fault(device, FaultKind.MESH_DOWN))
+            if self._world.has_fault(device, FaultKind.MESH_DOWN):
+                mesh.service.shut()
+            else:
+                mesh.service.open()
 
     def _addresses(self) -> dict[str, str]:
         return {
@@ -147,10 +150,3 @@ class Simulator:
         with open(fresh, "x", opener=partial(os.open, mode=0o600), encoding="utf-8") as file:
             file.write(text)
         fresh.rename(self._folder / name)
-
-
-def _open_or_shut(service: Service, *, shut: bool) -> None:
-    if shut:
-        service.shut()
-    else:
-        service.open()

@@ -1,4 +1,4 @@
-"""The SSH server of one simulated host: paramiko's server side, one key, and the commands of :mod:`.commands`."""
+"""The SSH server of one simulated host: paramiko's server side, one key, the commands of a host, and its loop."""
 
 import contextlib
 import logging
@@ -18,14 +18,16 @@ from paramiko.common import (
 )
 
 from lumctl.sim.commands import Answer
+from lumctl.sim.host import SimHost
+from lumctl.sim.loop import Loop, Pipe
 from lumctl.sim.service import Service
+from lumctl.sim.shell import is_shell
+from lumctl.sim.wire import Wire
 
 _MOST_CONNECTIONS = 48
 _MOST_COMMANDS = 32
-_LOGIN_TICK_S, _LOGIN_TICKS = 1.0, 20
-_IDLE_TICK_S = 600.0
 _SEND_PATIENCE_S = 30.0
-_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+_MOST_READ = 64 * 1024
 
 # A client that goes away in the middle of a handshake is everyday life here and no news.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -33,40 +35,59 @@ logging.getLogger("paramiko").propagate = False
 
 
 class HostServer:
-    """Serves one host. ``run`` answers a command; ``workers`` do the answering."""
+    """Serves one host; ``workers`` do the answering."""
 
-    def __init__(
-        self,
-        host: str,
-        key: paramiko.PKey,
-        client_key: paramiko.PKey,
-        run: Callable[[str], Answer],
-        workers: Executor,
-    ) -> None:
+    def __init__(self, host: SimHost, key: paramiko.PKey, client_key: paramiko.PKey, workers: Executor) -> None:
+        self.host = host
         self.key = key
         self.client_key = client_key
-        self.run = run
         self.workers = workers
-        self._host = host
+        self._lock = threading.Lock()
         self._hanging: list[Callable[[], None]] = []
-        self.service = Service(f"ssh {host}", self._serve, most=_MOST_CONNECTIONS)
+        self._loops: list[Loop] = []
+        self.service = Service(f"ssh {host.name}", self._serve, most=_MOST_CONNECTIONS)
+
+    def open_loop(self, pipe: Pipe) -> Loop:
+        """A shell of this host that waits for its program. Wake it whenever something comes in."""
+        loop = Loop(self.host, pipe, self.workers.submit)
+        with self._lock:
+            self._loops = [*(each for each in self._loops if not each.ended), loop]
+        return loop
 
     def hang(self, answer: Callable[[], None]) -> None:
         """Keep a command that hangs; its channel stays open until it goes on, or the client gives it up."""
-        self._hanging.append(answer)
+        with self._lock:
+            self._hanging.append(answer)
 
     def go_on(self) -> None:
         """What hung hangs no more: every command that is still waited for is answered."""
-        waiting, self._hanging = self._hanging, []
+        with self._lock:
+            loops = list(self._loops)
+            waiting, self._hanging = self._hanging, []
+        for loop in loops:
+            loop.go_on()
         for answer in waiting:
             self.workers.submit(answer)
 
+    def cut(self) -> None:
+        """The host is lost: refuse and cut its connections, and the loops that run behind another's sshd."""
+        self.service.shut()
+        with self._lock:
+            loops = list(self._loops)
+        for loop in loops:
+            loop.cut()
+
     def _serve(self, connection: socket.socket) -> None:
         login = _Login(self)
-        wire = _Wire(connection, on_read=login.dispatch, on_close=lambda: self.service.done_with(connection))
+
+        def closed() -> None:
+            login.wake_loops()
+            self.service.done_with(connection)
+
+        wire = Wire(connection, on_read=login.dispatch, on_close=closed)
         transport = paramiko.Transport(wire)  # type: ignore[arg-type]  # it takes any object with a socket's methods
         transport.daemon = True
-        transport.name = f"ssh {self._host}"
+        transport.name = f"ssh {self.host.name}"
         transport.local_version = "SSH-2.0-lumctl_sim"
         transport.add_server_key(self.key)
         wire.logged_in = transport.is_authenticated
@@ -76,74 +97,68 @@ class HostServer:
             transport.start_server(event=threading.Event(), server=login)
 
 
-class _Wire:
-    """A socket for paramiko that waits in the kernel instead of waking ten times a second.
+class _ChannelPipe:
+    """A channel as the input and output of a loop."""
 
-    ``on_read`` is called whenever paramiko is about to wait for the client, that is: when the replies to all that
-    came before are sent. Before the login is done the wait is bounded.
-    """
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self._channel = channel
 
-    def __init__(self, connection: socket.socket, on_read: Callable[[], None], on_close: Callable[[], None]) -> None:
-        self._socket = connection
-        self._on_read = on_read
-        self._on_close = on_close
-        self._closed = False  # paramiko reads this attribute of a socket
-        self._ticks_left = _LOGIN_TICKS
-        self.logged_in: Callable[[], bool] = lambda: False
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def read(self) -> bytes | None:
+        # What came before the end is read before it.
+        ended = self._channel.eof_received or self._channel.closed
+        if self._channel.recv_ready():
+            return self._channel.recv(_MOST_READ)
+        return b"" if ended else None
 
-    def recv(self, count: int) -> bytes:
-        self._on_read()
-        logged_in = self.logged_in()
-        if _QUICKACK is not None:
-            # A client that leaves Nagle's algorithm on waits for our acknowledgement; Linux forgets this option.
-            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        self._socket.settimeout(_IDLE_TICK_S if logged_in else _LOGIN_TICK_S)
+    def write(self, data: bytes) -> None:
+        self._channel.settimeout(_SEND_PATIENCE_S)
         try:
-            return self._socket.recv(count)
-        except TimeoutError:
-            if not logged_in:
-                self._ticks_left -= 1
-                if self._ticks_left <= 0:
-                    return b""
-            raise
+            self._channel.sendall(data)
+        except paramiko.SSHException as error:
+            raise EOFError(str(error)) from None
 
-    def send(self, data: bytes) -> int:
-        return self._socket.send(data)
-
-    def settimeout(self, _seconds: float | None) -> None:
-        """Paramiko's wish for a short time-out is not followed: see above."""
-
-    def getpeername(self) -> tuple[str, int]:
-        return ("127.0.0.1", 0)
-
-    def close(self) -> None:
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a recv() that waits in another thread
-        self._on_close()
+    def close(self, exit_status: int) -> None:
+        try:
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                self._channel.send_exit_status(exit_status)
+        finally:
+            self._channel.close()
 
 
 class _Login(paramiko.ServerInterface):
-    """What one connection may do: log in with the one key and run commands."""
+    """What one connection may do: log in with the one key and run commands, and the loop."""
 
     def __init__(self, server: HostServer) -> None:
         self._server = server
         self._waiting: list[tuple[paramiko.Channel, str]] = []
         # paramiko itself holds channels by weak references only.
         self._open: list[paramiko.Channel] = []
+        self._loops: list[tuple[paramiko.Channel, Loop]] = []
         self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
         """Start the commands that were asked for; their requests have been granted by now, as clients expect."""
+        for channel, loop in self._loops:
+            if channel.recv_ready() or channel.eof_received or channel.closed:
+                loop.wake()
         waiting, self._waiting = self._waiting, []
         for channel, command in waiting:
             if self.transport is not None:
                 # Takes a channel off a list that would only grow. Of several it may be another than this one, and
                 # its command is still to come: it is held, or it would be collected as garbage, which closes it.
                 self._hold(self.transport.accept(0))
+            if is_shell(command):
+                loop = self._server.open_loop(_ChannelPipe(channel))
+                self._loops = [*(each for each in self._loops if not each[1].ended), (channel, loop)]
+                loop.wake()
+                continue
             with contextlib.suppress(RuntimeError):  # the simulator is ending
                 self._server.workers.submit(self._answer, channel, command)
+
+    def wake_loops(self) -> None:
+        """The connection is gone, which ends the loops."""
+        for _, loop in self._loops:
+            loop.wake()
 
     def get_allowed_auths(self, username: str) -> str:  # noqa: ARG002 - the signature is paramiko's
         return "publickey"
@@ -169,7 +184,7 @@ class _Login(paramiko.ServerInterface):
             self._open.append(channel)
 
     def _answer(self, channel: paramiko.Channel, command: str) -> None:
-        answer = self._server.run(command)
+        answer = self._server.host.answer(command)
         if answer.delay_s == 0:
             self._reply(channel, answer)
         elif answer.delay_s < math.inf:

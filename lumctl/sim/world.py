@@ -14,30 +14,18 @@ from dataclasses import dataclass, replace
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.inventory.model import Inventory, Transponder
+from lumctl.inventory.model import Inventory
+from lumctl.sim.boot import boot_of
 from lumctl.sim.faults import Fault, FaultKind, Faults, component_kinds, parse_fault
 from lumctl.sim.gpus import SLOWDOWN_C, GpuCondition, gpus_of
 from lumctl.sim.kernel import KernelLog
 from lumctl.sim.light import Chip, Light
 from lumctl.sim.links import LLDP_INTERVAL_S, Link
 from lumctl.sim.plant import Plant
+from lumctl.sim.views import InterfaceView, LinkView, Neighbours
 
 _IDLE_C, _BUSY_C, _CHIP_C, _MODULE_C = 38.0, 63.0, 31.5, 37.0
 _POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class LinkView:
-    """One interface as its host sees it. Powers in dBm; ``neighbours`` with the age (s) and the mark of each entry."""
-
-    transponder: Transponder
-    admin_up: bool
-    carrier: bool
-    carrier_changes: int
-    tx_power_dbm: float
-    rx_power_dbm: float
-    temperature_c: float
-    neighbours: tuple[tuple[Transponder, float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +40,18 @@ class World:
 
     def __init__(self, inventory: Inventory, *, seed: int, now: Callable[[], float]) -> None:
         self.inventory = inventory
-        self._seed = seed
+        self.seed = seed
         self._now = now
         self._lock = threading.RLock()
         self._started_at = self._caught_up_to = self._last_frames_at = now()
         self._faults = Faults()
         self._plant = Plant(inventory, self._faults)
-        self._links = {(t.host, t.interface): self._plant.links[t.id] for t in inventory.transponders.values()}
+        self._links: dict[str, dict[str, Link]] = {host: {} for host in inventory.hosts}
+        for transponder in inventory.transponders.values():
+            self._links[transponder.host][transponder.interface] = self._plant.links[transponder.id]
         self._gpus = gpus_of(inventory)
-        self._kernels = {host: KernelLog(self._started_at) for host in inventory.hosts}
+        self.boots = {host: boot_of(host, seed=seed, started_at=self._started_at) for host in inventory.hosts}
+        self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
         self._reverts: dict[str, _Revert] = {}
         self._plant.relight(self._started_at)
 
@@ -125,20 +116,41 @@ class World:
             seen = [condition for condition in every if FaultKind.GPU_LOST not in condition.faults]
             return sorted(seen, key=lambda condition: condition.gpu.accelerator.index)
 
-    def kernel_log(self, host: str) -> str:
-        """The kernel log of a host."""
+    def kernel_log(self, host: str, *, iso: bool) -> str:
+        """The kernel log of a host, with times since its boot or (``iso``) of day."""
         with self._lock:
-            return self._kernels[host].text()
+            return self._kernels[host].text(iso=iso)
 
     def links(self, host: str) -> dict[str, LinkView]:
         """The interfaces of a host that meet the fabric, by name."""
         with self._caught_up() as now:
-            return {name: self._view(link, now) for (owner, name), link in self._links.items() if owner == host}
+            return {name: self._view(link, now) for name, link in self._links[host].items()}
+
+    def link(self, host: str, interface: str) -> LinkView | None:
+        """One of them."""
+        with self._caught_up() as now:
+            link = self._links[host].get(interface)
+            return self._view(link, now) if link else None
+
+    def interfaces(self, host: str) -> dict[str, InterfaceView]:
+        """The same interfaces, without what their modules and lldpd say."""
+        with self._caught_up() as now:
+            return {
+                name: InterfaceView(
+                    link.transponder, link.admin_up, link.carrier, link.carrier_changes, link.carried_until(now)
+                )
+                for name, link in self._links[host].items()
+            }
+
+    def neighbours(self, host: str) -> dict[str, Neighbours]:
+        """Whom a host's lldpd has heard, by interface."""
+        with self._caught_up() as now:
+            return {name: self._heard(link, now) for name, link in self._links[host].items()}
 
     def set_interface(self, host: str, interface: str, *, up: bool) -> bool:
         """Switch an interface, and with it its transmitter, on or off. False if the host has no such interface."""
         with self._caught_up() as now:
-            link = self._links.get((host, interface))
+            link = self._links[host].get(interface)
             if link is not None:
                 link.admin_up = up
                 self._plant.relight(now)
@@ -149,7 +161,7 @@ class World:
         with self._caught_up() as now:
             if mark is not None:
                 self._plant.marks[host] = mark
-            for link in self._links.values():
+            for link in self._plant.links.values():
                 if link.light and self._plant.links[link.light.source].transponder.host == host:
                     self._plant.frame(link, now)
 
@@ -241,7 +253,7 @@ class World:
         last = self._started_at + intervals * LLDP_INTERVAL_S
         if last > self._last_frames_at:
             self._last_frames_at = last
-            for link in self._links.values():
+            for link in self._plant.links.values():
                 self._plant.frame(link, last)
 
     # --- what a reader is shown ---
@@ -265,19 +277,23 @@ class World:
 
     def _view(self, link: Link, now: float) -> LinkView:
         name = link.transponder.id
-        # lldpd puts an entry that is new, or says something new, at the end.
-        heard = sorted(link.neighbours(now).items(), key=lambda item: item[1].changed_at)
         return LinkView(
             transponder=link.transponder,
             admin_up=link.admin_up,
             carrier=link.carrier,
             carrier_changes=link.carrier_changes,
+            carried_s=link.carried_until(now),
             tx_power_dbm=self._plant.emits(link) + self._noise(f"{name} tx", now, _POWER_NOISE_DB),
             rx_power_dbm=self._measured(link.light, f"{name} rx", now),
             temperature_c=_MODULE_C + self._noise(f"{name} module", now, _TEMPERATURE_NOISE_C),
-            neighbours=tuple(
-                (self._plant.links[source].transponder, now - entry.changed_at, entry.mark) for source, entry in heard
-            ),
+            neighbours=self._heard(link, now),
+        )
+
+    def _heard(self, link: Link, now: float) -> Neighbours:
+        # lldpd puts an entry that is new, or says something new, at the end.
+        heard = sorted(link.neighbours(now).items(), key=lambda item: item[1].changed_at)
+        return tuple(
+            (self._plant.links[source].transponder, now - entry.changed_at, entry.mark) for source, entry in heard
         )
 
     def _measured(self, light: Light | None, what: str, now: float) -> float:
@@ -286,4 +302,4 @@ class World:
     def _noise(self, what: str, now: float, sigma: float) -> float:
         """Noise that depends on the seed, the quantity and the second only: the order of readings is no part of it."""
         # Not cryptography: readings that repeat with the seed are the point.
-        return random.Random(f"{self._seed}/{what}/{int(now)}").gauss(0.0, sigma)  # noqa: S311
+        return random.Random(f"{self.seed}/{what}/{int(now)}").gauss(0.0, sigma)  # noqa: S311

@@ -40,7 +40,7 @@ def test_nvidia_smi_is_read_whole_by_the_fleet(bench):
 def test_the_kernel_log_is_read_by_the_fleet(bench):
     bench.clock.time += 7.25
     bench.world.inject("a-gpu0", "gpu-lost")
-    (event,) = parse_kernel_log(bench.run("a", "dmesg --time-format iso").stdout)
+    (event,) = parse_kernel_log(bench.run("a", "dmesg --time-format iso").stdout).xids
     assert (event.xid, event.pci.removesuffix(".0")) == (79, "0000:1b:00")
     assert event.at == pytest.approx(bench.clock.time)
 
