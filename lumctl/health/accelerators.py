@@ -3,8 +3,9 @@
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.matching import can_be_told_apart, pci_slot, xids_of
-from lumctl.health.rules.gpu import RULES, Absence, GpuCase
-from lumctl.health.states import ComponentHealth, State
+from lumctl.health.rules.gpu import RULES
+from lumctl.health.rules.gpu_case import Absence, GpuCase
+from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Accelerator
 
 
@@ -17,9 +18,8 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
     here = look.readable(accelerator.host)
     if here is None:
         # The host's own finding tells why.
-        return ComponentHealth(
-            accelerator.id, "accelerator", State.DISABLED if disabled else State.UNKNOWN, read_at=read_at
-        )
+        state = State.DISABLED if disabled else State.UNKNOWN
+        return ComponentHealth(accelerator.id, "accelerator", state, read_at=read_at, disabled=disabled)
     stale = reading is not None and look.stale(reading.taken_at)
     case = GpuCase(
         id=accelerator.id,
@@ -29,10 +29,36 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         xids=xids_of(here.slots.get(accelerator.id), here.xids),
         thresholds=look.limits,
         read_at=read_at if read_at is not None else here.seen.taken_at,
+        nvlinks=tuple(n for n in here.nvlinks.get(accelerator.id, ()) if not look.stale_nvlink(n)),
+        trend=look.trend("accelerator", accelerator.id),
     )
     findings = judge(RULES, case)
-    state = state_of(findings, otherwise=State.OK if case.reading is not None else State.UNKNOWN)
-    return ComponentHealth(accelerator.id, "accelerator", State.DISABLED if disabled else state, findings, read_at)
+    otherwise = State.OK if case.reading is not None else State.UNKNOWN
+    state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
+    return ComponentHealth(
+        accelerator.id,
+        "accelerator",
+        state,
+        findings,
+        read_at,
+        otherwise=otherwise,
+        disabled=disabled,
+        seen=_seen(case, here, findings),
+    )
+
+
+def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
+    """The probes that told of this accelerator; one that prints errors in place of values tells nothing."""
+    told = {"host"}
+    if case.absence in {Absence.NAMED_LOST, Absence.NOT_LISTED}:
+        told.add("gpu")
+    if case.reading is not None and not any(finding.rule == "gpu.silent" for finding in findings):
+        told.add("gpu")
+    if case.nvlinks:
+        told.add("nvlink")
+    if here.probe_ended_well("kernel"):
+        told.add("kernel")
+    return frozenset(told)
 
 
 def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:

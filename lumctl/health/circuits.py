@@ -1,6 +1,5 @@
 """The verdict on a circuit: ok only if every receiver is shown to hear its intended transmitter."""
 
-from lumctl.health.hearing import heard_transponder, speaks_for_a_host
 from lumctl.health.judging import judge, state_of, worst_first
 from lumctl.health.look import Look
 from lumctl.health.rules.circuit import RULES, ReceiverCase
@@ -14,21 +13,30 @@ def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> Circui
     cases = {r: _receiver_case(look, circuit.id, r, expected, loss_db) for r, expected in circuit.receivers}
     read = [case for case in cases.values() if case is not None]
     findings = worst_first(finding for case in read for finding in judge(RULES, case))
-    proven = len(read) == len(cases) and all(case.proven for case in read)
+    all_read = len(read) == len(cases)
+    otherwise = State.OK if all_read and all(case.proven for case in read) else State.UNKNOWN
     expected = dict(circuit.receivers)
     return CircuitHealth(
         id=circuit.id,
         owner=circuit.owner,
         device=circuit.device,
         direction=circuit.direction.value,
-        state=state_of(findings, otherwise=State.OK if proven else State.UNKNOWN),
+        state=state_of(findings, otherwise=otherwise),
         ends=tuple(
             _end(end, cases.get(end.transponder), expected.get(end.transponder)) for end in (circuit.a, circuit.b)
         ),
         loss_db=loss_db,
         findings=findings,
         read_at=min((case.read_at for case in read), default=None),
+        otherwise=otherwise,
+        seen=frozenset.intersection(*map(_seen, read)) if all_read else frozenset(),
     )
+
+
+def _seen(case: ReceiverCase) -> frozenset[str]:
+    """The probes that told of one receiver."""
+    told = {"net": case.interface is not None, "optics": case.optics is not None, "lldp": case.neighbours_read}
+    return frozenset({"host", *(probe for probe, whether in told.items() if whether)})
 
 
 def _end(end: CircuitEnd, case: ReceiverCase | None, expected: str | None) -> CircuitEndHealth:
@@ -57,9 +65,9 @@ def _receiver_case(
         optics=optics if optics and not look.stale(optics.taken_at) else None,
         neighbours_read=neighbours_read,
         neighbour=freshest,
-        hears=heard_transponder(look.inventory, freshest) if freshest else None,
-        host_known=freshest is not None and speaks_for_a_host(look.inventory, freshest),
-        announced=any(heard_transponder(look.inventory, neighbour) == expected for neighbour in neighbours),
+        hears=look.announced_lanes.transponder(freshest) if freshest else None,
+        host_known=freshest is not None and look.announced_lanes.knows_host(freshest),
+        announced=any(look.announced_lanes.transponder(neighbour) == expected for neighbour in neighbours),
         rx_margin_db=look.limits.rx_margin_db,
         planned_dbm=None if loss_db is None else look.inventory.transponders[expected].tx_power_dbm - loss_db,
         read_at=here.seen.taken_at,

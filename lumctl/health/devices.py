@@ -13,5 +13,6 @@ def judge_device(name: str, answers: Mapping[str, str | None], now: float) -> Co
     elif (problem := answers[name]) is not None:
         finding = found(name, "device.unreachable", "no-answer", problem, since=now)
     else:
-        return ComponentHealth(name, "device", State.OK, read_at=now)
-    return ComponentHealth(name, "device", finding.state, (finding,))
+        return ComponentHealth(name, "device", State.OK, read_at=now, otherwise=State.OK, seen=frozenset({"driver"}))
+    asked = frozenset({"driver"}) if name in answers else frozenset[str]()
+    return ComponentHealth(name, "device", finding.state, (finding,), seen=asked)

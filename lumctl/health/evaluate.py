@@ -5,14 +5,18 @@ lost host is one finding and not eight.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Protocol
 
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.circuits import judge_circuit
 from lumctl.health.devices import judge_device
 from lumctl.health.hosts import judge_host
+from lumctl.health.judging import Judged, judged
 from lumctl.health.links import judge_link
 from lumctl.health.look import Look
+from lumctl.health.rulebook import verdict
 from lumctl.health.states import HealthReport
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Circuit
@@ -33,14 +37,51 @@ def evaluate(
     ``losses`` are expected losses (dB) by circuit id. ``devices`` tells of each device what went wrong when it was
     asked, ``None`` if it answered. ``disabled`` are accelerators out of service besides those that the inventory
     itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
+
+    What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
     """
-    out_of_service = {*disabled, *(a.id for a in inventory.accelerators.values() if a.role is Role.DISABLED)}
-    look = Look(inventory, snapshot, circuits, frozenset(out_of_service), now)
+    look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now)
+    return each(look_over(look, losses, devices), _found_at_once)
+
+
+def out_of_service(inventory: Inventory, disabled: Collection[str]) -> frozenset[str]:
+    """The accelerators that nobody uses: these, and those that the inventory disables."""
+    return frozenset({*disabled, *(a.id for a in inventory.accelerators.values() if a.role is Role.DISABLED)})
+
+
+def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, str | None]) -> HealthReport:
+    """All that the rules find at one look, be it that it must last before it counts."""
+    inventory = look.inventory
     return HealthReport(
-        at=now,
+        at=look.now,
         hosts={name: judge_host(look, name) for name in inventory.hosts},
         accelerators={a.id: judge_accelerator(look, a) for a in inventory.accelerators.values()},
         links={t.id: judge_link(look, t) for t in inventory.transponders.values()},
-        devices={name: judge_device(name, devices, now) for name in inventory.devices},
-        circuits={c.id: judge_circuit(look, c, losses.get(c.id)) for c in circuits},
+        devices={name: judge_device(name, devices, look.now) for name in inventory.devices},
+        circuits={c.id: judge_circuit(look, c, losses.get(c.id)) for c in look.circuits},
     )
+
+
+class Change(Protocol):
+    """What is done to every component, of whatever kind."""
+
+    def __call__(self, health: Judged, /) -> Judged:
+        """The component as it is to be."""
+        ...
+
+
+def each(report: HealthReport, change: Change) -> HealthReport:
+    """A report with every component changed."""
+    return replace(
+        report,
+        hosts={name: change(health) for name, health in report.hosts.items()},
+        accelerators={name: change(health) for name, health in report.accelerators.items()},
+        links={name: change(health) for name, health in report.links.items()},
+        devices={name: change(health) for name, health in report.devices.items()},
+        circuits={name: change(health) for name, health in report.circuits.items()},
+    )
+
+
+def _found_at_once(health: Judged) -> Judged:
+    kept = tuple(finding for finding in health.findings if verdict(finding.rule, finding.case).at_once)
+    return health if len(kept) == len(health.findings) else judged(health, kept)

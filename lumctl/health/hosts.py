@@ -1,5 +1,6 @@
 """The verdict on a host."""
 
+from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import Look
 from lumctl.health.rules.host import RULES, HostCase
@@ -17,15 +18,38 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         needed=_needed_probes(look, name),
         stray_xids=here.stray_xids if here else (),
         read_at=here.seen.taken_at if here else look.now,
+        now=look.now,
+        lost=name in look.past.lost,
+        quiet_until=look.past.quiet_until.get(name, 0.0),
     )
     findings = judge(RULES, case)
     read_at = here.seen.taken_at if here and here.seen.reachable else None
-    return ComponentHealth(name, "host", state_of(findings, otherwise=State.OK), findings, read_at)
+    otherwise = State.OK if case.readable else State.UNKNOWN
+    return ComponentHealth(
+        name,
+        "host",
+        state_of(findings, otherwise=otherwise),
+        findings,
+        read_at,
+        otherwise=otherwise,
+        seen=_seen(case),
+    )
+
+
+def _seen(case: HostCase) -> frozenset[str]:
+    """``host`` where it answers or its silence is a verdict, ``session`` where it answers, and its probes."""
+    if case.seen is None or case.stale is not None:
+        return frozenset()
+    if not case.seen.reachable:
+        missed = case.seen.attempts > 0 and not case.lost
+        return frozenset() if missed else frozenset({"host"})
+    ended_well = {name for name, outcome in case.seen.probes.items() if outcome.status is ProbeStatus.OK}
+    return frozenset({"host", "session", *ended_well})
 
 
 def _needed_probes(look: Look, host: str) -> frozenset[str]:
     """The probes without which something that the inventory places on a host cannot be judged."""
-    needed = {"gpu", "kernel"} if look.inventory.accelerators_of(host) else set()
+    needed = {"gpu", "kernel"} if look.accelerators[host] else set()
     if look.lanes[host]:
         needed |= {"net", *(f"optics:{lane.interface}" for lane in look.lanes[host])}
     if any(Evidence.LLDP in lane.verify for lane in look.lanes[host]):

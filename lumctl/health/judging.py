@@ -1,9 +1,10 @@
 """How rules are asked: every rule is a function from a case to findings; none raises and none knows of the others."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
-from lumctl.health.states import SEVERITY, Finding, State, worst
+from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, worst
 
 Case = TypeVar("Case")
 Rule = Callable[[Case], Iterator[Finding]]
@@ -17,6 +18,15 @@ def judge(rules: Iterable[Rule[Case]], case: Case) -> tuple[Finding, ...]:
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings by severity; equals keep their order."""
     return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
+
+
+Judged = TypeVar("Judged", ComponentHealth, CircuitHealth)
+
+
+def judged(health: Judged, findings: tuple[Finding, ...]) -> Judged:
+    """A component with these findings, and the state that they give it."""
+    state = State.DISABLED if health.disabled else state_of(findings, otherwise=health.otherwise)
+    return replace(health, findings=findings, state=state)
 
 
 def state_of(findings: Iterable[Finding], *, otherwise: State) -> State:

@@ -1,8 +1,9 @@
 """The verdict on a link: a transponder with its module and interface."""
 
 from lumctl.health.judging import judge, state_of
-from lumctl.health.look import Look
-from lumctl.health.rules.link import RULES, LinkCase
+from lumctl.health.look import HostLook, Look
+from lumctl.health.rules.link import RULES
+from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.model import Transponder
 
@@ -13,7 +14,8 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
     here = look.readable(transponder.host)
     if here is None:
         # The host's own finding tells why.
-        return ComponentHealth(transponder.id, "link", State.DISABLED if disabled else State.UNKNOWN)
+        state = State.DISABLED if disabled else State.UNKNOWN
+        return ComponentHealth(transponder.id, "link", state, disabled=disabled)
     interface = here.seen.interfaces.get(transponder.interface)
     optics = here.seen.optics.get(transponder.interface)
     ports = tuple(port for port in here.seen.infiniband if port.device == transponder.interface)
@@ -30,8 +32,37 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         infiniband=() if stale else ports,
         rx_sensitivity_dbm=transponder.rx_sensitivity_dbm,
         read_at=read_at if read_at is not None else here.seen.taken_at,
+        now=look.now,
+        nic_events=tuple(event for event in here.seen.nic_events if event.interface == transponder.interface),
+        trend=look.trend("link", transponder.id),
     )
     findings = judge(RULES, case)
-    read = case.interface is not None or case.infiniband
-    state = state_of(findings, otherwise=State.OK if read else State.UNKNOWN)
-    return ComponentHealth(transponder.id, "link", State.DISABLED if disabled else state, findings, read_at)
+    otherwise = State.OK if case.interface is not None or case.infiniband else State.UNKNOWN
+    state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
+    return ComponentHealth(
+        transponder.id,
+        "link",
+        state,
+        findings,
+        read_at,
+        otherwise=otherwise,
+        disabled=disabled,
+        seen=_seen(look, case, here),
+    )
+
+
+def _seen(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:
+    """The probes that told of this link."""
+    told = {"host"}
+    if case.interface is not None or case.listed:
+        told.add("net")
+    if case.optics is not None or (here.probe_ended_well(f"optics:{case.name}") and not case.stale):
+        # A probe that ended well without a reading has found that there is no module.
+        told.add("optics")
+    if case.infiniband:
+        told |= {"infiniband"} if case.interface is not None else {"infiniband", "net"}
+    if any(not look.stale(port.taken_at) for port in here.ports.get(case.name, ())):
+        told.add("counters")
+    if here.probe_ended_well("kernel"):
+        told.add("kernel")
+    return frozenset(told)

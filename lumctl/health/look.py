@@ -1,20 +1,38 @@
 """One look at a rack: a collection beside the inventory, and what of it says something about now."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus, Snapshot, XidEvent
-from lumctl.health.matching import addresses, match_gpus, pci_slot, recent
+from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, PortCounters, ProbeStatus, Snapshot, XidEvent
+from lumctl.health.hearing import Lanes
+from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
 from lumctl.inventory.wiring import Circuit
+
+Place = tuple[str, str]
+"""A component as trends are kept for it: its kind and its id, for a host and its only accelerator may share a name."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier looks left.
+
+    ``lost`` are the hosts that were already found unreachable; ``quiet_until`` tells when work on a host last ended.
+    """
+
+    trends: Mapping[Place, Trend] = field(default_factory=dict)
+    lost: Collection[str] = ()
+    quiet_until: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class HostLook:
     """One host that was collected, with its readings handed to its accelerators.
 
-    ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are the recent ones.
+    ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are the recent ones. What was
+    read before ``stale_before`` says nothing about now.
     """
 
     seen: HostSnapshot
@@ -22,10 +40,21 @@ class HostLook:
     gpus: dict[str, GpuReading]
     slots: dict[str, str]
     xids: tuple[XidEvent, ...]
+    nvlinks: Mapping[str, tuple[NvlinkReading, ...]]
+    stale_before: float
 
     def probe_ended_well(self, probe: str) -> bool:
-        """Whether a probe brought its whole answer, so that an absence from it means something."""
-        return probe in self.seen.probes and self.seen.probes[probe].status is ProbeStatus.OK
+        """Whether a probe brought its whole answer of late, so that an absence from it means something."""
+        outcome = self.seen.probes.get(probe)
+        return outcome is not None and outcome.status is ProbeStatus.OK and outcome.taken_at >= self.stale_before
+
+    @cached_property
+    def ports(self) -> dict[str, list[PortCounters]]:
+        """What was counted, by interface or by InfiniBand device, which may have several ports."""
+        found: dict[str, list[PortCounters]] = {}
+        for name, port in self.seen.counters.items():
+            found.setdefault(name.partition("/")[0], []).append(port)
+        return found
 
     @property
     def stray_xids(self) -> tuple[XidEvent, ...]:
@@ -36,13 +65,17 @@ class HostLook:
 
 @dataclass(frozen=True)
 class Look:
-    """A collection beside the inventory. ``disabled`` are the accelerators out of service."""
+    """A collection beside the inventory. ``disabled`` are the accelerators out of service.
+
+    ``past`` is empty where nothing is remembered; rules that speak of time then say nothing.
+    """
 
     inventory: Inventory
     snapshot: Snapshot
     circuits: tuple[Circuit, ...]
     disabled: Collection[str]
     now: float
+    past: Past = field(default_factory=Past)
 
     @property
     def limits(self) -> Thresholds:
@@ -69,11 +102,31 @@ class Look:
         for host in self.inventory.hosts:
             seen = self.snapshot.hosts.get(host)
             if seen is not None:
-                accelerators = self.inventory.accelerators_of(host)
+                accelerators = self.accelerators[host]
                 gpus = match_gpus(accelerators, seen.gpus)
-                xids = recent(seen.xids, now=self.now, max_age_s=self.limits.xid_max_age_s)
-                found[host] = HostLook(seen, accelerators, gpus, addresses(accelerators, gpus, seen), xids)
+                slots = addresses(accelerators, gpus, seen)
+                xids = recent(seen.xids, now=self.now, max_age_s=self.limits.xid_max_age_s, booted_at=seen.booted_at)
+                nvlinks = match_nvlinks(gpus, seen) if seen.nvlinks else {}
+                stale_before = self.now - self.limits.stale_after_s
+                found[host] = HostLook(seen, accelerators, gpus, slots, xids, nvlinks, stale_before)
         return found
+
+    @cached_property
+    def accelerators(self) -> dict[str, tuple[Accelerator, ...]]:
+        """The accelerators of each host, in the order of the inventory."""
+        by_host: dict[str, list[Accelerator]] = {name: [] for name in self.inventory.hosts}
+        for accelerator in self.inventory.accelerators.values():
+            by_host[accelerator.host].append(accelerator)
+        return {host: tuple(found) for host, found in by_host.items()}
+
+    @cached_property
+    def announced_lanes(self) -> Lanes:
+        """Who is meant by what a neighbour announces."""
+        return Lanes(self.inventory)
+
+    def trend(self, kind: str, component: str) -> Trend | None:
+        """What happened to a component over time, if anything is remembered."""
+        return self.past.trends.get((kind, component))
 
     def readable(self, host: str) -> HostLook | None:
         """What was read of a host, if it was reached and that is not too long ago."""
@@ -87,6 +140,10 @@ class Look:
     def stale(self, taken_at: float) -> bool:
         """Whether a reading is too old to say anything about now."""
         return self.age(taken_at) > self.limits.stale_after_s
+
+    def stale_nvlink(self, link: NvlinkReading) -> bool:
+        """The same of an NVLink, which is read more rarely than all else."""
+        return self.age(link.taken_at) > self.limits.stale_after_s + self.inventory.probes["nvlink"].every_s
 
     def stale_evidence(self, taken_at: float) -> str:
         """How old a reading is, in words."""

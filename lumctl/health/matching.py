@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, Snapshot, XidEvent
+from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
 from lumctl.inventory.model import Accelerator, Inventory
+
+_BOOT_SLACK_S = 60.0
+"""By how much the time of a boot, which is computed from two clocks, may be off."""
 
 
 def gpu_readings(inventory: Inventory, snapshot: Snapshot) -> dict[str, GpuReading]:
@@ -62,9 +65,34 @@ def xids_of(slot: str | None, xids: Iterable[XidEvent]) -> tuple[XidEvent, ...]:
     return tuple(event for event in xids if slot is not None and pci_slot(event.pci) == slot)
 
 
-def recent(xids: Iterable[XidEvent], *, now: float, max_age_s: float) -> tuple[XidEvent, ...]:
-    """The XIDs that are not too old. One without a time counts: the log does not reach back for ever."""
-    return tuple(event for event in xids if event.at is None or now - event.at <= max_age_s)
+def match_nvlinks(gpus: Mapping[str, GpuReading], seen: HostSnapshot) -> dict[str, tuple[NvlinkReading, ...]]:
+    """The NVLinks of each accelerator: by the UUID of its GPU, else by its place in nvidia-smi's list.
+
+    A place tells nothing unless both lists have the same length: when a GPU is lost, the others move up.
+    """
+    places = {gpu.pci: place for place, gpu in enumerate(seen.gpus)}
+    lists_agree = len({link.index for link in seen.nvlinks}) == len(places)
+    found: dict[str, tuple[NvlinkReading, ...]] = {}
+    for accelerator, gpu in gpus.items():
+        links = tuple(
+            link
+            for link in seen.nvlinks
+            if (link.uuid == gpu.uuid if link.uuid and gpu.uuid else lists_agree and link.index == places[gpu.pci])
+        )
+        if links:
+            found[accelerator] = links
+    return found
+
+
+def recent(
+    xids: Iterable[XidEvent], *, now: float, max_age_s: float, booted_at: float | None = None
+) -> tuple[XidEvent, ...]:
+    """The XIDs that are not too old, and of this boot.
+
+    One without a time counts: the log does not reach back for ever.
+    """
+    oldest = max(now - max_age_s, (booted_at or 0.0) - _BOOT_SLACK_S)
+    return tuple(event for event in xids if event.at is None or event.at >= oldest)
 
 
 def pci_slot(pci: str) -> str:

@@ -1,11 +1,11 @@
 """The rules as data: what each case of each rule means for a component, with its origin and the advice it gives.
 
-The YAML files in ``rules/`` hold the knowledge (numbers, limits, states, advice); the modules ``gpu``, ``link``,
-``circuit`` and ``host`` hold the tests that decide which case a component is in.
+The YAML files in ``rules/`` hold the knowledge (numbers, limits, states, windows, advice); the modules beside them hold
+the tests that decide which case a component is in.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import inf
@@ -20,9 +20,14 @@ SCHEMA = "lumctl/health-rules/v1"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One case of a rule. ``limit`` is in the unit of the reading; infinite where the case has none.
+    """One case of a rule. ``limit`` is in ``unit``, that of the reading; infinite where the case has none.
 
-    State ``ok`` makes a note: shown to whoever looks, but of no weight.
+    Where a case counts, ``counter`` names what, ``window_s`` is the time over which, and ``per_s`` makes a rate of it
+    (0: the events of the window). ``strict``: the limit itself is still well. ``limits`` are further numbers by name.
+
+    A finding stands once its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings, and it stays
+    until the case was not seen for ``clears_after_s``. State ``ok`` makes a note: shown to whoever looks, but of no
+    weight. ``edition`` is that of the file it stands in.
     """
 
     rule: str
@@ -31,37 +36,115 @@ class Verdict:
     advice: str
     origin: str
     limit: float = inf
+    unit: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    counter: str = ""
+    window_s: float = 0.0
+    per_s: float = 0.0
+    strict: bool = False
+    appears_after_s: float = 0.0
+    appears_looks: int = 1
+    clears_after_s: float = 0.0
+    edition: str = ""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one look is enough to find it."""
+        return self.appears_looks <= 1 and self.appears_after_s <= 0
+
+    def reached_by(self, events: int) -> bool:
+        """Whether so many events in the window are what the case speaks of."""
+        value = self.rate(events)
+        return value > self.limit if self.strict else value >= self.limit
+
+    def rate(self, events: int) -> float:
+        """So many events in the window, in the unit of the limit."""
+        return events * self.per_s / self.window_s if self.per_s else events
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """How a counter counts: in so many bits, and whether it stays at its greatest value or begins again at 0.
+
+    ``full`` is the case of link.counter-full that it makes when it is full; ``wider`` is a counter that sees the same.
+    """
+
+    bits: int = 64
+    saturates: bool = False
+    full: str = "blind"
+    wider: str = ""
+
+    @property
+    def greatest(self) -> int:
+        """The greatest value that it can hold."""
+        return (1 << self.bits) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LooksAt:
+    """What a rule looks at: the probes without which it sees nothing, and the readings by their names."""
+
+    probes: frozenset[str] = frozenset()
+    readings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """All verdicts by rule and case; what each XID asks for and means."""
+    """All verdicts by rule and case; what rules look at; how counters count; what each XID asks for and means."""
 
     edition: str
     verdicts: Mapping[tuple[str, str], Verdict]
+    looks_at: Mapping[str, LooksAt]
+    counters: Mapping[str, Counter]
     xid_actions: Mapping[int, str]
     xid_meanings: Mapping[int, str]
+    counted_by_unit: frozenset[int]
+    """XIDs whose lines name the unit of the chip, so that one unit can be told to fail again and again."""
+    forgets_after_s: float
+    """After a time in which nobody looked that is longer than this, what was remembered is an old story."""
 
     def rules(self) -> tuple[str, ...]:
         """The ids of all rules, each once."""
         return tuple(dict.fromkeys(rule for rule, _ in self.verdicts))
+
+    def lines(self, rule: str | None = None) -> tuple[Verdict, ...]:
+        """Every case of one rule, or of all, in the order of the files."""
+        return tuple(line for line in self.verdicts.values() if rule in {None, line.rule})
+
+    def windows(self) -> dict[str, dict[float, bool]]:
+        """Over which times (s) each counter is counted, and whether that gives a rate."""
+        found: dict[str, dict[float, bool]] = {}
+        for line in self.verdicts.values():
+            if line.counter:
+                found.setdefault(line.counter, {})[line.window_s] = line.per_s > 0
+        return found
 
 
 @cache
 def rulebook() -> Rulebook:
     """The rules that come with the program, read once."""
     verdicts: dict[tuple[str, str], Verdict] = {}
+    looks_at: dict[str, LooksAt] = {}
+    counters: dict[str, Counter] = {}
     actions: dict[int, str] = {}
     meanings: dict[int, str] = {}
+    by_unit: set[int] = set()
+    forgets_after_s = inf
     editions: set[str] = set()
     for document in _documents():
-        editions.add(document["edition"])
+        edition = document["edition"]
+        editions.add(edition)
         for rule, cases in document["rules"].items():
             for case, line in cases.items():
-                verdicts[rule, case] = Verdict(rule, case, State(line.pop("state")), **line)
+                verdicts[rule, case] = Verdict(rule, case, State(line.pop("state")), edition=edition, **line)
+        for rule, seen in document.get("looks-at", {}).items():
+            looks_at[rule] = LooksAt(frozenset(seen.get("probes", ())), tuple(seen.get("readings", ())))
+        counters |= {name: Counter(**kind) for name, kind in document.get("counters", {}).items()}
         actions |= {xid: action for action, xids in document.get("actions", {}).items() for xid in xids}
         meanings |= document.get("meanings", {})
-    return Rulebook(max(editions), verdicts, actions, meanings)
+        by_unit |= set(document.get("counted-by-unit", ()))
+        forgets_after_s = min(forgets_after_s, document.get("forgets-after-s", inf))
+    return Rulebook(max(editions), verdicts, looks_at, counters, actions, meanings, frozenset(by_unit), forgets_after_s)
 
 
 def _documents() -> list[dict[str, Any]]:
@@ -81,10 +164,16 @@ def has_case(rule: str, case: str) -> bool:
     return (rule, case) in rulebook().verdicts
 
 
-def found(component: str, rule: str, case: str, evidence: str, *, since: float) -> Finding:
+def looks_at(rule: str) -> LooksAt:
+    """What a rule looks at."""
+    return rulebook().looks_at.get(rule, LooksAt())
+
+
+def found(component: str, rule: str, case: str, evidence: str, *, since: float, about: str = "") -> Finding:
     """A finding about a component: the verdict of a rule's case with what was seen.
 
     Errors of sessions and drivers begin with the component's name, which a finding carries already.
     """
     line = verdict(rule, case)
-    return Finding(component, rule, line.state, evidence.removeprefix(f"{component}: "), line.advice, since)
+    evidence = evidence.removeprefix(f"{component}: ")
+    return Finding(component, rule, line.state, evidence, line.advice, since, case, about=about)

@@ -25,7 +25,12 @@ def worst(states: tuple[State, ...]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule's verdict about a component: which rule, what it saw, what to do."""
+    """A rule's verdict about a component: which rule and case of it, what it saw, what to do.
+
+    ``since`` is when it first stood without a break (seconds since the epoch). ``acknowledged`` tells who knows of it
+    and why nothing is done, ``incident`` is the id of the incident that it is a part of. ``about`` tells findings of
+    one case apart where a component may have several (an XID, a receiver).
+    """
 
     component: str
     rule: str
@@ -33,17 +38,46 @@ class Finding:
     evidence: str
     advice: str
     since: float
+    case: str = ""
+    acknowledged: str | None = None
+    incident: str | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Findings with one cause. ``cause`` is a component or a rack; ``members`` are all components that it touches.
+
+    ``id`` stays the same for as long as the incident lasts; ``rule`` is the one that speaks for the cause.
+    """
+
+    id: str
+    cause: str
+    rule: str
+    state: State
+    since: float
+    members: tuple[str, ...]
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentHealth:
-    """State of one component, its findings worst first, and when it was last read (``None``: never)."""
+    """State of one component, its findings worst first, and when it was last read (``None``: never).
+
+    ``otherwise`` is its state without its findings, and ``disabled`` that it is out of service, whatever they say;
+    ``maintenance`` tells of the work that it is out of service for. ``seen`` are the probes that told of it at this
+    look: a finding that looks at another one is neither confirmed nor refuted.
+    """
 
     id: str
     kind: str
     state: State
     findings: tuple[Finding, ...] = ()
     read_at: float | None = None
+    otherwise: State = State.UNKNOWN
+    maintenance: str | None = None
+    disabled: bool = False
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +93,7 @@ class CircuitEndHealth:
 
 @dataclass(frozen=True, slots=True)
 class CircuitHealth:
-    """A circuit that a job needs, judged by what its receivers hear."""
+    """A circuit that a job needs, judged by what its receivers hear. Its last fields are those of every component."""
 
     id: str
     owner: str
@@ -70,6 +104,15 @@ class CircuitHealth:
     loss_db: float | None
     findings: tuple[Finding, ...] = ()
     read_at: float | None = None
+    otherwise: State = State.UNKNOWN
+    maintenance: str | None = None
+    disabled: bool = False
+    seen: frozenset[str] = frozenset()
+
+
+def place_of(health: ComponentHealth | CircuitHealth) -> tuple[str, str]:
+    """Kind and id of a component: a host and its only accelerator may share a name."""
+    return ("circuit" if isinstance(health, CircuitHealth) else health.kind), health.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +125,7 @@ class HealthReport:
     links: Mapping[str, ComponentHealth]
     devices: Mapping[str, ComponentHealth]
     circuits: Mapping[str, CircuitHealth]
+    incidents: tuple[Incident, ...] = ()
 
     def groups(self) -> dict[str, Mapping[str, ComponentHealth | CircuitHealth]]:
         """All components by what they are, in the order of importance to an operator."""

@@ -59,10 +59,10 @@ def light(case: ReceiverCase) -> Iterator[Finding]:
     """No light, or an interface that is down: nothing can be heard, whatever an old table entry says."""
     if case.dark:
         evidence = f"{case.receiver.id} receives no light from {case.expected}"
-        yield found(case.circuit, "circuit.dark", "no-light", evidence, since=case.read_at)
+        yield found(case.circuit, "circuit.dark", "no-light", evidence, since=case.read_at, about=case.receiver.id)
     elif has_no_carrier(case.interface):
         evidence = f"{case.receiver.interface} behind {case.receiver.id} is down"
-        yield found(case.circuit, "circuit.down", "no-carrier", evidence, since=case.read_at)
+        yield found(case.circuit, "circuit.down", "no-carrier", evidence, since=case.read_at, about=case.receiver.id)
 
 
 def source(case: ReceiverCase) -> Iterator[Finding]:
@@ -72,22 +72,34 @@ def source(case: ReceiverCase) -> Iterator[Finding]:
     who = f"{case.neighbour.system} {case.neighbour.port}" if case.neighbour is not None else ""
     if case.neighbour is not None and case.hears is not None:
         evidence = f"{case.receiver.id} hears {case.hears} instead of {case.expected}"
-        yield found(case.circuit, "circuit.wrong-transmitter", "known", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.wrong-transmitter", "known", evidence, since=case.read_at, about=case.receiver.id
+        )
     elif case.announced:
         evidence = f"{case.receiver.id} hears {who}, and {case.expected} too"
-        yield found(case.circuit, "circuit.unproven", "several-announce", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.unproven", "several-announce", evidence, since=case.read_at, about=case.receiver.id
+        )
     elif case.host_known:
         evidence = f"{case.receiver.id} hears {who}, a port that the inventory does not name"
-        yield found(case.circuit, "circuit.unproven", "unnamed-port", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.unproven", "unnamed-port", evidence, since=case.read_at, about=case.receiver.id
+        )
     elif case.neighbour is not None:
         evidence = f"{case.receiver.id} hears {who}, which is not in the inventory, instead of {case.expected}"
-        yield found(case.circuit, "circuit.wrong-transmitter", "stranger", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.wrong-transmitter", "stranger", evidence, since=case.read_at, about=case.receiver.id
+        )
     elif Evidence.LLDP not in case.receiver.verify:
         evidence = f"{case.receiver.id}: {_presence(case)}, source not shown"
-        yield found(case.circuit, "circuit.unproven", "source-not-shown", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.unproven", "source-not-shown", evidence, since=case.read_at, about=case.receiver.id
+        )
     elif case.neighbours_read:
         evidence = f"{case.receiver.id}: {_presence(case)}, nobody announces itself"
-        yield found(case.circuit, "circuit.unproven", "nobody-announces", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.unproven", "nobody-announces", evidence, since=case.read_at, about=case.receiver.id
+        )
 
 
 def margin(case: ReceiverCase) -> Iterator[Finding]:
@@ -99,7 +111,7 @@ def margin(case: ReceiverCase) -> Iterator[Finding]:
             f"{case.receiver.id} receives {power:.1f} dBm, {left:.1f} dB above its sensitivity"
             f" (wanted: {case.rx_margin_db:g} dB)"
         )
-        yield found(case.circuit, "circuit.rx-margin", "thin", evidence, since=case.read_at)
+        yield found(case.circuit, "circuit.rx-margin", "thin", evidence, since=case.read_at, about=case.receiver.id)
 
 
 def dim(case: ReceiverCase) -> Iterator[Finding]:
@@ -110,7 +122,9 @@ def dim(case: ReceiverCase) -> Iterator[Finding]:
     missing = planned - power
     if missing >= verdict("circuit.dim", "less-than-planned").limit:
         evidence = f"{case.receiver.id} receives {power:.1f} dBm, {missing:.1f} dB less than planned"
-        yield found(case.circuit, "circuit.dim", "less-than-planned", evidence, since=case.read_at)
+        yield found(
+            case.circuit, "circuit.dim", "less-than-planned", evidence, since=case.read_at, about=case.receiver.id
+        )
 
 
 def _light(case: ReceiverCase) -> float | None:

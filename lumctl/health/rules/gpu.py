@@ -1,92 +1,14 @@
 """What is wrong with one GPU: each rule looks at one :class:`GpuCase` and yields findings; none raises."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
-from lumctl.fleet.readings import GpuReading, XidEvent
-from lumctl.health.rulebook import found, has_case, rulebook, verdict
+from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules import load, nvlink, xid
+from lumctl.health.rules.counted import counted
+from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
-from lumctl.inventory.model import Thresholds
 
-HARDWARE_THROTTLING = frozenset(
-    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
-)
-"""Reasons that point at power or cooling; idle clocks and a power cap are ordinary life."""
-RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
-"""Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
-_NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
-
-
-class Absence(StrEnum):
-    """How an accelerator is missing from what nvidia-smi says."""
-
-    NAMED_LOST = "named-lost"
-    NOT_LISTED = "not-listed"
-    NOT_TOLD_APART = "not-told-apart"
-    LIST_ABORTED = "list-aborted"
-
-
-@dataclass(frozen=True, slots=True)
-class GpuCase:
-    """One accelerator with everything that one collection says of it.
-
-    ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
-    those of its PCI address that are not too old.
-    """
-
-    id: str
-    reading: GpuReading | None
-    stale: str | None
-    absence: Absence | None
-    xids: tuple[XidEvent, ...]
-    thresholds: Thresholds
-    read_at: float
-
-
-def xids(case: GpuCase) -> Iterator[Finding]:
-    """XIDs of the kernel log, one finding for each number."""
-    book = rulebook()
-    for number in dict.fromkeys(event.xid for event in case.xids):
-        action = book.xid_actions.get(number, "unknown")
-        if action == "ignore" or (action == "read-recovery-action" and _recovery_action(case) is not None):
-            continue
-        meaning = book.xid_meanings.get(number, "not in the catalogue" if action == "unknown" else "")
-        events = [event for event in case.xids if event.xid == number]
-        evidence = f"{meaning} (XID {number})" if meaning else f"XID {number}"
-        if len(events) > 1:
-            evidence += f", {len(events)} times"
-        since = min((event.at for event in events if event.at is not None), default=case.read_at)
-        yield found(case.id, "gpu.xid", action, evidence, since=since)
-
-
-def _recovery_action(case: GpuCase) -> str | None:
-    """What the GPU asks for: by nvidia-smi, which speaks of now, else by the last XID 154 of which that can be read."""
-    if case.reading is not None and case.reading.recovery_action is not None:
-        return case.reading.recovery_action
-    announced = [event.text for event in case.xids if rulebook().xid_actions.get(event.xid) == "read-recovery-action"]
-    code = _NEW_RECOVERY_ACTION.search(announced[-1]) if announced else None
-    number = int(code[1], 16) if code else len(RECOVERY_ACTIONS)
-    return RECOVERY_ACTIONS[number] if number < len(RECOVERY_ACTIONS) else None
-
-
-def recovery_action(case: GpuCase) -> Iterator[Finding]:
-    """What the GPU itself asks for, in the words of its driver's version."""
-    word = _recovery_action(case) or "none"
-    action = word.strip().lower()
-    if action != "none":
-        known = has_case("gpu.recovery-action", action)
-        evidence = f"asks for: {word}" if known else f"asks for {word!r}, which is not in the catalogue"
-        yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
-    elif (reading := case.reading) is None:
-        return
-    elif reading.reset_required or reading.says_reset:
-        evidence = f"{reading.says_reset or 'nvidia-smi'} says that the GPU requires a reset"
-        yield found(case.id, "gpu.recovery-action", "reset", evidence, since=case.read_at)
-    elif reading.drain_and_reset_recommended:
-        evidence = "nvidia-smi recommends to drain and reset it"
-        yield found(case.id, "gpu.recovery-action", "drain and reset", evidence, since=case.read_at)
+__all__ = ["RULES", "Absence", "GpuCase"]
 
 
 def absent(case: GpuCase) -> Iterator[Finding]:
@@ -151,6 +73,11 @@ def retired_pages(case: GpuCase) -> Iterator[Finding]:
     retired = (reading.retired_single_bit or 0) + (reading.retired_double_bit or 0)
     if retired >= verdict("gpu.retired-pages", "exhausted").limit:
         yield found(case.id, "gpu.retired-pages", "exhausted", f"{retired} pages retired", since=case.read_at)
+    line, double = verdict("gpu.retired-pages", "growing"), reading.retired_double_bit or 0
+    lately = case.trend.events(line.counter, line.window_s, case.read_at).get("", 0) if case.trend else 0
+    if double > line.limits["double_bit"] and line.reached_by(lately):
+        evidence = f"{double} pages retired for double-bit errors, {lately} of them within a week"
+        yield found(case.id, "gpu.retired-pages", "growing", evidence, since=case.read_at)
     if reading.retirement_pending:
         evidence = "a page to retire waits for a reset"
         yield found(case.id, "gpu.retired-pages", "pending", evidence, since=case.read_at)
@@ -166,6 +93,8 @@ def ecc(case: GpuCase) -> Iterator[Finding]:
     if case.reading and case.reading.sram_threshold_exceeded:
         evidence = "uncorrectable SRAM errors are beyond the card's own threshold"
         yield found(case.id, "gpu.ecc", "sram-threshold", evidence, since=case.read_at)
+    if case.reading is not None:
+        yield from counted(case.id, "gpu.ecc", case.trend, now=case.read_at, read_at=case.read_at)
 
 
 def temperature(case: GpuCase) -> Iterator[Finding]:
@@ -184,13 +113,5 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
             yield found(case.id, "gpu.temperature", part, evidence, since=case.read_at)
 
 
-def throttled(case: GpuCase) -> Iterator[Finding]:
-    """Clocks held down by power or cooling: a note only, for one sample never degrades."""
-    reasons = sorted((case.reading.throttle_reasons if case.reading else frozenset()) & HARDWARE_THROTTLING)
-    if reasons:
-        evidence = f"clocks held down: {', '.join(reasons)}"
-        yield found(case.id, "gpu.throttled", "noted", evidence, since=case.read_at)
-
-
-RULES = (xids, recovery_action, absent, stale, silent, row_remap, retired_pages, ecc, temperature, throttled)
+RULES = (*xid.RULES, absent, stale, silent, row_remap, retired_pages, ecc, temperature, *nvlink.RULES, *load.RULES)
 """In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""

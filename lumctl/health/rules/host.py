@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, XidEvent
+from lumctl.fleet.readings import HostSnapshot, NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent, XidEvent
 from lumctl.health.rulebook import found, rulebook, verdict
 from lumctl.health.states import Finding, State
 
 LOSES_SIGHT_OF = {
     "gpu": "its accelerators are not read",
+    "nvlink": "NVLink errors are not read",
     "kernel": "XIDs cannot be seen",
     "net": "its links are not read",
+    "counters": "what its ports count is not read",
     "lldp": "whom its receivers hear is not read",
     "optics": "what light they receive is not read",
 }
@@ -23,7 +25,7 @@ class HostCase:
 
     ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
     inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
-    listed GPU.
+    listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
     """
 
     id: str
@@ -32,6 +34,9 @@ class HostCase:
     needed: Collection[str]
     stray_xids: tuple[XidEvent, ...]
     read_at: float
+    now: float
+    lost: bool = False
+    quiet_until: float = 0.0
 
     @property
     def readable(self) -> bool:
@@ -45,10 +50,17 @@ def session(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.unread", "never", "it was never read", since=case.read_at)
     elif case.stale is not None:
         yield found(case.id, "host.unread", "stale", case.stale, since=case.read_at)
-    elif not case.seen.reachable:
-        why = "host-key" if case.seen.host_key_problem else "no-session"
-        evidence = case.seen.error or "no session"
-        yield found(case.id, "host.unreachable", why, evidence, since=case.read_at)
+    elif case.seen.reachable:
+        return
+    elif case.seen.host_key_problem:
+        yield found(case.id, "host.unreachable", "host-key", case.seen.error or "no session", since=case.read_at)
+    elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:
+        # Without a count of attempts somebody asked just now, and nobody answered: that is how it stands.
+        yield found(case.id, "host.unreachable", "no-session", case.seen.error or "no session", since=case.read_at)
+    else:
+        line = verdict("host.missed", "missed")
+        evidence = f"missed {case.seen.attempts} of {line.limit:g} times: {case.seen.error or 'no session'}"
+        yield found(case.id, "host.missed", "missed", evidence, since=case.read_at)
 
 
 def too_slow(case: HostCase) -> Iterator[Finding]:
@@ -79,6 +91,10 @@ def probes(case: HostCase) -> Iterator[Finding]:
     if _too_slow(case):
         return
     told_elsewhere = {("gpu", ProbeStatus.TIMED_OUT), ("kernel", ProbeStatus.DENIED)}
+    gpu = _probe(case, "gpu")
+    if gpu is not None and gpu.status is ProbeStatus.TIMED_OUT:
+        # They ask the same driver, one behind the other.
+        told_elsewhere |= {(name, ProbeStatus.TIMED_OUT) for name in ("nvlink", "nvlink:errors")}
     ended: dict[ProbeStatus, list[ProbeOutcome]] = {}
     for outcome in _probes(case):
         harmless = outcome.status is ProbeStatus.OK or (
@@ -105,6 +121,40 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
 
 
+def nvswitch(case: HostCase) -> Iterator[Finding]:
+    """SXids: errors of the NVSwitches, which belong to no GPU."""
+    for name, fatal in (("fatal", True), ("not-said", None), ("non-fatal", False)):
+        line = verdict("host.nvswitch", name)
+        events = [event for event in _sxids(case, line.window_s) if event.fatal is fatal]
+        if events:
+            numbers = ", ".join(str(number) for number in dict.fromkeys(event.sxid for event in events))
+            evidence = f"SXid {numbers} at {events[-1].pci}" + (f", {len(events)} lines" if len(events) > 1 else "")
+            since = min((event.at for event in events if event.at is not None), default=case.read_at)
+            yield found(case.id, "host.nvswitch", name, evidence, since=since)
+
+
+def _sxids(case: HostCase, window_s: float) -> Iterator[SxidEvent]:
+    oldest = max(case.now - window_s, case.quiet_until)
+    for event in case.seen.sxids if case.seen is not None and case.readable else ():
+        if event.at is None or event.at > oldest:
+            yield event
+
+
+def nameless_nic(case: HostCase) -> Iterator[Finding]:
+    """What network drivers wrote about a device without the name of its interface."""
+    line = verdict("host.nic", "nameless")
+    grave = {NicEventKind.FATAL, NicEventKind.PCIE}
+    oldest = max(case.now - line.window_s, case.quiet_until)
+    events = [
+        event
+        for event in (case.seen.nic_events if case.seen is not None and case.readable else ())
+        if event.interface is None and event.kind in grave and (event.at is None or event.at > oldest)
+    ]
+    if events:
+        since = min((event.at for event in events if event.at is not None), default=case.read_at)
+        yield found(case.id, "host.nic", "nameless", events[-1].text[:160], since=since)
+
+
 def _probes(case: HostCase) -> Collection[ProbeOutcome]:
     return case.seen.probes.values() if case.seen is not None and case.readable else ()
 
@@ -129,4 +179,4 @@ def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
         yield f"{', '.join(names)}{said}{blind}"
 
 
-RULES = (session, too_slow, driver_hung, kernel_log_denied, probes, stray_xids)
+RULES = (session, too_slow, driver_hung, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)

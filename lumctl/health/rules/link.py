@@ -1,13 +1,14 @@
 """What is wrong with one link: a transponder, its module and the interface it sits behind."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.readings import InfinibandPort, InterfaceReading
+from lumctl.fleet.readings import InterfaceReading
 from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules import port
+from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import Finding
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
@@ -16,27 +17,6 @@ CARRIER = frozenset({"up", "unknown"})
 """Kernel words for an interface that is no fault; what is in neither list waits for something, as ``dormant`` does."""
 LIMITS = ("rx_power_low_alarm", "rx_power_low_warning", "rx_power_high_warning", "rx_power_high_alarm")
 """Names of a module's own receive limits, in the order their values must have."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCase:
-    """One transponder with the fresh readings of its interface and module.
-
-    ``in_use`` tells whether a circuit ends here: a lane without one is rightly dark and without carrier.
-    ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
-    the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's.
-    """
-
-    id: str
-    name: str
-    in_use: bool
-    listed: bool
-    stale: str | None
-    interface: InterfaceReading | None
-    optics: OpticsReading | None
-    infiniband: tuple[InfinibandPort, ...]
-    rx_sensitivity_dbm: float
-    read_at: float
 
 
 def has_no_light(optics: OpticsReading | None, *, below_dbm: float) -> bool:
@@ -82,12 +62,12 @@ def down(case: LinkCase) -> Iterator[Finding]:
 
 def infiniband(case: LinkCase) -> Iterator[Finding]:
     """An InfiniBand port that the inventory names and that is not active."""
-    for port in case.infiniband if case.in_use else ():
-        if port.state is None:
-            evidence = f"{port.device} port {port.port} tells no state"
+    for each in case.infiniband if case.in_use else ():
+        if each.state is None:
+            evidence = f"{each.device} port {each.port} tells no state"
             yield found(case.id, "link.infiniband", "not-said", evidence, since=case.read_at)
-        elif port.state.upper() != "ACTIVE":
-            evidence = f"{port.device} port {port.port} is {port.state}, physically {port.phys_state or 'not told'}"
+        elif each.state.upper() != "ACTIVE":
+            evidence = f"{each.device} port {each.port} is {each.state}, physically {each.phys_state or 'not told'}"
             yield found(case.id, "link.infiniband", "not-active", evidence, since=case.read_at)
 
 
@@ -156,4 +136,4 @@ def stale(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
 
 
-RULES = (missing, stale, rx_power, infiniband, down)
+RULES = (missing, stale, rx_power, infiniband, down, *port.RULES)

@@ -26,15 +26,23 @@ def test_every_line_has_origin_and_advice(verdict):
 
 def test_every_data_file_is_read():
     names = {entry.name for entry in (files("lumctl.health") / "rules").iterdir() if entry.name.endswith(".yaml")}
-    assert names == {"gpu.yaml", "host.yaml", "link.yaml", "recovery.yaml", "xid.yaml"}
+    assert names == {
+        "gpu.yaml",
+        "host.yaml",
+        "link.yaml",
+        "nvlink.yaml",
+        "port.yaml",
+        "recovery.yaml",
+        "xid.yaml",
+    }
     families = {rule.split(".")[0] for rule in BOOK.rules()}
-    assert families == {"gpu", "host", "link", "circuit", "device"}
+    assert families == {"gpu", "host", "link", "circuit", "device", "incident"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", BOOK.edition)
 
 
 def test_every_rule_of_the_data_is_used_by_the_code_and_the_other_way_round():
     sources = "".join(path.read_text() for path in Path(lumctl.health.__file__).parent.rglob("*.py"))
-    named = set(re.findall(r'"((?:gpu|host|link|circuit|device)\.[a-z-]+)"', sources))
+    named = set(re.findall(r'"((?:gpu|host|link|circuit|device|incident)\.[a-z-]+)"', sources))
     assert named == set(BOOK.rules())
 
 

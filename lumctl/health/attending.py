@@ -1,0 +1,99 @@
+"""What operators said, laid over a report: work that takes components out of service, and findings that are known."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.evaluate import each
+from lumctl.health.judging import Judged, judged
+from lumctl.health.look import Place
+from lumctl.health.reach import reached
+from lumctl.health.states import SEVERITY, Finding, HealthReport, State, place_of
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Circuit
+
+
+def at_work(
+    inventory: Inventory, circuits: Collection[Circuit], windows: Collection[MaintenanceWindow], now: float
+) -> dict[Place, MaintenanceWindow]:
+    """The components under work now, each with its window (the first that was opened)."""
+    covered: dict[Place, MaintenanceWindow] = {}
+    for window in sorted(windows, key=lambda window: (window.starts, window.id)):
+        if window.open_at(now):
+            for place in reached(inventory, circuits, window.component):
+                covered.setdefault(place, window)
+    return covered
+
+
+def in_maintenance(report: HealthReport, covered: Mapping[Place, MaintenanceWindow]) -> HealthReport:
+    """A report in which what is under work is ``disabled``; its findings stay to be seen."""
+
+    def change(health: Judged, /) -> Judged:
+        window = covered.get(place_of(health))
+        if window is None:
+            return health
+        return judged(replace(health, disabled=True, maintenance=window.told), health.findings)
+
+    return each(report, change) if covered else report
+
+
+class Acknowledged:
+    """For which state each acknowledgement was given, as far as its finding was seen since."""
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        self._given: dict[str, State] = {str(key): State(state) for key, state in (document or {}).items()}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {key: state.value for key, state in self._given.items()}
+
+    def lay_over(
+        self, report: HealthReport, inventory: Inventory, acknowledged: Collection[Acknowledgement]
+    ) -> tuple[HealthReport, tuple[Acknowledgement, ...]]:
+        """A report whose findings carry who knows of them, and the acknowledgements that are over."""
+        spent: list[Acknowledgement] = []
+        known: dict[int, str] = {}
+        given: dict[str, State] = {}
+        for said in acknowledged:
+            meant = [finding for finding in _findings_of(report, inventory, said) if said.rule in {None, finding.rule}]
+            key = f"{said.component}|{said.rule or ''}|{said.at!r}"
+            over = said.until is not None and report.at >= said.until
+            if over or (not meant and _is_told(report, inventory, said)):
+                spent.append(said)
+                continue
+            covers = self._given.get(key)
+            if covers is None and meant:
+                covers = max((finding.state for finding in meant), key=SEVERITY.index)
+            if covers is None:
+                continue
+            given[key] = covers
+            for finding in meant:
+                if SEVERITY.index(finding.state) <= SEVERITY.index(covers):
+                    known.setdefault(id(finding), said.told)
+        self._given = given
+
+        def change(health: Judged, /) -> Judged:
+            if not any(id(finding) in known for finding in health.findings):
+                return health
+            findings = tuple(replace(finding, acknowledged=known.get(id(finding))) for finding in health.findings)
+            return replace(health, findings=findings)
+
+        return (each(report, change) if known else report), tuple(spent)
+
+
+def _findings_of(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Finding]:
+    return [finding for health in _meant(report, inventory, said) for finding in health.findings]
+
+
+def _is_told(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> bool:
+    """Whether what an acknowledgement speaks of could be judged: unread, it says nothing of its findings."""
+    return all(health.state is not State.UNKNOWN for health in _meant(report, inventory, said))
+
+
+def _meant(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Any]:
+    groups = report.groups().values()
+    if said.component in inventory.racks:
+        places = reached(inventory, (), said.component)
+        return [health for group in groups for health in group.values() if place_of(health) in places]
+    return [group[said.component] for group in groups if said.component in group]

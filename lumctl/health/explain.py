@@ -1,0 +1,131 @@
+"""Why a component is in its state, as data: which rules looked at it, at which readings, and what they found."""
+
+from dataclasses import dataclass
+
+from lumctl.errors import UsageError
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.rulebook import Verdict, rulebook, verdict
+from lumctl.health.seen import Seen, readings_of
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory
+
+_FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "host": "host.", "device": "device."}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A finding with the line of the rules that it comes from (limit, window, origin, edition)."""
+
+    finding: Finding
+    line: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule that looks at components of this kind: its cases, what it reads of this one, and its findings.
+
+    ``told`` is false where its probes brought nothing at this look, so that it could say nothing.
+    """
+
+    rule: str
+    cases: tuple[Verdict, ...]
+    readings: tuple[Seen, ...]
+    told: bool
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All about the state of one component. ``because`` says in one line where the state comes from."""
+
+    component: str
+    kind: str
+    state: State
+    because: str
+    read_at: float | None
+    maintenance: str | None
+    standing: tuple[Standing, ...]
+    checks: tuple[Check, ...]
+    incidents: tuple[Incident, ...]
+
+
+def explain(
+    report: HealthReport, component: str, *, inventory: Inventory, snapshot: Snapshot
+) -> tuple[Explanation, ...]:
+    """Explain everything of that name: a host and its only accelerator may share one.
+
+    Raises:
+        UsageError: the report has no such component.
+    """
+    named = [group[component] for group in report.groups().values() if component in group]
+    if not named:
+        near = nearest(component, (name for group in report.groups().values() for name in group))
+        raise UsageError(f"nothing is called {component!r}", hint=f"did you mean {near}?" if near else None)
+    return tuple(_explained(report, health, inventory, snapshot) for health in named)
+
+
+def _explained(
+    report: HealthReport, health: ComponentHealth | CircuitHealth, inventory: Inventory, snapshot: Snapshot
+) -> Explanation:
+    kind, name = place_of(health)
+    readings = readings_of(health, inventory, snapshot, now=report.at)
+    found = {finding.rule for finding in health.findings}
+    book = rulebook()
+    checks = tuple(
+        Check(
+            rule,
+            book.lines(rule),
+            tuple(readings[wanted] for wanted in book.looks_at[rule].readings if wanted in readings),
+            told=bool(health.seen) and book.looks_at[rule].probes <= health.seen,
+            found=rule in found,
+        )
+        for rule in book.rules()
+        if rule.startswith(_FAMILIES[kind])
+    )
+    named = {finding.incident for finding in health.findings} - {None}
+    incidents = tuple(i for i in report.incidents if i.id in named or name in i.members)
+    return Explanation(
+        component=name,
+        kind=kind,
+        state=health.state,
+        because=_because(report, health, inventory, incidents),
+        read_at=health.read_at,
+        maintenance=health.maintenance,
+        standing=tuple(Standing(finding, verdict(finding.rule, finding.case)) for finding in health.findings),
+        checks=checks,
+        incidents=incidents,
+    )
+
+
+def _because(
+    report: HealthReport,
+    health: ComponentHealth | CircuitHealth,
+    inventory: Inventory,
+    incidents: tuple[Incident, ...],
+) -> str:
+    if health.maintenance is not None:
+        return f"in maintenance: {health.maintenance}"
+    if health.disabled:
+        return "out of service: the inventory disables it, or a swap took it out of its job"
+    telling = next((finding for finding in health.findings if finding.state is health.state), None)
+    if telling is not None and health.state is not State.OK:
+        return f"{telling.rule} ({telling.case}): {telling.evidence}"
+    if health.state is State.OK:
+        return "every rule looked at it and found no fault"
+    blind = [f"{host} ({report.hosts[host].state.value})" for host in _hosts_of(health, inventory, report)]
+    if blind:
+        return f"its host is not well: {', '.join(blind)}"
+    return f"part of {incidents[0].id}" if incidents else "nothing was read of it"
+
+
+def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory, report: HealthReport) -> list[str]:
+    """The hosts behind which a component is read, as far as they are not well."""
+    kind, name = place_of(health)
+    if isinstance(health, CircuitHealth):
+        hosts = [inventory.transponders[end.transponder].host for end in health.ends]
+    elif kind == "accelerator":
+        hosts = [inventory.accelerators[name].host]
+    else:
+        hosts = [inventory.transponders[name].host] if kind == "link" else []
+    return [host for host in dict.fromkeys(hosts) if report.hosts[host].state is not State.OK]

@@ -1,0 +1,137 @@
+"""From look to look: what of the readings goes into the trends of their components."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from lumctl.health.look import HostLook, Look, Place
+from lumctl.health.rulebook import verdict
+from lumctl.health.rules.link import NO_CARRIER
+from lumctl.health.rules.load import is_throttled
+from lumctl.health.rules.nvlink import part_of
+from lumctl.health.trend import Trend, trend_from, windows_of
+from lumctl.inventory.model import Accelerator, Transponder
+
+ACCELERATOR, LINK = "accelerator", "link"
+_MINUTE_S = 60.0
+
+
+class History:
+    """The trends of all components, and which boot of each host was seen last."""
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        document = document or {}
+        self._boots: dict[str, str] = dict(document.get("boots", {}))
+        self._last_throttled: dict[str, int] = {}
+        self.trends: dict[Place, Trend] = {
+            (str(kind), str(component)): trend_from(written) for kind, component, written in document.get("trends", ())
+        }
+
+    def take(self, look: Look, quiet: Collection[Place]) -> None:
+        """Take the readings of a look. ``quiet`` are the components of which nothing counts now."""
+        self._keep_to(look)
+        for place in quiet:
+            if place[0] in {ACCELERATOR, LINK}:
+                self._trend(place).rest(look.now)
+        for host, here in look.collected.items():
+            if look.readable(host) is None:
+                continue
+            if here.seen.boot_id is not None and self._boots.get(host) != here.seen.boot_id:
+                self._boots[host] = here.seen.boot_id
+                self._begin_again(look, here)
+            for accelerator in here.accelerators:
+                if (ACCELERATOR, accelerator.id) not in quiet:
+                    self._take_gpu(look, here, accelerator)
+            for lane in look.lanes[host]:
+                if (LINK, lane.id) not in quiet:
+                    self._take_link(look, here, lane)
+
+    def _begin_again(self, look: Look, here: HostLook) -> None:
+        """After a boot all counters of a host count anew."""
+        for accelerator in here.accelerators:
+            self._trend((ACCELERATOR, accelerator.id)).begin_again()
+        for lane in look.lanes[here.seen.host]:
+            self._trend((LINK, lane.id)).begin_again()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        trends = ((*place, trend.document()) for place, trend in self.trends.items())
+        return {"boots": self._boots, "trends": [list(entry) for entry in trends if entry[2]]}
+
+    def _trend(self, place: Place) -> Trend:
+        trend = self.trends.get(place)
+        if trend is None:
+            trend = self.trends[place] = Trend()
+        return trend
+
+    def _keep_to(self, look: Look) -> None:
+        """Forget what the inventory no longer has: a name may come back as another piece of hardware."""
+        inventory = look.inventory
+        known = {ACCELERATOR: inventory.accelerators, LINK: inventory.transponders}
+        for place in [p for p in self.trends if p[1] not in known.get(p[0], ())]:
+            del self.trends[place]
+        for host in [host for host in self._boots if host not in inventory.hosts]:
+            del self._boots[host]
+        for trend in self.trends.values():
+            if trend.tallies:
+                trend.forget(look.now)
+
+    def _take_gpu(self, look: Look, here: HostLook, accelerator: Accelerator) -> None:
+        trend = self._trend((ACCELERATOR, accelerator.id))
+        reading = here.gpus.get(accelerator.id)
+        if reading is not None and not look.stale(reading.taken_at):
+            at = reading.taken_at
+            trend.read("pcie_replays", "", reading.pcie_replays, at)
+            trend.read("retired_double_bit", "", reading.retired_double_bit, at)
+            if trend.read("ecc_uncorrectable", "", reading.ecc_volatile_uncorrectable, at):
+                # One fault may count for many: what tells is that there was another.
+                trend.happened("ecc_events", "", at)
+            minute = int(at // _MINUTE_S)
+            if is_throttled(reading) and self._last_throttled.get(accelerator.id) != minute:
+                # A minute counts once, however often it was looked at.
+                self._last_throttled[accelerator.id] = minute
+                trend.happened("throttled", "", at)
+        for link in here.nvlinks.get(accelerator.id, ()):
+            part = part_of(link)
+            if link.errors_at is not None:
+                trend.read("nvlink_replays", part, link.replay_errors, link.errors_at)
+                trend.read("nvlink_recoveries", part, link.recovery_errors, link.errors_at)
+                trend.read("nvlink_crc", part, link.crc_errors, link.errors_at)
+            if link.active:
+                trend.worked.add(part)
+
+    def _take_link(self, look: Look, here: HostLook, lane: Transponder) -> None:
+        trend = self._trend((LINK, lane.id))
+        interface = here.seen.interfaces.get(lane.interface)
+        if interface is not None and not look.stale(interface.taken_at):
+            trend.read("carrier_changes", lane.interface, interface.carrier_changes, interface.taken_at)
+        for part, counter, value, at in _port_counters(here, lane):
+            if not look.stale(at):
+                trend.read(counter, part, value, at)
+        up, at = _up(here, lane)
+        if lane.id not in look.in_use or up is None or look.stale(at):
+            trend.down_since = None if lane.id not in look.in_use else trend.down_since
+        elif up and trend.down_since is not None:
+            if at - trend.down_since >= verdict("link.unsteady", "flapping").limits["down_s"]:
+                trend.happened("flaps", lane.interface, at)
+            trend.down_since = None
+        elif not up and trend.down_since is None:
+            trend.down_since = at
+
+
+def _port_counters(here: HostLook, lane: Transponder) -> Iterator[tuple[str, str, int, float]]:
+    """Port, name, value and time of what an interface, or the ports of an InfiniBand device of that name, counted."""
+    for port in here.ports.get(lane.interface, ()):
+        for counter, value in port.values.items():
+            if windows_of(counter):
+                yield port.name, counter, value, port.taken_at
+
+
+def _up(here: HostLook, lane: Transponder) -> tuple[bool | None, float]:
+    """Whether a link carries traffic and when that was read; ``None`` where nothing is said."""
+    interface = here.seen.interfaces.get(lane.interface)
+    if interface is not None and interface.operstate is not None:
+        return interface.operstate not in NO_CARRIER, interface.taken_at
+    ports = [port for port in here.seen.infiniband if port.device == lane.interface and port.state is not None]
+    if ports:
+        return all((port.state or "").upper() == "ACTIVE" for port in ports), min(port.taken_at for port in ports)
+    return None, 0.0

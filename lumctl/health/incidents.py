@@ -1,0 +1,213 @@
+"""Findings with one cause are one incident: the rack before its hosts, a host before its GPUs, a mesh before its light.
+
+Findings stay where they are and get the id of their incident; states do not change. Ids are made of the cause, so the
+same incident has the same id at each look.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from lumctl.health.causes import Causes
+from lumctl.health.evaluate import each
+from lumctl.health.judging import Judged
+from lumctl.health.look import Look, Place
+from lumctl.health.rulebook import verdict
+from lumctl.health.states import (
+    SEVERITY,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    HealthReport,
+    Incident,
+    State,
+    place_of,
+    worst,
+)
+
+_OLD = frozenset({"gpu.stale", "link.stale"})
+_LEAST_MEMBERS = 2
+"""One component with its findings is no incident: there is nothing to correlate."""
+
+
+@dataclass
+class _Group:
+    """An incident in the making: its findings, and what is unknown because of it."""
+
+    cause: Place
+    rule: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    members: dict[Place, None] = field(default_factory=dict)
+
+
+def with_incidents(report: HealthReport, look: Look) -> HealthReport:
+    """A report with its incidents, and findings that name theirs."""
+    return _Correlation(report, look).report()
+
+
+class _Correlation:
+    def __init__(self, report: HealthReport, look: Look) -> None:
+        self._report = report
+        self._look = look
+        self._groups: dict[Place, _Group] = {}
+        self._owner: dict[Place, Place] = {}
+        """By component: the cause of the incident that has taken its findings."""
+        self._health: dict[Place, ComponentHealth | CircuitHealth] = {
+            place_of(health): health for group in report.groups().values() for health in group.values()
+        }
+
+    def report(self) -> HealthReport:
+        if not any(self._grave(health) for health in self._health.values()):
+            return self._report
+        self._racks()
+        self._hosts()
+        self._light()
+        incidents = {cause: self._incident(group) for cause, group in self._groups.items() if self._is_one(group)}
+
+        def change(health: Judged, /) -> Judged:
+            incident = incidents.get(self._owner.get(place_of(health), ("", "")))
+            if incident is None or not health.findings:
+                return health
+            return replace(health, findings=tuple(replace(f, incident=incident.id) for f in health.findings))
+
+        return replace(each(self._report, change), incidents=tuple(incidents.values())) if incidents else self._report
+
+    # --- racks and hosts ---
+
+    def _racks(self) -> None:
+        line = verdict("incident.rack", "most-hosts")
+        for rack in self._look.inventory.racks:
+            hosts = [host.name for host in self._look.inventory.hosts.values() if host.rack == rack]
+            serving = [host for host in hosts if not self._disabled(("host", host))]
+            alike: dict[str, list[str]] = {}
+            for host in serving:
+                for rule in self._rules_of_host(host):
+                    alike.setdefault(rule, []).append(host)
+            for rule, touched in sorted(alike.items(), key=lambda item: -len(item[1])):
+                if len(touched) >= line.limits["least"] and len(touched) > line.limit * len(serving):
+                    for host in touched:
+                        self._take_host(("rack", rack), rule, host)
+
+    def _hosts(self) -> None:
+        for host in self._look.inventory.hosts:
+            place = ("host", host)
+            if place in self._owner:
+                continue
+            shared = self._shared_by_gpus(host)
+            if self._grave(self._health[place]) or self._missed(host):
+                rule = self._health[place].findings[0].rule
+                self._take_host(place, rule, host)
+            elif shared:
+                self._take_host(place, shared[0], host)
+
+    def _rules_of_host(self, host: str) -> list[str]:
+        """The rules that speak of a whole host: its own, and those that all its accelerators share."""
+        own = [f.rule for f in self._health["host", host].findings if self._weighs(f)]
+        return [*dict.fromkeys(own), *self._shared_by_gpus(host)]
+
+    def _shared_by_gpus(self, host: str) -> list[str]:
+        line = verdict("incident.host", "all-alike")
+        gpus = [self._health["accelerator", a.id] for a in self._look.accelerators[host]]
+        serving = [gpu for gpu in gpus if gpu.state is not State.DISABLED]
+        if len(serving) < line.limits["least"]:
+            return []
+        rules = dict.fromkeys(f.rule for gpu in serving for f in gpu.findings if self._weighs(f))
+        return [
+            rule
+            for rule in rules
+            if sum(any(f.rule == rule and self._weighs(f) for f in gpu.findings) for gpu in serving)
+            >= line.limit * len(serving)
+        ]
+
+    def _take_host(self, cause: Place, rule: str, host: str) -> None:
+        """Give a host and what is on it to a cause: what shares the rule, and what is not known because of it."""
+        place = ("host", host)
+        self._join(cause, rule, place)
+        on_it = [("accelerator", a.id) for a in self._look.accelerators[host]]
+        for each_place in on_it:
+            health = self._health[each_place]
+            if any(finding.rule == rule for finding in health.findings) or self._silently_unknown(health):
+                self._join(cause, rule, each_place)
+        for lane in self._look.lanes[host]:
+            if self._silently_unknown(self._health["link", lane.id]):
+                self._join(cause, rule, ("link", lane.id))
+
+    def _missed(self, host: str) -> bool:
+        return any(finding.rule == "host.missed" for finding in self._health["host", host].findings)
+
+    # --- light ---
+
+    def _light(self) -> None:
+        causes = Causes(self._look, self._report, self._owner)
+        lost = [circuit for circuit in self._look.circuits if self._touched(("circuit", circuit.id))]
+        for circuit, cause in zip(lost, causes.of(lost), strict=True):
+            rule = self._speaker(cause) or self._speaker(("circuit", circuit.id))
+            self._join(cause, rule, ("circuit", circuit.id))
+            if cause in self._health:
+                self._join(cause, rule, cause)
+            for end in (circuit.a, circuit.b):
+                link = self._health["link", end.transponder]
+                if self._grave(link) and link.state is not State.DISABLED:
+                    self._join(cause, rule, ("link", end.transponder))
+
+    def _touched(self, place: Place) -> bool:
+        health = self._health[place]
+        if health.state is State.DISABLED or place in self._owner:
+            return False
+        return bool(health.findings) or self._silently_unknown(health)
+
+    def _speaker(self, place: Place) -> str:
+        """The rule that speaks for a component: that of its worst finding."""
+        health = self._health.get(place)
+        return health.findings[0].rule if health is not None and health.findings else ""
+
+    # --- groups ---
+
+    def _join(self, cause: Place, rule: str, place: Place) -> None:
+        if place in self._owner:
+            return
+        self._owner[place] = cause
+        group = self._groups.setdefault(cause, _Group(cause, rule))
+        group.rule = group.rule or rule
+        group.members[place] = None
+        group.findings += self._health[place].findings
+
+    def _is_one(self, group: _Group) -> bool:
+        return len(group.members) >= _LEAST_MEMBERS and any(map(self._weighs, group.findings))
+
+    def _incident(self, group: _Group) -> Incident:
+        kind, cause = group.cause
+        telling = [finding for finding in group.findings if finding.rule == group.rule] or group.findings
+        first = min(telling, key=lambda finding: -SEVERITY.index(finding.state))
+        return Incident(
+            id=f"{kind}:{cause}",
+            cause=cause,
+            rule=group.rule or first.rule,
+            state=worst(tuple(finding.state for finding in group.findings)),
+            since=min(finding.since for finding in group.findings),
+            members=tuple(dict.fromkeys(component for _, component in group.members)),
+            summary=f"{first.component}: {first.evidence} ({_counted(group.members)})",
+        )
+
+    def _disabled(self, place: Place) -> bool:
+        return self._health[place].state is State.DISABLED
+
+    def _grave(self, health: ComponentHealth | CircuitHealth) -> bool:
+        return health.state is not State.DISABLED and any(map(self._weighs, health.findings))
+
+    @staticmethod
+    def _weighs(finding: Finding) -> bool:
+        """Whether a finding is a fault, or the first miss of one: notes and old readings have no cause to look for."""
+        return finding.rule == "host.missed" or SEVERITY.index(finding.state) >= SEVERITY.index(State.DEGRADED)
+
+    @staticmethod
+    def _silently_unknown(health: ComponentHealth | CircuitHealth) -> bool:
+        """Whether nothing is known of a component, and nothing but the age of its readings tells why."""
+        return health.state is State.UNKNOWN and all(finding.rule in _OLD for finding in health.findings)
+
+
+def _counted(members: Iterable[Place]) -> str:
+    """``1 host, 4 accelerators``."""
+    kinds: dict[str, int] = {}
+    for kind, _ in members:
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())

@@ -1,0 +1,134 @@
+"""What earlier looks leave behind for the next one: since when, counters, events, states that stick."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.attending import Acknowledged, at_work, in_maintenance
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.evaluate import each, look_over, out_of_service
+from lumctl.health.history import History
+from lumctl.health.incidents import with_incidents
+from lumctl.health.judging import Judged
+from lumctl.health.look import Look, Past, Place
+from lumctl.health.reach import reached
+from lumctl.health.rulebook import rulebook
+from lumctl.health.standing import Standing
+from lumctl.health.states import HealthReport, place_of
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Circuit
+
+_VERSION = 1
+
+
+class Memory:
+    """Judges look after look. ``document`` is what an earlier one left; one that is not understood is passed over."""
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        known = document if document is not None and document.get("version") == _VERSION else {}
+        try:
+            self._history = History(known.get("history"))
+            self._standing = Standing(known.get("standing"))
+            self._acknowledged = Acknowledged(known.get("acknowledged"))
+            self._quiet_until = {str(host): float(at) for host, at in known.get("quiet_until", {}).items()}
+        except (TypeError, ValueError, KeyError, AttributeError):
+            # What cannot be read is as good as a first look.
+            self._history, self._standing, self._acknowledged = History(), Standing(), Acknowledged()
+            self._quiet_until = {}
+        self.spent: tuple[Acknowledgement, ...] = ()
+        """Of the acknowledgements of the last look those that are over: whoever keeps them may drop them."""
+
+    def document(self) -> dict[str, Any]:
+        """All that is remembered, as JSON values, bounded by the size of the inventory."""
+        return {
+            "version": _VERSION,
+            "history": self._history.document(),
+            "standing": self._standing.document(),
+            "acknowledged": self._acknowledged.document(),
+            "quiet_until": dict(self._quiet_until),
+        }
+
+    def judge(  # noqa: PLR0913 - everything that a verdict depends on
+        self,
+        inventory: Inventory,
+        snapshot: Snapshot,
+        circuits: tuple[Circuit, ...],
+        *,
+        losses: Mapping[str, float],
+        devices: Mapping[str, str | None],
+        now: float,
+        disabled: Collection[str] = (),
+        acknowledged: Collection[Acknowledgement] = (),
+        windows: Collection[MaintenanceWindow] = (),
+        moving: Collection[str] = (),
+    ) -> HealthReport:
+        """Judge one look and remember it.
+
+        ``moving`` are components whose light a run moves now (a mapping gives the time until which): that they flap
+        is expected.
+        """
+        covered = at_work(inventory, circuits, windows, now)
+        moved = _moved(inventory, circuits, moving, now)
+        self._quiet_until = {h: at for h, at in self._quiet_until.items() if h in inventory.hosts}
+        self._quiet_until |= {component: now for kind, component in covered if kind == "host"}
+        past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until)
+        look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
+        self._history.take(look, quiet=covered.keys() | moved)
+        raw = look_over(look, losses, devices)
+        places = {place_of(health) for group in raw.groups().values() for health in group.values()}
+        self._standing.begin(places, now, forgets_after_s=rulebook().forgets_after_s)
+
+        def settle(health: Judged, /) -> Judged:
+            place = place_of(health)
+            return self._standing.settle(health, now, at_work=place in covered, moving=place in moved)
+
+        settled = in_maintenance(each(raw, settle), covered)
+        self._standing.end(now)
+        report, self.spent = self._acknowledged.lay_over(with_incidents(settled, look), inventory, acknowledged)
+        return report
+
+
+def merged(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One memory of the documents of several racks, which know nothing of each other's components."""
+    whole: dict[str, Any] = {}
+    for document in sorted(documents, key=_looked_at):
+        if document.get("version") == _VERSION:
+            whole = _added(whole, document)
+    return whole
+
+
+def _added(whole: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Two documents in one; of what both know, what the second one says."""
+    if not whole:
+        return dict(more)
+    old_history, new_history = whole["history"], more["history"]
+    trends = {(kind, name): written for kind, name, written in (*old_history["trends"], *new_history["trends"])}
+    touched = {tuple(mark[:2]) for mark in more["standing"]["marks"]}
+    kept = [mark for mark in whole["standing"]["marks"] if tuple(mark[:2]) not in touched]
+    return {
+        "version": _VERSION,
+        "history": {
+            "boots": {**old_history["boots"], **new_history["boots"]},
+            "trends": [[*place, written] for place, written in trends.items()],
+        },
+        "standing": {
+            "looked_at": more["standing"]["looked_at"],
+            "marks": [*kept, *more["standing"]["marks"]],
+        },
+        "acknowledged": {**whole["acknowledged"], **more["acknowledged"]},
+        "quiet_until": {**whole["quiet_until"], **more["quiet_until"]},
+    }
+
+
+def _looked_at(document: Mapping[str, Any]) -> float:
+    return document.get("standing", {}).get("looked_at") or 0.0
+
+
+def _moved(
+    inventory: Inventory, circuits: tuple[Circuit, ...], moving: Collection[str], now: float
+) -> frozenset[Place]:
+    """Links and circuits whose light a run moves now."""
+    until = moving if isinstance(moving, Mapping) else dict.fromkeys(moving, now)
+    named = [component for component, at in until.items() if now <= at]
+    touched = frozenset[Place]().union(*(reached(inventory, circuits, component) for component in named))
+    return frozenset(place for place in touched if place[0] in {"link", "circuit"})

@@ -1,0 +1,37 @@
+"""One accelerator as its rules are asked about it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
+from lumctl.health.trend import Trend
+from lumctl.inventory.model import Thresholds
+
+
+class Absence(StrEnum):
+    """How an accelerator is missing from what nvidia-smi says."""
+
+    NAMED_LOST = "named-lost"
+    NOT_LISTED = "not-listed"
+    NOT_TOLD_APART = "not-told-apart"
+    LIST_ABORTED = "list-aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCase:
+    """One accelerator with everything that one collection says of it.
+
+    ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
+    those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
+    remembered of it, ``None`` where nothing is.
+    """
+
+    id: str
+    reading: GpuReading | None
+    stale: str | None
+    absence: Absence | None
+    xids: tuple[XidEvent, ...]
+    thresholds: Thresholds
+    read_at: float
+    nvlinks: tuple[NvlinkReading, ...] = ()
+    trend: Trend | None = None

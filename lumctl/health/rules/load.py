@@ -1,0 +1,84 @@
+"""What shows only while a GPU works, and only over time: clocks held down, a slow bus, a kernel that never ends."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from lumctl.fleet.readings import GpuReading
+from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules.counted import counted
+from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.states import Finding
+
+HARDWARE_THROTTLING = frozenset(
+    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
+)
+"""Reasons that point at power or cooling; idle clocks and a power cap are ordinary life."""
+
+
+def is_throttled(reading: GpuReading) -> bool:
+    """Whether power or cooling hold the clocks down."""
+    return not HARDWARE_THROTTLING.isdisjoint(reading.throttle_reasons)
+
+
+def throttled(case: GpuCase) -> Iterator[Finding]:
+    """Clocks held down by power or cooling: a note, unless it lasts, for one sample never degrades."""
+    if case.reading is None:
+        return
+    if is_throttled(case.reading):
+        reasons = sorted(case.reading.throttle_reasons & HARDWARE_THROTTLING)
+        evidence = f"clocks held down: {', '.join(reasons)}"
+        yield found(case.id, "gpu.throttled", "noted", evidence, since=case.read_at)
+    yield from counted(case.id, "gpu.throttled", case.trend, now=case.read_at, read_at=case.read_at)
+
+
+def pcie_replays(case: GpuCase) -> Iterator[Finding]:
+    """Packets of the PCIe link that had to be sent again, against what a link of its speed and width may have."""
+    line, reading = verdict("gpu.pcie-replays", "above-allowed"), case.reading
+    if reading is None or case.trend is None:
+        return
+    per_lane = line.limits.get(f"gen{reading.pcie_generation}")
+    if per_lane is None or not reading.pcie_width:
+        return
+    allowed = ceil(per_lane * reading.pcie_width)
+    replays = case.trend.events("pcie_replays", line.window_s, case.read_at).get("", 0)
+    if replays > allowed:
+        evidence = (
+            f"{replays} PCIe replays in the last minute"
+            f" (Gen{reading.pcie_generation} x{reading.pcie_width} may have {allowed})"
+        )
+        yield found(case.id, "gpu.pcie-replays", "above-allowed", evidence, since=case.read_at)
+
+
+def pcie_link(case: GpuCase) -> Iterator[Finding]:
+    """A PCIe link below its best while the GPU works; an idle one lowers its link to save power."""
+    reading = case.reading
+    if reading is None or reading.utilization_percent is None:
+        return
+    for name, now, best, word in (
+        ("narrow", reading.pcie_width, reading.pcie_width_max, "lanes"),
+        ("slow", reading.pcie_generation, reading.pcie_generation_max, "generation"),
+    ):
+        busy = reading.utilization_percent >= verdict("gpu.pcie-link", name).limits["utilization_percent"]
+        if busy and now is not None and best is not None and now < best:
+            evidence = f"PCIe {word} {now} of {best} at {reading.utilization_percent:g} % load"
+            yield found(case.id, "gpu.pcie-link", name, evidence, since=case.read_at)
+
+
+def hung(case: GpuCase) -> Iterator[Finding]:
+    """All cores busy and nothing moves: neither memory nor bus nor the power that real work takes."""
+    reading, limits = case.reading, verdict("gpu.hung", "no-progress").limits
+    if reading is None:
+        return
+    cores, memory, power = reading.utilization_percent, reading.memory_utilization_percent, reading.power_w
+    sent, received = reading.pcie_tx_kb_s, reading.pcie_rx_kb_s
+    # Each of them must be told: a card that keeps one to itself cannot be said to hang.
+    if cores is None or memory is None or power is None or sent is None or received is None:
+        return
+    low_w = limits["power_share"] * reading.power_limit_w if reading.power_limit_w else limits["power_w"]
+    idle_bus = sent < limits["pcie_kb_s"] and received < limits["pcie_kb_s"]
+    if cores > limits["cores_percent"] and memory < limits["memory_percent"] and power < low_w and idle_bus:
+        evidence = f"cores {cores:g} % busy, memory {memory:g} %, {power:g} W, and the PCIe link is silent"
+        yield found(case.id, "gpu.hung", "no-progress", evidence, since=case.read_at)
+
+
+RULES = (throttled, pcie_replays, pcie_link, hung)

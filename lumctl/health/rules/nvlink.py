@@ -1,0 +1,44 @@
+"""NVLinks of one GPU: errors that its counters gained, and links that were active before."""
+
+from collections.abc import Iterator
+
+from lumctl.fleet.readings import NvlinkReading
+from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules.counted import counted
+from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.states import Finding
+
+
+def part_of(link: NvlinkReading) -> str:
+    """The name under which a GPU's trend keeps one link."""
+    return f"NVLink {link.link}"
+
+
+def errors(case: GpuCase) -> Iterator[Finding]:
+    """Replays, recoveries and CRC errors."""
+    if case.nvlinks:
+        # The counters are read more rarely than the GPU itself: what they count belongs to their own time.
+        read_at = max((link.errors_at for link in case.nvlinks if link.errors_at is not None), default=case.read_at)
+        yield from counted(case.id, "gpu.nvlink", case.trend, now=read_at, read_at=read_at)
+
+
+def bit_errors(case: GpuCase) -> Iterator[Finding]:
+    """The error rate that NVLink 5 states in place of replays."""
+    line = verdict("gpu.nvlink", "bit-errors")
+    bad = [link for link in case.nvlinks if link.effective_ber is not None and link.effective_ber > line.limit]
+    if bad:
+        link = max(bad, key=lambda link: link.effective_ber or 0.0)
+        evidence = f"{part_of(link)}: effective bit error rate {link.effective_ber:.1e} (limit: {line.limit:.0e})"
+        yield found(case.id, "gpu.nvlink", "bit-errors", evidence, since=link.errors_at or case.read_at)
+
+
+def inactive(case: GpuCase) -> Iterator[Finding]:
+    """Links that were active and are not any more; how many a card uses is not known otherwise."""
+    worked = case.trend.worked if case.trend is not None else set()
+    gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
+    if gone:
+        evidence = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not active any more"
+        yield found(case.id, "gpu.nvlink", "inactive", evidence, since=case.read_at)
+
+
+RULES = (errors, bit_errors, inactive)

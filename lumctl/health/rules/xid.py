@@ -1,0 +1,126 @@
+"""XIDs: what the kernel's log says of a GPU, and what the GPU itself asks for. Each misses faults of the other."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lumctl.fleet.readings import XidEvent
+from lumctl.health.rulebook import found, has_case, rulebook, verdict
+from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.states import Finding
+
+RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
+"""Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
+_NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
+_UNIT = re.compile(r"\(?(GPC \d+, TPC \d+(?:, SM \d+)?)\)?|\b((?:GPC\d+ )?(?:GPC|HUB)CLIENT_\w+)")
+_PROGRAM = re.compile(r"\bpid='?(\d+)")
+
+
+def xids(case: GpuCase) -> Iterator[Finding]:
+    """XIDs of the kernel log, one finding for each number."""
+    book = rulebook()
+    for number in dict.fromkeys(event.xid for event in case.xids):
+        action = book.xid_actions.get(number, "unknown")
+        if action == "ignore" or (action == "read-recovery-action" and _recovery_action(case) is not None):
+            continue
+        meaning = book.xid_meanings.get(number, "not in the catalogue" if action == "unknown" else "")
+        events = [event for event in case.xids if event.xid == number]
+        evidence = f"{meaning} (XID {number})" if meaning else f"XID {number}"
+        if len(events) > 1:
+            evidence += f", {len(events)} times"
+        since = min((event.at for event in events if event.at is not None), default=case.read_at)
+        yield found(case.id, "gpu.xid", action, evidence, since=since, about=str(number))
+
+
+def repeated(case: GpuCase) -> Iterator[Finding]:
+    """XIDs that programs cause, seen again: on one unit of the chip, or whatever program runs, it is the chip."""
+    book = rulebook()
+    for number in dict.fromkeys(event.xid for event in case.xids):
+        events = [event for event in case.xids if event.xid == number and event.at is not None]
+        match book.xid_actions.get(number, "unknown"):
+            case "restart-application" if number in book.counted_by_unit:
+                yield from _by_unit(case, number, events)
+                yield from _by_program(case, number, events)
+            case "restart-application":
+                yield from _by_program(case, number, events)
+            case "preemptive-cleanup":
+                yield from _alone(case, number, events)
+
+
+def _by_unit(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Iterator[Finding]:
+    seen = [frozenset(filter(None, map(_unit, times))) for times in _occasions(events)]
+    units = sorted({unit for units in seen for unit in units})
+    since = case.read_at
+    again = [unit for unit in units if sum(unit in units_then for units_then in seen) >= _least("same-unit")]
+    if again:
+        evidence = f"XID {number} on {again[0]} again and again"
+        yield found(case.id, "gpu.xid-repeated", "same-unit", evidence, since=since, about=str(number))
+    elif len(seen) >= _least("different-units") and len(units) > 1:
+        evidence = f"XID {number} {len(seen)} times, each time on another unit"
+        yield found(case.id, "gpu.xid-repeated", "different-units", evidence, since=since, about=str(number))
+
+
+def _by_program(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Iterator[Finding]:
+    programs = {pid[1] for event in events if (pid := _PROGRAM.search(event.text))}
+    if len(programs) >= _least("many-programs"):
+        evidence = f"XID {number} with {len(programs)} different programs"
+        yield found(case.id, "gpu.xid-repeated", "many-programs", evidence, since=case.read_at, about=str(number))
+
+
+def _alone(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Iterator[Finding]:
+    times = _occasions(events)
+    if len(times) >= _least("cleanup-alone") and {event.xid for event in case.xids} == {number}:
+        evidence = f"XID {number} {len(times)} times, and no other XID that tells why"
+        yield found(case.id, "gpu.xid-repeated", "cleanup-alone", evidence, since=case.read_at, about=str(number))
+
+
+def _least(case: str) -> float:
+    return verdict("gpu.xid-repeated", case).limit
+
+
+def _occasions(events: Iterable[XidEvent]) -> list[list[XidEvent]]:
+    """Events that belong together: one fault writes a line for each unit it touches."""
+    together_s = verdict("gpu.xid-repeated", "same-unit").limits["together_s"]
+    found_: list[list[XidEvent]] = []
+    for event in sorted(events, key=lambda event: event.at or 0.0):
+        if found_ and (event.at or 0.0) - (found_[-1][0].at or 0.0) <= together_s:
+            found_[-1].append(event)
+        else:
+            found_.append([event])
+    return found_
+
+
+def _unit(event: XidEvent) -> str | None:
+    """The part of the chip that a line names."""
+    named = _UNIT.search(event.text)
+    return (named[1] or named[2]) if named else None
+
+
+def _recovery_action(case: GpuCase) -> str | None:
+    """What the GPU asks for: by nvidia-smi, which speaks of now, else by the last XID 154 of which that can be read."""
+    if case.reading is not None and case.reading.recovery_action is not None:
+        return case.reading.recovery_action
+    announced = [event.text for event in case.xids if rulebook().xid_actions.get(event.xid) == "read-recovery-action"]
+    code = _NEW_RECOVERY_ACTION.search(announced[-1]) if announced else None
+    number = int(code[1], 16) if code else len(RECOVERY_ACTIONS)
+    return RECOVERY_ACTIONS[number] if number < len(RECOVERY_ACTIONS) else None
+
+
+def recovery_action(case: GpuCase) -> Iterator[Finding]:
+    """What the GPU itself asks for, in the words of its driver's version."""
+    word = _recovery_action(case) or "none"
+    action = word.strip().lower()
+    if action != "none":
+        known = has_case("gpu.recovery-action", action)
+        evidence = f"asks for: {word}" if known else f"asks for {word!r}, which is not in the catalogue"
+        yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
+    elif (reading := case.reading) is None:
+        return
+    elif reading.reset_required or reading.says_reset:
+        evidence = f"{reading.says_reset or 'nvidia-smi'} says that the GPU requires a reset"
+        yield found(case.id, "gpu.recovery-action", "reset", evidence, since=case.read_at)
+    elif reading.drain_and_reset_recommended:
+        evidence = "nvidia-smi recommends to drain and reset it"
+        yield found(case.id, "gpu.recovery-action", "drain and reset", evidence, since=case.read_at)
+
+
+RULES = (xids, repeated, recovery_action)

@@ -1,0 +1,132 @@
+"""The readings that rules look at, in words, under the names that the rules' data gives them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isinf
+
+from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, Snapshot, SxidEvent, XidEvent
+from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
+from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
+from lumctl.inventory.model import Inventory
+
+_NOT_TOLD = "not told"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One reading that a rule looks at, in words; ``taken_at`` is ``None`` where it was never read."""
+
+    name: str
+    value: str
+    taken_at: float | None
+
+
+def readings_of(
+    health: ComponentHealth | CircuitHealth, inventory: Inventory, snapshot: Snapshot, *, now: float
+) -> Mapping[str, Seen]:
+    """What was read of a component, by name; empty for one whose host is not read."""
+    kind, name = place_of(health)
+    if isinstance(health, CircuitHealth):
+        values = _of_circuit(health, inventory)
+    elif kind == "accelerator":
+        values = _of_gpu(name, inventory, snapshot)
+    elif kind == "link":
+        values = _of_link(name, inventory, snapshot)
+    elif kind == "host":
+        values = _of_host(snapshot.hosts.get(name))
+    else:
+        values = {"answer": health.findings[0].evidence if health.findings else "it answers"}
+    if health.read_at is not None:
+        values["age_s"] = f"{now - health.read_at:.1f}"
+    return {reading: Seen(reading, value, health.read_at) for reading, value in values.items()}
+
+
+def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:
+    accelerator = inventory.accelerators[name]
+    seen = snapshot.hosts.get(accelerator.host)
+    if seen is None:
+        return {}
+    siblings = inventory.accelerators_of(accelerator.host)
+    gpus = match_gpus(siblings, seen.gpus)
+    values = {
+        "listed": "yes" if name in gpus else "no",
+        "xids": _events(xids_of(addresses(siblings, gpus, seen).get(name), seen.xids)),
+    }
+    if name in gpus:
+        values |= {field: _said(getattr(gpus[name], field)) for field in GpuReading.__slots__ if field != "raw"}
+    links = match_nvlinks(gpus, seen).get(name, ())
+    active = sum(link.active is True for link in links)
+    counted = {error for link in links for error, count in link.errors.items() if count}
+    values["nvlinks"] = f"{active} of {len(links)} active" + (f", with {', '.join(sorted(counted))}" if counted else "")
+    return values
+
+
+def _of_link(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:
+    lane = inventory.transponders[name]
+    seen = snapshot.hosts.get(lane.host)
+    if seen is None:
+        return {}
+    values: dict[str, str] = {}
+    interface, optics = seen.interfaces.get(lane.interface), seen.optics.get(lane.interface)
+    if interface is not None:
+        values |= {"operstate": _said(interface.operstate), "carrier_changes": _said(interface.carrier_changes)}
+    if optics is not None:
+        values["rx_power_dbm"] = _said(optics.rx_power_dbm) if optics.optical else "copper"
+        values["thresholds"] = ", ".join(
+            f"{limit.removeprefix('rx_power_')} {value:g}"
+            for limit, value in optics.thresholds.items()
+            if limit.startswith("rx_power")
+        )
+    ports = [port for port in seen.infiniband if port.device == lane.interface]
+    if ports:
+        values["infiniband"] = ", ".join(f"port {port.port} {_said(port.state)}" for port in ports)
+    counted = [
+        f"{port.name} {counter} {value}"
+        for port in seen.counters.values()
+        if port.name.partition("/")[0] == lane.interface
+        for counter, value in port.values.items()
+        if value and ("err" in counter or "down" in counter or "discard" in counter)
+    ]
+    values["counters"] = ", ".join(counted) or "no errors"
+    values["nic_events"] = _events(event for event in seen.nic_events if event.interface == lane.interface)
+    return values
+
+
+def _of_circuit(health: CircuitHealth, inventory: Inventory) -> dict[str, str]:
+    return {
+        "hears": ", ".join(f"{end.transponder} hears {end.hears or 'nobody'}" for end in health.ends),
+        "rx_power_dbm": ", ".join(f"{end.transponder} {_said(end.rx_power_dbm)}" for end in health.ends),
+        "rx_margin_db": _said(inventory.thresholds.rx_margin_db),
+        "loss_db": _said(health.loss_db),
+    }
+
+
+def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
+    if seen is None:
+        return {}
+    return {
+        "session": "it answers" if seen.reachable else seen.error or "no session",
+        "attempts": str(seen.attempts),
+        "probes": ", ".join(f"{name} {outcome.status.value}" for name, outcome in seen.probes.items()),
+        "xids": _events(seen.xids),
+        "sxids": _events(seen.sxids),
+        "nic_events": _events(seen.nic_events),
+    }
+
+
+def _events(events: Iterable[XidEvent | SxidEvent | NicEvent]) -> str:
+    """How many lines of the kernel log, and the last one."""
+    listed = list(events)
+    return f"{len(listed)} lines, the last: {listed[-1].text}" if listed else "none"
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return _NOT_TOLD
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "no light" if isinf(value) else f"{value:g}"
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(value)) or "none"
+    return str(value)

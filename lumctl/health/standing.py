@@ -1,0 +1,189 @@
+"""Which findings stand: those that must last before they count, those that stick, and since when each has stood.
+
+What a look cannot tell changes nothing: a finding whose probe brought no answer is neither confirmed nor refuted.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+from lumctl.health.judging import Judged, judged, worst_first
+from lumctl.health.look import Place
+from lumctl.health.rulebook import has_case, looks_at, verdict
+from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, place_of
+
+_MOST_MARKS, _MOST_CHARACTERS = 64, 400
+"""What is remembered of one component, and of one finding's evidence: a host that talks nonsense fills no memory."""
+
+Key = tuple[str, str, str]
+"""Rule, case, and what it is about: what tells the findings of one component apart."""
+
+
+@dataclass
+class Mark:
+    """One finding as it is remembered: ``first`` and ``last`` are the times of looks, ``read_at`` of its reading.
+
+    ``since`` is what it says itself of its beginning, ``clear_since`` the first of the looks in a row that refute it.
+    """
+
+    first: float
+    last: float
+    since: float
+    state: State
+    evidence: str
+    looks: int = 0
+    read_at: float | None = None
+    stands: bool = False
+    clear_since: float | None = None
+
+
+def key_of(finding: Finding) -> Key:
+    """What tells a finding from the others of its component."""
+    return finding.rule, finding.case, finding.about
+
+
+class Standing:
+    """The marks of all components."""
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        document = document or {}
+        looked_at = document.get("looked_at")
+        self._looked_at: float | None = None if looked_at is None else float(looked_at)
+        self._marks: dict[Place, dict[Key, Mark]] = {}
+        for kind, component, rule, case, about, *mark in document.get("marks", ()):
+            if has_case(rule, case):
+                marks = self._marks.setdefault((str(kind), str(component)), {})
+                marks[rule, case, str(about)] = _mark_from(mark)
+
+    def lost_hosts(self) -> frozenset[str]:
+        """The hosts that are known to be unreachable."""
+        return frozenset(
+            component
+            for (kind, component), marks in self._marks.items()
+            if kind == "host" and any(rule == "host.unreachable" for rule, _, _ in marks)
+        )
+
+    def begin(self, places: Collection[Place], now: float, *, forgets_after_s: float) -> None:
+        """Begin a look at these components: what is gone, or was not looked at for too long, is forgotten."""
+        if self._looked_at is not None and not 0 <= now - self._looked_at <= forgets_after_s:
+            self._marks.clear()
+        for place in [place for place in self._marks if place not in places]:
+            del self._marks[place]
+
+    def end(self, now: float) -> None:
+        """End a look."""
+        self._looked_at = now
+
+    def settle(self, health: Judged, now: float, *, at_work: bool, moving: bool) -> Judged:
+        """A component with the findings that stand.
+
+        While people are at work on it nothing sticks; while a run moves its light, what is new is expected.
+        """
+        known = self._marks.get(place_of(health))
+        if not health.findings and not known:
+            return health
+        return judged(health, self._findings(health, now, at_work=at_work, moving=moving))
+
+    def _findings(
+        self, health: ComponentHealth | CircuitHealth, now: float, *, at_work: bool, moving: bool
+    ) -> tuple[Finding, ...]:
+        marks = self._marks.setdefault(place_of(health), {})
+        seen = {key_of(finding) for finding in health.findings}
+        found = [self._confirmed(marks, finding, health.read_at, now, moving=moving) for finding in health.findings]
+        found += [self._unseen(marks, key, health, now, at_work=at_work) for key in list(marks) if key not in seen]
+        if not marks:
+            del self._marks[place_of(health)]
+        return worst_first(finding for finding in found if finding is not None)
+
+    @staticmethod
+    def _confirmed(
+        marks: dict[Key, Mark], finding: Finding, read_at: float | None, now: float, *, moving: bool
+    ) -> Finding | None:
+        """A finding of this look, if it stands."""
+        key = key_of(finding)
+        mark = marks.get(key)
+        if mark is None:
+            if moving:
+                return _expected(finding)
+            if len(marks) >= _MOST_MARKS:
+                return finding if verdict(finding.rule, finding.case).at_once else None
+            mark = marks[key] = Mark(now, now, finding.since, finding.state, "")
+        return replace(finding, since=mark.since) if _seen_again(mark, finding, read_at, now) else None
+
+    def _unseen(
+        self, marks: dict[Key, Mark], key: Key, health: ComponentHealth | CircuitHealth, now: float, *, at_work: bool
+    ) -> Finding | None:
+        """A finding that this look does not repeat, if it still stands."""
+        mark = marks[key]
+        told = bool(health.seen) and looks_at(key[0]).probes <= health.seen
+        if told and self._is_over(key, mark, now, at_work=at_work):
+            del marks[key]
+            return None
+        if not told:
+            mark.clear_since = None
+        # Behind a host that is not read there are no findings: its own tells why.
+        shown = mark.stands and health.otherwise is not State.UNKNOWN
+        return _remembered(health.id, key, mark, now) if shown else None
+
+    def _is_over(self, key: Key, mark: Mark, now: float, *, at_work: bool) -> bool:
+        """Whether a finding that a look has refuted is gone for good."""
+        if not mark.stands or at_work:
+            return True
+        sticks_s = verdict(key[0], key[1]).clears_after_s
+        if self._looked_at is not None and now - self._looked_at > sticks_s:
+            # Nobody looked for longer than it would stick: what was seen before that is an old story.
+            return True
+        mark.clear_since = now if mark.clear_since is None else min(mark.clear_since, now)
+        return now - mark.clear_since >= sticks_s
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "looked_at": self._looked_at,
+            "marks": [
+                [*place, *key, *astuple(mark)] for place, marks in self._marks.items() for key, mark in marks.items()
+            ],
+        }
+
+
+def _seen_again(mark: Mark, finding: Finding, read_at: float | None, now: float) -> bool:
+    """Note that a finding was seen; whether it stands."""
+    if mark.read_at is None or read_at is None or read_at > mark.read_at:
+        # The same reading at another look tells nothing new.
+        mark.looks += 1
+        mark.read_at = read_at
+    mark.last, mark.clear_since = now, None
+    mark.since = min(mark.since, finding.since)
+    mark.state, mark.evidence = finding.state, finding.evidence[:_MOST_CHARACTERS]
+    line = verdict(finding.rule, finding.case)
+    if mark.looks >= line.appears_looks and now - mark.first >= line.appears_after_s:
+        mark.stands = True
+    return mark.stands
+
+
+def _remembered(component: str, key: Key, mark: Mark, now: float) -> Finding:
+    rule, case, about = key
+    evidence = f"{mark.evidence}; last seen {max(now - mark.last, 0.0):.0f} s ago"
+    return Finding(component, rule, mark.state, evidence, verdict(rule, case).advice, mark.since, case, about=about)
+
+
+def _expected(finding: Finding) -> Finding:
+    """What comes while light is moved is no fault yet, and no proof of health."""
+    if SEVERITY.index(finding.state) <= SEVERITY.index(State.UNKNOWN):
+        return finding
+    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; a run is moving its light")
+
+
+def _mark_from(written: list[Any]) -> Mark:
+    first, last, since, state, evidence, looks, read_at, stands, clear_since = written
+    return Mark(
+        float(first),
+        float(last),
+        float(since),
+        State(state),
+        str(evidence),
+        int(looks),
+        None if read_at is None else float(read_at),
+        bool(stands),
+        None if clear_since is None else float(clear_since),
+    )

@@ -1,0 +1,43 @@
+"""What changed between two reports: the history of a rack, one line for each change of a component's state."""
+
+from dataclasses import dataclass
+
+from lumctl.health.states import CircuitHealth, ComponentHealth, HealthReport, State
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A component changed its state. ``before`` is ``None`` where it was not known before.
+
+    ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``; ``rules`` are those that give it its
+    state now, and ``evidence`` is what the first of them saw (empty where it is well).
+    """
+
+    at: float
+    component: str
+    kind: str
+    before: State | None
+    after: State
+    rules: tuple[str, ...]
+    evidence: str
+
+
+def transitions(before: HealthReport | None, after: HealthReport) -> tuple[Transition, ...]:
+    """All changes of state, in the order of the report. Without a report before, what is well is no change."""
+    known = {} if before is None else before.groups()
+    changed: list[Transition] = []
+    for group, components in after.groups().items():
+        for name, health in components.items():
+            earlier = known.get(group, {}).get(name)
+            was = None if earlier is None else earlier.state
+            if health.state is not was and not (was is None and health.state is State.OK):
+                changed.append(_transition(after.at, group.removesuffix("s"), was, health))
+    return tuple(changed)
+
+
+def _transition(at: float, kind: str, was: State | None, health: ComponentHealth | CircuitHealth) -> Transition:
+    telling = [finding for finding in health.findings if finding.state is health.state]
+    # Out of service or unknown by another's fault: whatever was found says most.
+    telling = telling or ([] if health.state is State.OK else list(health.findings))
+    rules = tuple(dict.fromkeys(finding.rule for finding in telling))
+    return Transition(at, health.id, kind, was, health.state, rules, telling[0].evidence if telling else "")

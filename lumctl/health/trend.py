@@ -1,0 +1,140 @@
+"""What happened to one component over time: counters, events and since when it is down. Never more than rules ask."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import inf, isfinite
+from typing import Any
+
+from lumctl.health.counting import Tally, growth
+from lumctl.health.rulebook import Counter, rulebook
+
+_MOST_PARTS = 512
+"""Counters of one component that are kept: far more than any has, so that a host that makes up names stays small."""
+_ENDLESS = Counter()
+
+
+@cache
+def windows_of(counter: str) -> Mapping[float, bool]:
+    """The times (s) over which rules count a counter, with whether that is a rate; empty where no rule asks."""
+    return rulebook().windows().get(counter, {})
+
+
+@dataclass
+class Trend:
+    """One component. ``counters`` hold value and time of the last reading by ``(counter, part)``.
+
+    ``part`` tells the counters of one kind apart: a port, an NVLink. ``worked`` are parts that were once seen to work.
+    ``down_since`` is when it was first seen down. ``quiet_until`` is the end of the last time in which nothing was
+    counted, because work was going on.
+    """
+
+    counters: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+    tallies: dict[tuple[str, str, float], Tally] = field(default_factory=dict)
+    worked: set[str] = field(default_factory=set)
+    down_since: float | None = None
+    quiet_until: float = -inf
+
+    def read(self, counter: str, part: str, value: int | None, at: float) -> int:
+        """Take a reading of a counter, and give by how much it grew.
+
+        The first one, and the first after it began again, is only what later ones are compared with.
+        """
+        key = (counter, part)
+        before = self.counters.get(key)
+        if value is None or value < 0 or (before is None and len(self.counters) >= _MOST_PARTS):
+            return 0
+        if before is not None and before[1] == at:
+            return 0
+        self.counters[key] = (value, at)
+        # After a clock that was set back, or a long time without a look, nothing can be said of the time between.
+        if before is None or value == before[0] or not 0 < at - before[1] <= rulebook().forgets_after_s:
+            return 0
+        grown = growth(before[0], value, rulebook().counters.get(counter, _ENDLESS)) or 0
+        if grown:
+            self.happened(counter, part, at, grown, over_s=at - before[1])
+        return grown
+
+    def happened(self, counter: str, part: str, at: float, events: int = 1, *, over_s: float = 0.0) -> None:
+        """Note events that came in the last ``over_s`` seconds; a rate gets its share of what came over longer."""
+        for window_s, is_rate in windows_of(counter).items():
+            share = window_s / over_s if is_rate and over_s > window_s else 1.0
+            counted = int(events * share)
+            if counted:
+                self.tallies.setdefault((counter, part, window_s), Tally(window_s)).add(at, counted)
+
+    def events(self, counter: str, window_s: float, now: float) -> dict[str, int]:
+        """Events of the window by part; parts without any are left out."""
+        counted = {
+            part: tally.total(now)
+            for (name, part, window), tally in self.tallies.items()
+            if name == counter and window == window_s
+        }
+        return {part: events for part, events in counted.items() if events}
+
+    def saturated(self) -> Iterator[tuple[str, str]]:
+        """Counters that have reached their greatest value and cannot grow any more, with their parts."""
+        kinds = rulebook().counters
+        for (counter, part), (value, _) in self.counters.items():
+            kind = kinds.get(counter, _ENDLESS)
+            if kind.saturates and value == kind.greatest:
+                yield counter, part
+
+    def counts(self, counter: str) -> bool:
+        """Whether a counter was read at all."""
+        return any(name == counter for name, _ in self.counters)
+
+    def begin_again(self) -> None:
+        """Whatever is read next is only compared with: the host was booted."""
+        self.counters.clear()
+        self.down_since = None
+
+    def rest(self, now: float) -> None:
+        """Nothing of what happens now counts: it is expected."""
+        self.begin_again()
+        self.tallies.clear()
+        self.worked.clear()
+        self.quiet_until = now
+
+    def forget(self, now: float) -> None:
+        """Drop what no rule can count any more."""
+        self.tallies = {key: tally for key, tally in self.tallies.items() if not tally.empty(now)}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values; empty where there is nothing to remember."""
+        written: dict[str, Any] = {}
+        if self.counters:
+            written["counters"] = [[*key, *reading] for key, reading in self.counters.items()]
+        if self.tallies:
+            written["events"] = [[*key, tally.document()] for key, tally in self.tallies.items()]
+        if self.worked:
+            written["worked"] = sorted(self.worked)
+        if self.down_since is not None:
+            written["down_since"] = self.down_since
+        if isfinite(self.quiet_until):
+            written["quiet_until"] = self.quiet_until
+        return written
+
+
+def trend_from(document: Mapping[str, Any]) -> Trend:
+    """Read what :meth:`Trend.document` wrote.
+
+    Raises:
+        TypeError, ValueError, KeyError: it did not write this.
+    """
+    down_since = document.get("down_since")
+    return Trend(
+        counters={
+            (str(counter), str(part)): (int(value), float(at))
+            for counter, part, value, at in document.get("counters", ())[:_MOST_PARTS]
+        },
+        tallies={
+            (str(counter), str(part), float(window_s)): Tally(float(window_s), steps)
+            for counter, part, window_s, steps in document.get("events", ())[:_MOST_PARTS]
+            # Rules of another edition may count over other times.
+            if float(window_s) in windows_of(str(counter))
+        },
+        worked={str(part) for part in document.get("worked", ())[:_MOST_PARTS]},
+        down_since=None if down_since is None else float(down_since),
+        quiet_until=float(document.get("quiet_until", -inf)),
+    )

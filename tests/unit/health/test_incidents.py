@@ -1,0 +1,147 @@
+"""Findings with one cause are one incident, and it is named after the cause."""
+
+from lumctl.fleet.readings import ProbeStatus
+from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.states import State
+
+DARK = float("-inf")
+
+
+def lose(watched, *hosts):
+    for host in hosts:
+        watched.rack.host(host, reachable=False, error="no route to host", probes={})
+
+
+def darken(watched, transponder, *, by=None):
+    """No light arrives, and if somebody is named, because that transmitter sends none."""
+    watched.rack.module(transponder, rx_power_dbm=DARK)
+    watched.rack.interface(transponder, operstate="down")
+    if by is not None:
+        watched.rack.module(by, tx_power_dbm=DARK, transmitting=False)
+
+
+def ids(watched):
+    return [incident.id for incident in watched.report.incidents]
+
+
+def test_a_rack_in_which_all_is_well_has_none(watched):
+    assert watched.report.incidents == ()
+
+
+def test_a_lost_host_takes_everything_behind_it(watched):
+    lose(watched, "h03")
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.cause, incident.rule, incident.state) == (
+        "host:h03",
+        "h03",
+        "host.unreachable",
+        State.FAILED,
+    )
+    assert len(incident.members) == 1 + 4 + 8 + 8
+    assert incident.summary == "h03: no route to host (1 host, 4 accelerators, 8 links, 8 circuits)"
+    assert watched.report.hosts["h03"].findings[0].incident == "host:h03"
+
+
+def test_an_incident_keeps_its_name_and_its_beginning(watched):
+    lose(watched, "h03")
+    first = watched.look().incidents[0]
+    watched.restart()
+    for _ in range(3):
+        again = watched.look().incidents[0]
+        assert (again.id, again.since) == (first.id, first.since)
+
+
+def test_one_finding_of_one_component_is_no_incident(watched):
+    watched.rack.gpu("h03-gpu2", remap_failed=True)
+    assert watched.look().incidents == ()
+    assert watched.report.findings()[0].incident is None
+
+
+def test_the_rack_comes_before_its_hosts(watched):
+    lose(watched, *(f"h{n:02}" for n in range(1, 10)))
+    assert watched.look().incidents[0].id == "rack:rack64"
+    assert ids(watched) == ["rack:rack64"]
+    assert len(watched.report.incidents[0].members) >= 9 * 13
+
+
+def test_half_of_a_rack_is_no_fault_of_the_rack(watched):
+    lose(watched, *(f"h{n:02}" for n in range(1, 9)))
+    watched.look()
+    assert ids(watched) == [f"host:h{n:02}" for n in range(1, 9)]
+
+
+def test_hosts_under_work_do_not_speak_for_their_rack(watched):
+    down = [f"h{n:02}" for n in range(1, 10)]
+    lose(watched, *down)
+    watched.said["windows"] = [
+        MaintenanceWindow(host, host, "kim", "", watched.now, watched.now + 900) for host in down[2:]
+    ]
+    watched.look()
+    assert ids(watched) == ["host:h01", "host:h02"]
+
+
+def test_a_rack_that_grows_hot_is_one_incident(watched):
+    for name in watched.rack.inventory.accelerators:
+        watched.rack.gpu(name, temperature_c=95.0)
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.rule) == ("rack:rack64", "gpu.temperature")
+    assert {f.incident for f in watched.report.findings()} == {"rack:rack64"}
+
+
+def test_all_gpus_of_a_host_alike_are_the_hosts(watched):
+    for number in range(4):
+        watched.rack.gpu(f"h03-gpu{number}", temperature_c=95.0)
+    watched.look()
+    assert ids(watched) == ["host:h03"]
+
+
+def test_three_of_four_gpus_alike_are_three_gpus(watched):
+    for number in range(3):
+        watched.rack.gpu(f"h03-gpu{number}", temperature_c=95.0)
+    assert watched.look().incidents == ()
+
+
+def test_a_hung_driver_takes_the_gpus_that_grow_old_behind_it(watched):
+    watched.rack.probe("h03", "gpu", ProbeStatus.TIMED_OUT)
+    watched.rack.host("h03", gpus=())
+    (incident,) = watched.look().incidents
+    assert incident.rule == "host.driver-hung"
+    assert set(incident.members) == {"h03", *(f"h03-gpu{n}" for n in range(4))}
+
+
+def test_a_circuit_that_is_dark_is_the_silent_transmitters(watched):
+    darken(watched, "h03-gpu2-a", by="h02-gpu2-b")
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.cause) == ("link:h02-gpu2-b", "h02-gpu2-b")
+    (circuit,) = (c.id for c in watched.report.circuits.values() if c.state is State.FAILED)
+    assert set(incident.members) == {circuit, "h03-gpu2-a", "h02-gpu2-b"}
+    assert {f.incident for f in watched.report.findings()} == {"link:h02-gpu2-b"}
+
+
+def test_light_that_is_lost_between_well_ends_is_the_circuits_own(watched):
+    darken(watched, "h03-gpu2-a")
+    (incident,) = watched.look().incidents
+    assert incident.id.startswith("circuit:")
+
+
+def test_light_that_many_circuits_of_a_mesh_lose_is_the_meshs(watched):
+    for host in ("h03", "h06"):
+        darken(watched, f"{host}-gpu2-a")
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.cause) == ("device:rail2", "rail2")
+
+
+def test_a_dead_mesh_is_the_cause_of_its_circuits(watched):
+    watched.rack.devices["rail2"] = "no answer"
+    darken(watched, "h03-gpu2-a")
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.rule) == ("device:rail2", "device.unreachable")
+
+
+def test_light_that_a_lost_host_took_with_it_is_the_hosts(watched):
+    lose(watched, "h02")
+    for number in range(4):
+        darken(watched, f"h03-gpu{number}-a")
+    (incident,) = watched.look().incidents
+    assert incident.id == "host:h02"
+    assert {"h03-gpu0-a", "h03-gpu3-a"} <= set(incident.members)
