@@ -1,4 +1,4 @@
-"""The database of a rack: assignment, leases, plans, runs and the journal."""
+"""The database of a rack: assignment, leases, plans, runs and the journal, and what health remembers."""
 
 import hashlib
 import os
@@ -8,9 +8,10 @@ from lumctl.inventory.model import Inventory
 from lumctl.store.database import StoreError, open_engine
 from lumctl.store.journal import Break, Entry
 from lumctl.store.lease import Lease, LeaseLostError
-from lumctl.store.store import Record, Run, Store
+from lumctl.store.store import COMES_TO_REST_S, Record, Run, Store
 
 __all__ = [
+    "COMES_TO_REST_S",
     "Break",
     "Entry",
     "Lease",
@@ -35,18 +36,18 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
     named = os.environ.get("LUMCTL_STATE")
     place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
     if target == "rack":
-        return store_at(place, files=Path(default))
+        return store_at(place, files=Path(default), rack=rack)
     key = hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
     base = place if named and "://" not in named else default
-    return store_at(f"{base}/{target}-{key}", files=Path(default))
+    return store_at(f"{base}/{target}-{key}", files=Path(default), rack=rack)
 
 
-def store_at(place: str, *, files: Path | None = None) -> Store:
+def store_at(place: str, *, files: Path | None = None, rack: str = "") -> Store:
     """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files."""
     if "://" in place:
-        return Store(open_engine(place), files or state_folder())
+        return Store(open_engine(place), files or state_folder(), rack)
     folder = Path(place).expanduser()
-    return Store(open_engine(folder), folder)
+    return Store(open_engine(folder), folder, rack)
 
 
 def state_folder() -> Path:

@@ -10,21 +10,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, make_url, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
-from lumctl.store.schema import SCHEMA_VERSION, meta, metadata
+from lumctl.store.migrations import bring_up_to_date, version_of
+from lumctl.store.schema import SCHEMA_VERSION
+from lumctl.store.unwritable import open_unwritable
 
 BUSY_TIMEOUT_S = 5.0
-_VERSION = select(meta.c.value).where(meta.c.key == "schema_version")
+FILE_NAME = "lumctl.db"
 
 
 def open_engine(place: Path | str) -> Engine:
-    """Open (and on first use create) the database at a folder or a URL.
+    """Open the database at a folder or a URL; make it on first use, and bring an older one up to date.
+
+    A file that cannot be written, for want of room or of leave, is opened for reading: every write is then refused.
 
     Raises:
-        UsageError: the folder cannot be made or written, or the database does not answer.
+        UsageError: the folder cannot be made or read, or the database does not answer.
         RefusedError: the database was written by a newer version of the program.
     """
     try:
@@ -32,7 +36,12 @@ def open_engine(place: Path | str) -> Engine:
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
         _ensure_schema(engine)
-    except (OSError, SQLAlchemyError) as error:
+    except (OSError, SQLAlchemyError, StoreError) as error:
+        file = _file_of(place)
+        readable = open_unwritable(file, error, timeout_s=BUSY_TIMEOUT_S) if file is not None else None
+        if readable is not None:
+            _refuse_newer(readable)
+            return readable
         reason = getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
         raise UsageError(
             f"the store at {_without_secret(place)} cannot be opened: {reason}",
@@ -41,12 +50,20 @@ def open_engine(place: Path | str) -> Engine:
     return engine
 
 
+def _file_of(place: Path | str) -> Path | None:
+    """The file of an SQLite database; ``None`` for any other."""
+    if isinstance(place, Path):
+        return place / FILE_NAME
+    url = make_url(place)
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
 def _sqlite_in(folder: Path) -> Engine:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder / "lumctl.db"
+    file = folder / FILE_NAME
     # SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
-    return create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY_TIMEOUT_S})
+    return create_engine(URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_TIMEOUT_S})
 
 
 def _prepare_sqlite(engine: Engine) -> None:
@@ -70,6 +87,8 @@ class StoreError(LumctlError):
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that holds the write lock from its start and commits when the block ends without an error."""
+    if (reason := engine.get_execution_options().get("unwritable")) is not None:
+        raise StoreError(f"the store cannot be written: {reason}")
     try:
         with engine.connect().execution_options(writing=True) as connection, connection.begin():
             yield connection
@@ -78,13 +97,15 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def _ensure_schema(engine: Engine) -> None:
-    found = _schema_version(engine)
-    if found is None:
+    _refuse_newer(engine)
+    if _schema_version(engine) != SCHEMA_VERSION:
         with writing(engine) as connection:
-            metadata.create_all(connection)
-            if connection.execute(_VERSION).scalar() is None:  # another process may have been first
-                connection.execute(insert(meta).values(key="schema_version", value=str(SCHEMA_VERSION)))
-    elif found > SCHEMA_VERSION:
+            bring_up_to_date(connection)
+
+
+def _refuse_newer(engine: Engine) -> None:
+    found = _schema_version(engine)
+    if found is not None and found > SCHEMA_VERSION:
         raise RefusedError(
             f"the store has schema {found}, this version of lumctl knows {SCHEMA_VERSION}",
             hint="use the newer lumctl that wrote it",
@@ -92,11 +113,8 @@ def _ensure_schema(engine: Engine) -> None:
 
 
 def _schema_version(engine: Engine) -> int | None:
-    if not inspect(engine).has_table(meta.name):
-        return None
     with engine.connect() as connection:
-        found = connection.execute(_VERSION).scalar()
-    return None if found is None else int(found)
+        return version_of(connection)
 
 
 def _without_secret(place: Path | str) -> str:

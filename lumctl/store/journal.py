@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from lumctl import __version__
 from lumctl.store.schema import journal
@@ -66,6 +66,11 @@ def entries(connection: Connection, run: str) -> tuple[Entry, ...]:
     """The entries of one run, oldest first."""
     rows = connection.execute(select(journal).where(journal.c.run == run).order_by(journal.c.seq))
     return tuple(Entry(**{**row._asdict(), "data": json.loads(row.data)}) for row in rows)
+
+
+def last_act(connection: Connection, run: str) -> float:
+    """When a run last wrote into the journal (seconds since the epoch)."""
+    return float(connection.execute(select(func.max(journal.c.at)).where(journal.c.run == run)).scalar() or 0.0)
 
 
 def first_break(connection: Connection) -> Break | None:

@@ -1,8 +1,8 @@
 """The tables of a rack's store. A change of this file raises ``SCHEMA_VERSION`` and ships a migration."""
 
-from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
+from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
@@ -90,4 +90,53 @@ device_states = Table(
     Column("device", String(128), primary_key=True),
     Column("puc", Integer, primary_key=True, autoincrement=False),
     Column("state", String(8), nullable=False),
+)
+
+# -- what health remembers, and what a person said of it; since version 2. Racks may share one database. ---------------
+
+health_memory = Table(
+    "health_memory",
+    metadata,
+    Column("rack", String(128), primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("document", Text, nullable=False),
+)
+
+acknowledgements = Table(
+    "acknowledgements",
+    metadata,
+    Column("rack", String(128), primary_key=True),
+    Column("component", String(256), primary_key=True),
+    Column("rule", String(64), primary_key=True),  # empty: every rule
+    Column("by", String(256), nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("until", Float),
+)
+
+windows = Table(
+    "maintenance_windows",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("rack", String(128), nullable=False, index=True),
+    Column("component", String(256), nullable=False),
+    Column("by", String(256), nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("starts", Float, nullable=False),
+    Column("ends", Float, nullable=False),
+)
+
+transitions = Table(
+    "transitions",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("rack", String(128), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("component", String(256), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("before", String(16)),
+    Column("after", String(16), nullable=False),
+    Column("rules", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Index("transitions_of_a_component", "rack", "component", "seq"),
 )

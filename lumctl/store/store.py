@@ -1,4 +1,4 @@
-"""One rack's store: who runs where, what its devices hold, its lease, its plans and runs, and its journal."""
+"""One rack's store: who runs where, what its devices hold, its lease, plans, runs and journal, and its health."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,11 @@ from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.store import journal, lease
 from lumctl.store.database import writing
+from lumctl.store.health import HealthStore
 from lumctl.store.schema import assignment, device_states, devices, leases, plans, runs
+
+COMES_TO_REST_S = 120.0
+"""How long after its last act a run that was cut may leave light in motion: a device's own revert timer runs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,11 @@ class Run:
         return f"{self.state}{f' by {self.undone_by}' if self.undone_by else ''} on target {self.target}"
 
 
-class Store:
+class Store(HealthStore):
     """The store of one rack. Reading never waits for a writer; every write is one synced transaction."""
 
-    def __init__(self, engine: Engine, files: Path) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, files: Path, rack: str = "") -> None:
+        super().__init__(engine, rack)
         self.files = files
         """The folder for files that belong to the store, such as exported runbooks."""
 
@@ -124,6 +128,25 @@ class Store:
             still_open = runs.c.state.in_(["running", "half-done"])
             rows = connection.execute(select(runs.c.id, runs.c.fence).where(still_open).order_by(runs.c.started_at))
             return tuple(row.id for row in rows if row.fence != alive)
+
+    def moves(self, *, since: float, now: float) -> tuple[Run, ...]:
+        """Runs that may have moved light since a time: those at work, and those that have ended since.
+
+        One that was cut or left half done stands open until a person has looked, but what it left moving comes to rest.
+        """
+        may_be = runs.c.state.in_(["running", "half-done"]) | (runs.c.ended_at >= since)
+        mine = may_be if not self._rack else may_be & (runs.c.rack == self._rack)
+        found = []
+        with self._engine.connect() as connection:
+            given = connection.execute(select(leases).where(leases.c.expires_at > now))
+            alive = {(row.rack, row.fence): row.expires_at for row in given}
+            for row in connection.execute(select(runs).where(mine).order_by(runs.c.started_at)).all():
+                at_work = row.state == "running" and alive.get((row.rack, row.fence))
+                until = at_work or row.ended_at or journal.last_act(connection, row.id)
+                rest_s = COMES_TO_REST_S if row.state in {"running", "half-done"} and not at_work else 0.0
+                if until + rest_s >= since:
+                    found.append(Run(**{**row._asdict(), "plan": json.loads(row.plan)}))
+        return tuple(found)
 
     def entries(self, run_id: str) -> tuple[journal.Entry, ...]:
         """The journal of one run, oldest first."""

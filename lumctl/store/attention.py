@@ -1,0 +1,217 @@
+"""What health remembers of a rack, and what its operators said: memory, acknowledgements, windows, transitions.
+
+Racks may share one database, so every row says whose it is.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
+from lumctl.store.schema import acknowledgements, health_memory, transitions, windows
+
+EVERY_RULE = ""
+"""What stands in the database for an acknowledgement of all findings: a key cannot be null."""
+
+CLOCK_MAY_ERR_S = 3600.0
+"""Two processes of one rack disagree about the time by less than this."""
+
+
+def memory(connection: Connection, rack: str) -> tuple[float, dict[str, Any]] | None:
+    """What was last remembered, and when; ``None`` if nothing was, or if it cannot be read."""
+    row = connection.execute(select(health_memory).where(health_memory.c.rack == rack)).first()
+    if row is None:
+        return None
+    try:
+        document = json.loads(row.document)
+    except ValueError:
+        return None
+    return (row.at, document) if isinstance(document, dict) else None
+
+
+def remember(connection: Connection, rack: str, document: Mapping[str, Any], *, now: float) -> bool:
+    """Keep a memory, unless that of a later look is kept.
+
+    A memory from far ahead was written under a clock that ran wrong: left alone, it would never be replaced.
+    """
+    kept = connection.execute(select(health_memory.c.at).where(health_memory.c.rack == rack)).scalar()
+    if kept is not None and now < kept <= now + CLOCK_MAY_ERR_S:
+        return False
+    connection.execute(delete(health_memory).where(health_memory.c.rack == rack))
+    connection.execute(insert(health_memory).values(rack=rack, at=now, document=json.dumps(document)))
+    return True
+
+
+def acknowledge(connection: Connection, rack: str, said: Acknowledgement) -> None:
+    """Keep an acknowledgement in place of an earlier one of the same findings; those that are over are forgotten."""
+    connection.execute(_deleted(rack, said.component, said.rule))
+    over = (acknowledgements.c.rack == rack, acknowledgements.c.until <= said.at)
+    connection.execute(delete(acknowledgements).where(*over))
+    connection.execute(
+        insert(acknowledgements).values(
+            rack=rack,
+            component=said.component,
+            rule=said.rule or EVERY_RULE,
+            by=said.by,
+            comment=said.comment,
+            at=said.at,
+            until=said.until,
+        )
+    )
+
+
+def acknowledged(connection: Connection, rack: str, *, now: float) -> tuple[Acknowledgement, ...]:
+    """The acknowledgements in force, oldest first."""
+    table = acknowledgements.c
+    alive = table.until.is_(None) | (table.until > now)
+    rows = connection.execute(select(acknowledgements).where(table.rack == rack, alive).order_by(table.at))
+    return tuple(
+        Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until) for row in rows
+    )
+
+
+def unacknowledge(connection: Connection, rack: str, component: str, rule: str | None) -> int:
+    """Take back what was acknowledged of a component: one rule, or everything; returns how many that were."""
+    table = acknowledgements.c
+    statement = delete(acknowledgements).where(table.rack == rack, table.component == component)
+    return connection.execute(statement if rule is None else statement.where(table.rule == rule)).rowcount
+
+
+def forget_spent(connection: Connection, rack: str, spent: Iterable[Acknowledgement]) -> None:
+    """Drop acknowledgements whose findings have cleared; one that was given anew in the meantime stays."""
+    for said in spent:
+        statement = _deleted(rack, said.component, said.rule)
+        connection.execute(statement.where(acknowledgements.c.at == said.at))
+
+
+def _deleted(rack: str, component: str, rule: str | None) -> Any:
+    table = acknowledgements.c
+    return delete(acknowledgements).where(
+        table.rack == rack, table.component == component, table.rule == (rule or EVERY_RULE)
+    )
+
+
+def add_window(connection: Connection, rack: str, window: MaintenanceWindow) -> str:
+    """Keep a window and return its id; one without an id is given one."""
+    window_id = window.id or f"maintenance-{uuid4().hex[:8]}"
+    connection.execute(
+        insert(windows).values(
+            id=window_id,
+            rack=rack,
+            component=window.component,
+            by=window.by,
+            comment=window.comment,
+            starts=window.starts,
+            ends=window.ends,
+        )
+    )
+    return window_id
+
+
+def open_windows(connection: Connection, rack: str, *, now: float) -> tuple[MaintenanceWindow, ...]:
+    """Windows that have not ended, the earliest first; some may yet begin."""
+    table = windows.c
+    rows = connection.execute(
+        select(windows).where(table.rack == rack, table.ends > now).order_by(table.starts, table.id)
+    )
+    return tuple(MaintenanceWindow(row.id, row.component, row.by, row.comment, row.starts, row.ends) for row in rows)
+
+
+def end_window(connection: Connection, rack: str, window_id: str, *, now: float) -> bool:
+    """End a window now; one that has not begun will never have been open."""
+    table = windows.c
+    still_open = (table.rack == rack, table.id == window_id, table.ends > now)
+    return connection.execute(update(windows).where(*still_open).values(ends=now)).rowcount == 1
+
+
+def add_transitions(
+    connection: Connection, rack: str, rows: Iterable[Transition], *, keep: int, keep_s: float
+) -> tuple[Transition, ...]:
+    """Add to the history what it does not end with already, drop what is too old or too much; returns what was new.
+
+    Several processes may see the same change: only the first one's account is kept, and what was before is what the
+    history says.
+    """
+    last = last_states(connection, rack)
+    added: list[Transition] = []
+    for row in rows:
+        before = last.get((row.component, row.kind))
+        known = before.state if before else row.before
+        if row.after is known or (known is None and row.after is State.OK) or (before and before.at > row.at):
+            continue
+        added.append(replace(row, before=known))
+        last[row.component, row.kind] = Last(row.after, row.at)
+    if added:
+        seq = connection.execute(select(func.max(transitions.c.seq))).scalar() or 0
+        numbered = [{"rack": rack, "seq": seq + n, **_values(row)} for n, row in enumerate(added, start=1)]
+        connection.execute(insert(transitions), numbered)
+        _drop_old(connection, rack, keep=keep, before=max(row.at for row in added) - keep_s)
+    return tuple(added)
+
+
+class Last(NamedTuple):
+    """Where the history of a component ends."""
+
+    state: State
+    at: float
+
+
+def last_states(connection: Connection, rack: str) -> dict[tuple[str, str], Last]:
+    """The last state of each component that the history tells of, by its id and its kind."""
+    table = transitions.c
+    newest = select(func.max(table.seq)).where(table.rack == rack).group_by(table.component, table.kind)
+    rows = connection.execute(select(transitions).where(table.seq.in_(newest)))
+    return {(row.component, row.kind): Last(State(row.after), row.at) for row in rows}
+
+
+def _drop_old(connection: Connection, rack: str, *, keep: int, before: float) -> None:
+    """What is not well keeps the line that says since when: without it, it would look well, and then new again."""
+    table = transitions.c
+    surplus = select(table.seq).where(table.rack == rack).order_by(table.seq.desc()).offset(keep).limit(1)
+    newest_surplus = connection.execute(surplus).scalar() or 0
+    ends = select(func.max(table.seq)).where(table.rack == rack).group_by(table.component, table.kind)
+    still_ill = table.seq.in_(ends.scalar_subquery()) & (table.after != State.OK.value)
+    too_old = (table.at < before) | (table.seq <= newest_surplus)
+    connection.execute(delete(transitions).where(table.rack == rack, too_old, ~still_ill))
+
+
+def _values(row: Transition) -> dict[str, Any]:
+    return {
+        "at": row.at,
+        "component": row.component,
+        "kind": row.kind,
+        "before": row.before.value if row.before else None,
+        "after": row.after.value,
+        "rules": json.dumps(row.rules),
+        "evidence": row.evidence,
+    }
+
+
+def history(
+    connection: Connection, rack: str, *, component: str | None, since: float | None, limit: int
+) -> tuple[Transition, ...]:
+    """The newest transitions, oldest first."""
+    table = transitions.c
+    statement = select(transitions).where(table.rack == rack).order_by(table.seq.desc()).limit(limit)
+    if component is not None:
+        statement = statement.where(table.component == component)
+    if since is not None:
+        statement = statement.where(table.at >= since)
+    return tuple(
+        Transition(
+            row.at,
+            row.component,
+            row.kind,
+            State(row.before) if row.before else None,
+            State(row.after),
+            tuple(json.loads(row.rules)),
+            row.evidence,
+        )
+        for row in reversed(connection.execute(statement).all())
+    )

@@ -1,0 +1,122 @@
+"""The part of a rack's store that is about its health; see :mod:`lumctl.store.attention` for what each row means."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, inspect
+
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
+from lumctl.store import attention
+from lumctl.store.database import writing
+from lumctl.store.schema import health_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEEP_TRANSITIONS = 10_000
+KEEP_TRANSITIONS_S = 90 * 86_400.0
+
+
+class HealthStore:
+    """Memory, acknowledgements, maintenance windows and transitions of one rack."""
+
+    def __init__(self, engine: Engine, rack: str) -> None:
+        self._engine = engine
+        self._rack = rack
+
+    @cached_property
+    def _knows_health(self) -> bool:
+        """A store of version 1 that cannot be written could not be brought up to date: it knows nothing of health."""
+        return inspect(self._engine).has_table(health_memory.name)
+
+    @contextmanager
+    def _reading(self) -> "Iterator[Connection | None]":
+        if not self._knows_health:
+            yield None
+            return
+        with self._engine.connect() as connection:
+            yield connection
+
+    def health_memory(self) -> dict[str, Any] | None:
+        """What health last remembered; ``None`` if nothing."""
+        kept = self.last_look()
+        return None if kept is None else kept[1]
+
+    def last_look(self) -> tuple[float, dict[str, Any]] | None:
+        """When health last remembered something (seconds since the epoch), and what."""
+        with self._reading() as connection:
+            return attention.memory(connection, self._rack) if connection else None
+
+    def remember_health(self, document: Mapping[str, Any], *, now: float) -> bool:
+        """Keep what health remembers at ``now``; ``False`` if something newer is kept.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with writing(self._engine) as connection:
+            return attention.remember(connection, self._rack, document, now=now)
+
+    def acknowledge(self, said: Acknowledgement) -> None:
+        """Keep an acknowledgement in place of an earlier one of the same findings."""
+        with writing(self._engine) as connection:
+            attention.acknowledge(connection, self._rack, said)
+
+    def acknowledgements(self, *, now: float) -> tuple[Acknowledgement, ...]:
+        """The acknowledgements in force, oldest first."""
+        with self._reading() as connection:
+            return attention.acknowledged(connection, self._rack, now=now) if connection else ()
+
+    def unacknowledge(self, component: str, rule: str | None = None) -> int:
+        """Take back what was acknowledged of a component: one rule, or everything; returns how many that were."""
+        with writing(self._engine) as connection:
+            return attention.unacknowledge(connection, self._rack, component, rule)
+
+    def forget_spent(self, spent: Iterable[Acknowledgement]) -> None:
+        """Drop acknowledgements that are over; one that was given anew in the meantime stays."""
+        with writing(self._engine) as connection:
+            attention.forget_spent(connection, self._rack, spent)
+
+    def add_window(self, window: MaintenanceWindow) -> str:
+        """Keep a maintenance window and return its id; one without an id is given one."""
+        with writing(self._engine) as connection:
+            return attention.add_window(connection, self._rack, window)
+
+    def windows(self, *, now: float) -> tuple[MaintenanceWindow, ...]:
+        """Windows that have not ended, the earliest first; some may yet begin."""
+        with self._reading() as connection:
+            return attention.open_windows(connection, self._rack, now=now) if connection else ()
+
+    def end_window(self, window_id: str, *, now: float) -> bool:
+        """End a window now; ``False`` if there is none of that id that has not ended."""
+        with writing(self._engine) as connection:
+            return attention.end_window(connection, self._rack, window_id, now=now)
+
+    def add_transitions(
+        self, rows: Iterable[Transition], *, keep: int = KEEP_TRANSITIONS, keep_s: float = KEEP_TRANSITIONS_S
+    ) -> tuple[Transition, ...]:
+        """Add to the history what it does not end with already; returns what was new.
+
+        ``keep`` rows are kept, none more than ``keep_s`` seconds older than the newest; beyond that only the last one
+        of each component that is not well.
+        """
+        with writing(self._engine) as connection:
+            return attention.add_transitions(connection, self._rack, rows, keep=keep, keep_s=keep_s)
+
+    def last_states(self) -> dict[tuple[str, str], State]:
+        """The state in which the history leaves each component that it tells of, by its id and its kind."""
+        with self._reading() as connection:
+            known = attention.last_states(connection, self._rack) if connection else {}
+        return {component: last.state for component, last in known.items()}
+
+    def transitions(
+        self, component: str | None = None, since: float | None = None, limit: int = 1000
+    ) -> tuple[Transition, ...]:
+        """The newest transitions, oldest first: all, or those of one component, or those since a time."""
+        with self._reading() as connection:
+            if connection is None:
+                return ()
+            return attention.history(connection, self._rack, component=component, since=since, limit=limit)

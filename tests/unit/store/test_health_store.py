@@ -1,0 +1,236 @@
+"""What the store keeps of health: one memory, acknowledgements, windows, and a history that is bounded."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
+from lumctl.store import Store, store_at
+
+KNOWN = Acknowledgement("h1", "host.unreachable", "ops@console", "being repaired", at=100.0, until=200.0)
+WINDOW = MaintenanceWindow("", "r1", "ops@console", "new fans", starts=100.0, ends=200.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_at(str(tmp_path), rack="r1")
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> tuple[Store, Store]:
+    """Two racks in one database."""
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    return store_at(url, files=tmp_path, rack="r1"), store_at(url, files=tmp_path, rack="r2")
+
+
+def change(at: float, after: State, component: str = "g1", before: State | None = None) -> Transition:
+    return Transition(at, component, "accelerator", before, after, ("gpu.xid",), "fell off the bus")
+
+
+def told(store: Store, **which: object) -> list[tuple[float, State | None, State]]:
+    return [(t.at, t.before, t.after) for t in store.transitions(**which)]
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_is_there_for_another_process(store: Store, tmp_path: Path) -> None:
+    assert store.health_memory() is None
+    assert store.remember_health({"since": {"h1": 3.5}}, now=100.0)
+    assert store_at(str(tmp_path), rack="r1").last_look() == (100.0, {"since": {"h1": 3.5}})
+
+
+def test_an_older_look_never_replaces_a_newer_one(store: Store) -> None:
+    assert store.remember_health({"look": "newer"}, now=100.0)
+    assert not store.remember_health({"look": "older"}, now=99.0)
+    assert store.health_memory() == {"look": "newer"}
+    assert store.remember_health({"look": "same time"}, now=100.0)
+
+
+def test_a_memory_from_a_future_that_cannot_be_is_replaced(store: Store) -> None:
+    store.remember_health({"look": "under a wrong clock"}, now=1e9)
+    assert store.remember_health({"look": "now"}, now=100.0)
+    assert store.last_look() == (100.0, {"look": "now"})
+
+
+@settings(max_examples=30)
+@given(times=st.lists(st.floats(1e6, 1e6 + 3000.0), min_size=1, max_size=8))
+def test_whatever_the_order_the_latest_look_is_what_is_remembered(
+    tmp_path_factory: pytest.TempPathFactory, times: list[float]
+) -> None:
+    store = store_at(str(tmp_path_factory.mktemp("store")))
+    for time in times:
+        store.remember_health({"at": time}, now=time)
+    assert store.last_look() == (max(times), {"at": max(times)})
+    store.close()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_memory_that_is_none_is_nothing(store: Store, text: str) -> None:
+    store.remember_health({}, now=100.0)
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE health_memory SET document = ?", (text,))
+    assert store.health_memory() is None
+
+
+# -- acknowledgements -------------------------------------------------------------------------------------------------
+
+
+def test_an_acknowledgement_is_in_force_until_its_time(store: Store) -> None:
+    forever = replace(KNOWN, component="h2", rule=None, until=None)
+    store.acknowledge(KNOWN)
+    store.acknowledge(forever)
+    assert store.acknowledgements(now=199.9) == (KNOWN, forever)
+    assert store.acknowledgements(now=200.0) == (forever,)
+
+
+def test_a_new_one_replaces_that_of_the_same_findings_only(store: Store) -> None:
+    again = replace(KNOWN, comment="the part has come", at=150.0)
+    other = replace(KNOWN, rule="host.probe")
+    every = replace(KNOWN, rule=None)
+    for said in (KNOWN, other, every, again):
+        store.acknowledge(said)
+    assert set(store.acknowledgements(now=160.0)) == {again, other, every}
+
+
+def test_one_rule_or_all_can_be_taken_back(store: Store) -> None:
+    for rule in (None, "a", "b"):
+        store.acknowledge(replace(KNOWN, rule=rule))
+    assert store.unacknowledge("h1", "a") == 1
+    assert {said.rule for said in store.acknowledgements(now=100.0)} == {None, "b"}
+    assert store.unacknowledge("h2") == 0
+    assert store.unacknowledge("h1") == 2
+    assert store.acknowledgements(now=100.0) == ()
+
+
+def test_a_spent_one_is_forgotten_unless_it_was_given_anew(store: Store) -> None:
+    store.acknowledge(KNOWN)
+    store.forget_spent([replace(KNOWN, at=99.0)])
+    assert store.acknowledgements(now=100.0) == (KNOWN,)
+    store.forget_spent([KNOWN])
+    assert store.acknowledgements(now=100.0) == ()
+
+
+# -- maintenance ------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_is_told_of_until_it_ends_and_before_it_begins(store: Store) -> None:
+    window_id = store.add_window(WINDOW)
+    named = replace(WINDOW, id=window_id)
+    assert store.windows(now=0.0) == (named,)
+    assert store.windows(now=199.0) == (named,)
+    assert store.windows(now=200.0) == ()
+
+
+def test_a_window_can_be_ended_once(store: Store) -> None:
+    first, second = store.add_window(WINDOW), store.add_window(replace(WINDOW, id="mine"))
+    assert second == "mine"
+    assert store.end_window(first, now=150.0)
+    assert not store.end_window(first, now=151.0)
+    assert not store.end_window("nope", now=150.0)
+    assert [window.id for window in store.windows(now=150.0)] == ["mine"]
+
+
+def test_a_window_that_has_not_begun_can_be_called_off(store: Store) -> None:
+    window_id = store.add_window(WINDOW)
+    assert store.end_window(window_id, now=50.0)
+    assert store.windows(now=120.0) == ()
+
+
+# -- history ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_that_two_processes_saw_is_told_once(store: Store) -> None:
+    assert store.add_transitions([change(100.0, State.FAILED, before=State.OK)])
+    assert store.add_transitions([change(101.0, State.FAILED)]) == ()
+    assert store.add_transitions([change(102.0, State.OK)])
+    assert told(store) == [(100.0, State.OK, State.FAILED), (102.0, State.FAILED, State.OK)]
+
+
+def test_what_the_history_ends_with_is_what_was_before(store: Store) -> None:
+    store.add_transitions([change(100.0, State.FAILED)])
+    store.add_transitions([change(110.0, State.DEGRADED, before=State.OK)])
+    assert told(store)[-1] == (110.0, State.FAILED, State.DEGRADED)
+
+
+def test_what_is_well_from_the_start_is_no_change(store: Store) -> None:
+    assert store.add_transitions([change(100.0, State.OK)]) == ()
+
+
+def test_nothing_is_added_behind_the_end_of_a_component_s_history(store: Store) -> None:
+    store.add_transitions([change(100.0, State.FAILED)])
+    assert store.add_transitions([change(99.0, State.OK)]) == ()
+    assert store.add_transitions([change(99.0, State.FAILED, "g2")])
+
+
+def test_a_host_and_its_accelerator_of_one_name_have_a_history_each(store: Store) -> None:
+    store.add_transitions([change(100.0, State.FAILED)])
+    assert store.add_transitions([replace(change(100.0, State.FAILED), kind="host")])
+    assert store.last_states() == {("g1", "accelerator"): State.FAILED, ("g1", "host"): State.FAILED}
+
+
+def test_the_history_is_bounded_by_count_and_by_age(store: Store) -> None:
+    for at in range(50):
+        store.add_transitions([change(2.0 * at, State.FAILED), change(2.0 * at + 1, State.OK)], keep=50)
+    assert [at for at, *_ in told(store)] == list(range(50, 100))
+    store.add_transitions([change(120.0, State.FAILED)], keep=50, keep_s=30.0)
+    assert [at for at, *_ in told(store)] == [*range(90, 100), 120.0]
+
+
+def test_what_is_not_well_keeps_the_line_that_says_since_when(store: Store) -> None:
+    store.add_transitions([change(1.0, State.FAILED, "old"), change(2.0, State.FAILED), change(3.0, State.OK)])
+    store.add_transitions([change(1000.0, State.FAILED, "new")], keep=1, keep_s=10.0)
+    assert [(t.component, t.at) for t in store.transitions()] == [("old", 1.0), ("new", 1000.0)]
+    store.add_transitions([change(2000.0, State.OK, "old")], keep=1, keep_s=10.0)
+    assert [(t.component, t.at) for t in store.transitions()] == [("new", 1000.0), ("old", 2000.0)]
+
+
+def test_it_can_be_asked_for_a_component_a_time_or_the_newest(store: Store) -> None:
+    store.add_transitions([change(float(at), State.FAILED, f"g{at % 2}{at}") for at in range(10)])
+    store.add_transitions([change(20.0, State.OK, "g11")])
+    assert told(store, component="g11") == [(1.0, None, State.FAILED), (20.0, State.FAILED, State.OK)]
+    assert [at for at, *_ in told(store, since=8.0)] == [8.0, 9.0, 20.0]
+    assert [at for at, *_ in told(store, limit=2)] == [9.0, 20.0]
+
+
+STATES = st.sampled_from([*State])
+
+
+@settings(max_examples=40)
+@given(changes=st.lists(st.tuples(st.sampled_from("ab"), STATES), max_size=12), keep=st.integers(1, 20))
+def test_histories_are_chains_and_no_longer_than_they_may_be(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, State]], keep: int
+) -> None:
+    store = store_at(str(tmp_path_factory.mktemp("store")))
+    for at, (component, state) in enumerate(changes):
+        store.add_transitions([change(float(at), state, component)], keep=keep)
+    kept = store.transitions()
+    assert len(kept) <= keep + 2  # and the last of each component that is not well
+    for component in "ab":
+        mine = [t for t in kept if t.component == component]
+        assert all(b.before is a.after and b.after is not a.after for a, b in pairwise(mine))
+    store.close()
+
+
+# -- racks that share a database --------------------------------------------------------------------------------------
+
+
+def test_racks_that_share_a_database_keep_what_is_theirs(shared: tuple[Store, Store]) -> None:
+    mine, yours = shared
+    mine.remember_health({"mine": 1}, now=100.0)
+    mine.acknowledge(KNOWN)
+    window = mine.add_window(WINDOW)
+    mine.add_transitions([change(100.0, State.FAILED)])
+    assert (yours.health_memory(), yours.acknowledgements(now=0.0), yours.windows(now=0.0)) == (None, (), ())
+    assert (yours.transitions(), yours.last_states()) == ((), {})
+    assert yours.unacknowledge("h1") == 0
+    assert not yours.end_window(window, now=100.0)
+    assert yours.add_transitions([change(100.0, State.FAILED)], keep=1)
+    assert len(mine.transitions()) == 1
+    assert mine.acknowledgements(now=0.0) == (KNOWN,)
