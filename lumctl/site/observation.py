@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lumctl.fleet.readings import Snapshot
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import HealthReport
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
@@ -23,6 +24,12 @@ class Observation:
     report: HealthReport
     unfinished: tuple[str, ...] = ()
     """Runs that were cut or left half done and still wait for a hand."""
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    """What operators know of, as it stood in the stores."""
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """Maintenance that goes on or is still to come."""
+    not_kept: str | None = None
+    """Why this look could not be remembered, where it was to be: the disk is full, say."""
 
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""

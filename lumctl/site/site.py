@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -14,11 +13,15 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
-from lumctl.health.evaluate import evaluate
 from lumctl.inventory.model import DeviceKind, Inventory, Role
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
+from lumctl.site.answers import DeviceAnswers
 from lumctl.site.observation import Observation, current_role
+from lumctl.site.recollection import Look, Recollection
 from lumctl.store import Store, open_store
+
+TICK_PATIENCE_S = 1.0
+"""How long a look that is one of many waits for a host or a device that has always answered so far."""
 
 
 class Site:
@@ -103,26 +106,51 @@ class Site:
         count = written.geometry.puc_count if written.geometry else 0
         return states if len(states) == count and max(states, default=-1) < count else {}
 
-    def observe(self) -> Observation:
-        """Read everything once and judge it."""
+    @cached_property
+    def recollection(self) -> Recollection:
+        """What health remembers of earlier looks."""
+        return Recollection(self.inventory, self.store)
+
+    @cached_property
+    def _device_answers(self) -> DeviceAnswers:
+        # No driver speaks to switches yet: they are not asked, and so unknown.
+        meshes = [d.id for d in self.inventory.devices.values() if d.kind is DeviceKind.MESH]
+        return DeviceAnswers(meshes, self._device_answer)
+
+    def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
+        """Read everything and judge it by what earlier looks left.
+
+        Without ``tick`` everything is read anew. With it, each probe is read at its own cadence, nobody is waited for
+        for long, and the newest reading of everything is judged. With ``remember`` the look is written into the
+        racks' stores for the next process; where that cannot be done, the observation says why.
+        """
         assignment = self.assignment()
         circuits = circuits_of(self.inventory, assignment)
         losses = self._losses(assignment)
-        # No driver speaks to switches yet: they are not asked, and so unknown.
-        meshes = [d.id for d in self.inventory.devices.values() if d.kind is DeviceKind.MESH]
-        with ThreadPoolExecutor(max_workers=max(len(meshes), 1)) as pool:
-            answers = pool.map(self._device_answer, meshes)
-            snapshot = self.fleet.collect()
-            devices = dict(zip(meshes, answers, strict=True))
+        self._device_answers.begin()
+        snapshot = self.fleet.tick(patience_s=TICK_PATIENCE_S) if tick else self.fleet.collect()
+        devices = self._device_answers.gathered(TICK_PATIENCE_S if tick else None)
         at = self.now()
         swapped_out = {
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
         }
-        report = evaluate(
-            self.inventory, snapshot, circuits, losses=losses, devices=devices, now=at, disabled=swapped_out
-        )
+        look = Look(at, snapshot, circuits, losses, devices, swapped_out)
+        judged = self.recollection.judge(look, to_be_kept=remember)
         unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).unfinished(now=at))
-        return Observation(at, self.target, self.inventory, assignment, circuits, losses, snapshot, report, unfinished)
+        return Observation(
+            at,
+            self.target,
+            self.inventory,
+            assignment,
+            circuits,
+            losses,
+            snapshot,
+            judged.report,
+            unfinished,
+            judged.acknowledgements,
+            judged.windows,
+            not_kept=self.recollection.keep(look, judged.report) if remember else None,
+        )
 
     def _losses(self, assignment: Assignment) -> Mapping[str, float]:
         losses: dict[str, float] = {}
@@ -143,7 +171,7 @@ class Site:
 
     def close(self) -> None:
         """Give back sessions, sockets and the database."""
-        for opened in ("devices", "fleet"):
+        for opened in ("_device_answers", "devices", "fleet"):
             if opened in self.__dict__:
                 self.__dict__[opened].close()
         for store in self._stores.values():

@@ -83,13 +83,22 @@ def _objections(seen: Observation, taken: Sequence[Replacement], failed: str, sp
         yield f"is in rack {new.rack}, not {old.rack}"
     if new.model != old.model or new.memory_gib < old.memory_gib:
         yield f"is {new.model} with {new.memory_gib:g} GiB, {failed} is {old.model} with {old.memory_gib:g} GiB"
+    yield from _ill(seen, spare)
+
+
+def _ill(seen: Observation, spare: str) -> Iterator[str]:
+    """Why a spare is not fit for work now, or will not be for long."""
     health = seen.report.accelerators[spare]
-    if health.state is not State.OK:
+    if health.maintenance is not None:
+        yield f"is in maintenance: {health.maintenance}"
+    elif health.state is not State.OK:
         why = health.findings[0].evidence if health.findings else "there is no reading of it"
         yield f"is {health.state}: {why}"
     for lane in seen.inventory.transponders_of(spare):
         link = seen.report.links[lane.id]
-        if link.state is State.FAILED:
+        if link.maintenance is not None:
+            yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
+        elif link.state is State.FAILED:
             yield f"its lane {lane.id} is failed: {link.findings[0].evidence}"
 
 

@@ -1,6 +1,7 @@
 """Which spare is taken: shortest light paths among those that are well, alike and free; else every reason is named."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,20 @@ def test_a_spare_that_is_not_ok_is_refused_with_its_finding(
     seen = observe(rack64, failed={"h16-gpu2": state})
     with pytest.raises(RefusedError, match=f"h16-gpu2: is {state}: it fell off the bus"):
         choose(seen, programmed(rack64.path), "train-a", ["h03-gpu2"], [])
+
+
+def test_a_spare_in_maintenance_is_not_taken_nor_one_whose_lane_is(
+    rack64: Inventory, observe: Observe, programmed: Programmed
+) -> None:
+    seen = observe(rack64)
+    spare, lane = "h16-gpu2", rack64.transponders_of("h16-gpu2")[0].id
+    told = "h16 by ops@console: new fans"
+    groups = {"accelerators": seen.report.accelerators, "links": seen.report.links}
+    for group, component, why in (("accelerators", spare, "is"), ("links", lane, f"its lane {lane} is")):
+        health = replace(groups[group][component], state=State.DISABLED, maintenance=told)
+        report = replace(seen.report, **{group: {**groups[group], component: health}})
+        with pytest.raises(RefusedError, match=f"{spare}: {why} in maintenance: {told}"):
+            choose(replace(seen, report=report), programmed(rack64.path), "train-a", ["h03-gpu2"], [])
 
 
 def test_a_named_spare_is_held_to_the_same_rules(rack64: Inventory, observe: Observe, programmed: Programmed) -> None:

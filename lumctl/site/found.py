@@ -1,0 +1,179 @@
+"""The inventory that a capture's own files show, where nobody wrote one.
+
+Ids are made as inventories usually make them: ``HOST-gpu0`` by minor number, or by place in nvidia-smi's list where it
+prints none; ``HOST-gpu-0000:9b:00.0`` for a GPU that only the kernel log names; ``HOST-eth2`` and ``HOST-mlx5_0`` for
+links. Nobody says which ports should be in use: one counts as used if it is up, or was since its driver was loaded.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumctl.devices.types import OpticsReading
+from lumctl.fleet.bundle_read import CapturedHost
+from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
+from lumctl.health.matching import pci_slot
+from lumctl.health.rules.link import has_no_carrier, sane_limits
+from lumctl.inventory.model import (
+    Accelerator,
+    Device,
+    DeviceKind,
+    Host,
+    Inventory,
+    Lane,
+    Rack,
+    Role,
+    Thresholds,
+    Transponder,
+)
+from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
+
+NOMINAL_SENSITIVITY_DBM = -14.0
+"""What receivers of common modules bear. It only serves to disbelieve a module's limits, and judges none by itself."""
+ELSEWHERE = "elsewhere"
+"""The device that stands for whatever the links of a capture lead to. It is part of no verdict."""
+_VIRTUAL = re.compile(
+    r"lo|docker\d*|veth\w+|br-\w+|virbr\d+(?:-nic)?|cni\d+|flannel\S*|cali\w+|cilium\S*|lxc\w+|tun\d+|tap\w+|dummy\d*"
+    r"|bond\d+|team\d+|vxlan\S*|kube\S*|ip6tnl\d+|sit\d+|gre\w*|ifb\d+|wg\d+|podman\d+|\S+\.\d+|\S+@\S+"
+)
+"""Interfaces without a port of their own."""
+_CAME_AND_WENT = 2
+"""Carrier changes of a port that was up: a fresh one counts none, or the first announcement of being down."""
+_TRAFFIC = ("link_downed", "port_rcv_data", "port_xmit_data", "rx_bytes", "tx_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One host's components, as an inventory of it alone. ``unused`` are links that were never up."""
+
+    inventory: Inventory
+    circuits: tuple[Circuit, ...]
+    unused: frozenset[str]
+
+
+def found_inventory(captured: CapturedHost, *, rack: str, path: Path) -> Found:
+    """Everything that one host's files show."""
+    seen, host = captured.snapshot, captured.id
+    accelerators = {a.id: a for a in _accelerators(captured, rack)}
+    owner = next(iter(accelerators), host)
+    links = {f"{host}-{name}": name for name in _link_names(seen)}
+    used = [id_ for id_, name in links.items() if _is_used(seen, name)]
+    inventory = Inventory(
+        path=path,
+        digest="",
+        racks={rack: Rack(rack)},
+        hosts={host: Host(host, rack, host)},
+        accelerators=accelerators,
+        transponders={
+            id_: Transponder(
+                id=id_,
+                accelerator=owner,
+                host=host,
+                interface=name,
+                lane=Lane(ELSEWHERE, 0, 0),
+                driver="",
+                verify=(),
+                tx_power_dbm=0.0,
+                rx_sensitivity_dbm=_sensitivity(seen.optics.get(name)),
+            )
+            for id_, name in links.items()
+        },
+        devices={ELSEWHERE: Device(ELSEWHERE, rack, DeviceKind.SWITCH, "", "", None, 0, 0.0, 0.0, 0.0)},
+        jobs={},
+        thresholds=Thresholds(),
+    )
+    return Found(inventory, tuple(map(_use, used)), frozenset(links) - frozenset(used))
+
+
+def without_unused_ports(seen: HostSnapshot) -> tuple[InfinibandPort, ...]:
+    """The InfiniBand ports to judge: of an adapter with a port in use, the second one may be empty."""
+    used = {port.device for port in seen.infiniband if _port_is_used(seen, port)}
+    return tuple(port for port in seen.infiniband if port.device not in used or _port_is_used(seen, port))
+
+
+def _accelerators(captured: CapturedHost, rack: str) -> Iterator[Accelerator]:
+    seen, host = captured.snapshot, captured.id
+    known = {pci_slot(gpu.pci) for gpu in seen.gpus}
+    for number, gpu in _numbered(seen.gpus):
+        yield _accelerator(f"{host}-gpu{number}", host, rack, number, gpu=gpu)
+    named = [*seen.lost_gpus, *(event.pci for event in seen.xids)]
+    if not seen.gpus:
+        named += captured.named_gpus
+    for pci in dict.fromkeys(named):
+        if pci_slot(pci) not in known:
+            known.add(pci_slot(pci))
+            yield _accelerator(f"{host}-gpu-{pci}", host, rack, len(known), pci=pci)
+    if not seen.gpus:
+        for index, uuid in dict.fromkeys((link.index, link.uuid) for link in seen.nvlinks):
+            yield _accelerator(f"{host}-gpu{index}", host, rack, index, uuid=uuid)
+
+
+def _numbered(gpus: tuple[GpuReading, ...]) -> Iterable[tuple[int, GpuReading]]:
+    """GPUs by minor number; by place where one has none, or two files state the same."""
+    minors = [gpu.minor for gpu in gpus if gpu.minor is not None]
+    told_apart = len(set(minors)) == len(gpus)
+    return zip(minors, gpus, strict=True) if told_apart else enumerate(gpus)
+
+
+def _accelerator(
+    id_: str, host: str, rack: str, index: int, *, gpu: GpuReading | None = None, pci: str = "", uuid: str | None = None
+) -> Accelerator:
+    return Accelerator(
+        id=id_,
+        host=host,
+        rack=rack,
+        model=(gpu.product if gpu else None) or "GPU",
+        memory_gib=((gpu.memory_total_mib if gpu else None) or 0.0) / 1024,
+        role=Role.ACTIVE,
+        index=index,
+        pci=gpu.pci if gpu else pci or None,
+        uuid=gpu.uuid if gpu else uuid,
+    )
+
+
+def _link_names(seen: HostSnapshot) -> tuple[str, ...]:
+    interfaces = [name for name in seen.interfaces if not _VIRTUAL.fullmatch(name)]
+    reported = [
+        event.interface for event in seen.nic_events if event.interface and not _VIRTUAL.fullmatch(event.interface)
+    ]
+    return tuple(dict.fromkeys([*interfaces, *seen.optics, *(port.device for port in seen.infiniband), *reported]))
+
+
+def _is_used(seen: HostSnapshot, name: str) -> bool:
+    ports = [port for port in seen.infiniband if port.device == name]
+    if ports:
+        return any(_port_is_used(seen, port) for port in ports)
+    interface = seen.interfaces.get(name)
+    # Of a module alone nobody can say that its port is not used.
+    return interface is None or _interface_is_used(seen, interface)
+
+
+def _interface_is_used(seen: HostSnapshot, interface: InterfaceReading) -> bool:
+    was_up = (interface.carrier_changes or 0) >= _CAME_AND_WENT
+    return not has_no_carrier(interface) or was_up or _counted(seen, interface.name)
+
+
+def _port_is_used(seen: HostSnapshot, port: InfinibandPort) -> bool:
+    """A port whose state is not told counts as used, so that this is found."""
+    up = port.state is None or port.state.upper() in {"ACTIVE", "ARMED", "INIT"}
+    linked = (port.phys_state or "").lower() in {"linkup", "linkerrorrecovery"}
+    return up or linked or _counted(seen, f"{port.device}/{port.port}")
+
+
+def _counted(seen: HostSnapshot, port: str) -> bool:
+    """Whether a port ever carried anything, or lost its link."""
+    counters: Mapping[str, int] = seen.counters[port].values if port in seen.counters else {}
+    return any(counters.get(name, 0) > 0 for name in _TRAFFIC)
+
+
+def _sensitivity(optics: OpticsReading | None) -> float:
+    """A module without limits of its own is not judged by ours: nothing says what it needs."""
+    limits = sane_limits(optics.thresholds) if optics else None
+    return NOMINAL_SENSITIVITY_DBM if limits and any("low" in name for name in limits) else float("-inf")
+
+
+def _use(link: str) -> Circuit:
+    """A link in use, in the only words that health has for it: a circuit ends there."""
+    end = CircuitEnd(link, 0)
+    return Circuit(id=link, owner="", device=ELSEWHERE, a=end, b=end, direction=Direction.DUPLEX)

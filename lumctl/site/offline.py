@@ -1,0 +1,225 @@
+"""An observation out of a capture: what a live look would have said when it was made.
+
+Each host is judged at the time of its own capture, never by today's clock. Without an inventory the components are
+those that the files show; with one they are the inventory's, as far as their hosts are in the capture.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lumctl.fleet.bundle import CaptureManifest, read_capture_manifest
+from lumctl.fleet.bundle_files import open_capture
+from lumctl.fleet.bundle_read import CapturedHost, read_host
+from lumctl.fleet.readings import HostSnapshot, Snapshot
+from lumctl.health.judging import judged, worst_first
+from lumctl.health.memory import Memory
+from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State
+from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
+from lumctl.site.found import Found, found_inventory, without_unused_ports
+from lumctl.site.observation import Observation, current_role
+
+TARGET = "capture"
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What a capture itself gives cause to say."""
+
+    rule: str
+    case: str
+    state: State
+    advice: str
+
+    def finding(self, component: str, evidence: str, at: float) -> Finding:
+        return Finding(component, self.rule, self.state, evidence, self.advice, at, self.case)
+
+
+_UNREAD = _Note(
+    "capture.file",
+    "unread",
+    State.UNKNOWN,
+    "copy the file again from where it was made; man lumctl-fleet tells which command prints it",
+)
+_PARTLY = _Note("capture.file", "partly", State.OK, "ask for all GPUs: nvidia-smi -q -x without -i")
+_NEVER_UP = _Note("capture.port", "never-up", State.DISABLED, "if it should be in use, write it into an inventory")
+_MODULE_ONLY = _Note(
+    "capture.port",
+    "module-only",
+    State.OK,
+    "capture /sys/class/net as well, to see whether the link is up",
+)
+
+
+def observe_capture(path: Path, inventory: Inventory | None) -> Observation:
+    """Judge a capture. Of an inventory, those hosts that the capture holds are judged by it.
+
+    Raises:
+        UsageError: the folder cannot be read, or holds nothing.
+    """
+    folder = open_capture(path)
+    about = read_capture_manifest(folder.about) if folder.about is not None else None
+    hosts = [read_host(each) for each in folder.folders()]
+    known = inventory.hosts if inventory is not None else {}
+    written = [host for host in hosts if host.id in known]
+    looks = [_as_written(inventory, written, about)] if inventory is not None and written else []
+    looks += [_as_found(host, rack=folder.name, path=path) for host in hosts if host.id not in known]
+    return _together(looks)
+
+
+def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
+    found = found_inventory(captured, rack=rack, path=path)
+    seen = replace(captured.snapshot, infiniband=without_unused_ports(captured.snapshot))
+    snapshot = Snapshot(captured.at, 0.0, {captured.id: seen})
+    answers = dict.fromkeys(found.inventory.devices)
+    report = Memory().judge(found.inventory, snapshot, found.circuits, losses={}, devices=answers, now=captured.at)
+    # What joins links into incidents is where light goes, and that nobody knows here.
+    incidents = tuple(incident for incident in report.incidents if incident.cause == captured.id)
+    links = {id_: _found_link(_as_of_one_look(link), found, seen) for id_, link in report.links.items()}
+    report = replace(_with_notes(report, [captured]), links=links, devices={}, circuits={}, incidents=incidents)
+    return Observation(captured.at, TARGET, found.inventory, {}, (), {}, snapshot, report)
+
+
+def _as_of_one_look(link: ComponentHealth) -> ComponentHealth:
+    """A link without its incidents, and without what matters only to whoever looks again.
+
+    Behind a counter that is full one goes blind to what is still to come; what was counted stays worth a note.
+    """
+    findings = tuple(
+        replace(finding, incident=None, state=State.OK if finding.rule == "link.counter-full" else finding.state)
+        for finding in link.findings
+    )
+    return judged(link, worst_first(findings))
+
+
+def _found_link(link: ComponentHealth, found: Found, seen: HostSnapshot) -> ComponentHealth:
+    """A link that nobody wrote down: if it was never up it is not in use; if only its module was read, that decides."""
+    name = found.inventory.transponders[link.id].interface
+    if link.id in found.unused:
+        evidence = f"{name} was never up since its driver was loaded, and no inventory names it"
+        return _with(link, _NEVER_UP.finding(link.id, evidence, seen.taken_at))
+    optics = seen.optics.get(name)
+    alone = name not in seen.interfaces and all(port.device != name for port in seen.infiniband)
+    if optics is None or not alone or link.state is not State.UNKNOWN or link.findings:
+        return link
+    if not optics.optical:
+        evidence = "copper has no optics to judge; whether the link is up is not in this capture"
+    elif optics.rx_power_dbm is not None:
+        evidence = f"light arrives ({optics.rx_power_dbm:.1f} dBm); whether the link is up is not in this capture"
+    else:
+        return link
+    return _with(replace(link, otherwise=State.OK), _MODULE_ONLY.finding(link.id, evidence, seen.taken_at))
+
+
+def _as_written(inventory: Inventory, hosts: list[CapturedHost], about: CaptureManifest | None) -> Observation:
+    """The inventory's components of the captured hosts, those of one time in one go.
+
+    A circuit is judged where both of its hosts are in the capture, whenever each was read.
+    """
+    assignment = _assignment(inventory, about)
+    lasting = replace(inventory, thresholds=replace(inventory.thresholds, stale_after_s=float("inf")))
+    circuits = circuits_of(inventory, assignment)
+    disabled = {a for a in inventory.accelerators if current_role(inventory, assignment, a) is Role.DISABLED}
+
+    def judged(some: Iterable[CapturedHost], at: float) -> HealthReport:
+        snapshot = Snapshot(at, 0.0, {host.id: host.snapshot for host in some})
+        return Memory().judge(lasting, snapshot, circuits, losses={}, devices={}, now=at, disabled=disabled)
+
+    newest = max(host.at for host in hosts)
+    by_time = {at: [host for host in hosts if host.at == at] for at in sorted({host.at for host in hosts})}
+    reports = {at: judged(group, at) for at, group in by_time.items()}
+    whole = reports[newest] if len(reports) == 1 else judged(hosts, newest)
+    here = {host.id for host in hosts}
+    parts = [_part(inventory, report, {host.id for host in by_time[at]}) for at, report in reports.items()]
+    merged = _merged(newest, parts)
+    both_here = {c.id: whole.circuits[c.id] for c in circuits if _hosts_of(inventory, c) <= here}
+    snapshot = Snapshot(newest, 0.0, {host.id: host.snapshot for host in hosts})
+    report = replace(_with_notes(merged, hosts), circuits=both_here)
+    return Observation(newest, TARGET, inventory, assignment, circuits, {}, snapshot, report)
+
+
+def _assignment(inventory: Inventory, about: CaptureManifest | None) -> Assignment:
+    """Who ran where when it was captured, as far as that fits the inventory."""
+    placed = initial_assignment(inventory)
+    for job, accelerators in (about.assignment if about else {}).items():
+        fits = job in placed and len(accelerators) == len(placed[job])
+        if fits and all(accelerator in inventory.accelerators for accelerator in accelerators):
+            placed[job] = accelerators
+    return placed
+
+
+def _hosts_of(inventory: Inventory, circuit: Circuit) -> set[str]:
+    return {inventory.transponders[end.transponder].host for end in (circuit.a, circuit.b)}
+
+
+def _part(inventory: Inventory, report: HealthReport, hosts: Collection[str]) -> HealthReport:
+    """The verdicts on some hosts and what is in them."""
+    accelerators, links = inventory.accelerators, inventory.transponders
+    return replace(
+        report,
+        hosts={id_: health for id_, health in report.hosts.items() if id_ in hosts},
+        accelerators={id_: health for id_, health in report.accelerators.items() if accelerators[id_].host in hosts},
+        links={id_: health for id_, health in report.links.items() if links[id_].host in hosts},
+        devices={},
+        circuits={},
+    )
+
+
+def _with_notes(report: HealthReport, hosts: Iterable[CapturedHost]) -> HealthReport:
+    """A report with what the capture itself gives cause to say of its hosts."""
+    noted = dict(report.hosts)
+    for host in hosts:
+        health = noted[host.id]
+        for unread in host.unread:
+            health = _with(health, _UNREAD.finding(host.id, f"{unread.file}: {unread.reason}", host.at))
+        if host.attached is not None:
+            evidence = f"nvidia-smi lists {len(host.snapshot.gpus)} of {host.attached} GPUs; the others are not judged"
+            health = _with(health, _PARTLY.finding(host.id, evidence, host.at))
+        noted[host.id] = health
+    return replace(report, hosts=noted)
+
+
+def _with(health: ComponentHealth, finding: Finding) -> ComponentHealth:
+    return judged(health, worst_first((*health.findings, finding)))
+
+
+def _merged(at: float, reports: Iterable[HealthReport]) -> HealthReport:
+    whole = HealthReport(at, {}, {}, {}, {}, {})
+    for report in reports:
+        whole = replace(
+            whole,
+            hosts={**whole.hosts, **report.hosts},
+            accelerators=_both(whole.accelerators, report.accelerators),
+            links=_both(whole.links, report.links),
+            circuits={**whole.circuits, **report.circuits},
+            incidents=(*whole.incidents, *report.incidents),
+        )
+    return whole
+
+
+def _both(some: Mapping[str, ComponentHealth], more: Mapping[str, ComponentHealth]) -> dict[str, ComponentHealth]:
+    """All components. Should ids that were made up meet (``a`` + ``b-c``, ``a-b`` + ``c``), the worse is not hidden."""
+    whole = dict(some)
+    for id_, health in more.items():
+        known = whole.get(id_, health)
+        whole[id_] = max(known, health, key=lambda each: SEVERITY.index(each.state))
+    return whole
+
+
+def _together(looks: list[Observation]) -> Observation:
+    """Looks at different hosts as one, at the time of the newest."""
+    at = max(look.at for look in looks)
+    first = looks[0]
+    inventory = first.inventory
+    for look in looks[1:]:
+        inventory = replace(
+            inventory,
+            racks={**inventory.racks, **look.inventory.racks},
+            hosts={**inventory.hosts, **look.inventory.hosts},
+            accelerators={**inventory.accelerators, **look.inventory.accelerators},
+            transponders={**inventory.transponders, **look.inventory.transponders},
+        )
+    snapshot = Snapshot(at, 0.0, {id_: seen for look in looks for id_, seen in look.snapshot.hosts.items()})
+    report = _merged(at, [look.report for look in looks])
+    return replace(first, at=at, inventory=inventory, snapshot=snapshot, report=report)

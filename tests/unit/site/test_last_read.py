@@ -1,0 +1,26 @@
+"""A component that is not read keeps the time of its last reading."""
+
+from dataclasses import replace
+
+from lumctl.health.states import State
+from lumctl.site.last_read import LastRead
+
+SILENT, WELL = "h03-gpu2", "h01-gpu0"
+
+
+def silent(report, name=SILENT):
+    health = replace(report.accelerators[name], state=State.UNKNOWN, read_at=None)
+    return replace(report, accelerators={**report.accelerators, name: health})
+
+
+def test_a_component_that_is_not_read_keeps_the_time_of_its_last_reading(rack):
+    last = LastRead()
+    report = rack.report()
+    read_at = report.accelerators[SILENT].read_at
+    assert last.recall(report) == report
+    assert last.recall(silent(report)).accelerators[SILENT].read_at == read_at
+    assert last.recall(silent(report)).accelerators[WELL].read_at == read_at
+
+
+def test_what_was_never_read_has_no_time(rack):
+    assert LastRead().recall(silent(rack.report())).accelerators[SILENT].read_at is None
