@@ -12,7 +12,7 @@ import typer
 from lumctl import __version__
 from lumctl.cli.main import app
 from lumctl.cli.manual import said
-from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection
+from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
 from lumctl.cli.nouns import NOUNS
 
 SOURCE = f"lumctl {__version__}"
@@ -60,6 +60,7 @@ def _noun_page(noun: str, root: Any) -> str:
         *section("synopsis", ["\n.br\n".join(_synopsis(words, verb, common) for words, verb in verbs.items())]),
         *section("description", _description(NOUNS[noun].help, verbs, common)),
         *section("common options", _options(root, only=common)),
+        *(line for title, text in said.MORE.get(noun, ()) for line in section(title, with_examples(text))),
         *section("exit status", entries(status)),
         *section("environment", [r"As in \fBlumctl\fR(1)."]),
         *section("files", [r"As in \fBlumctl\fR(1)."]),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import dedent
 
 CODE = re.compile(r"``?([^`]+)``?")
 
@@ -37,6 +38,17 @@ def entries(pairs: Iterable[tuple[str, str]]) -> Lines:
 def prose(text: str) -> Lines:
     """The paragraphs of a docstring, each joined to one line."""
     return list(_separated(re.split(r"\n\s*\n", text.strip())))
+
+
+def with_examples(text: str) -> Lines:
+    """Paragraphs of indented text; one that is indented further, up to the next that is not, stands as it is."""
+    lines: Lines = []
+    for part in re.split(r"\n\n(?! {4})", dedent(text).strip()):
+        before, example, shown = f"\n{part}".partition("\n\n    ")
+        lines += [*([".PP"] if lines else []), bold_code(before)]
+        if example:
+            lines += [".PP", ".nf", *(escape(line.removeprefix("    ")) or r"\&" for line in shown.split("\n")), ".fi"]
+    return lines
 
 
 def _separated(paragraphs: Iterable[str]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What the manual says beyond what the commands say of themselves."""
 
+from lumctl.cli.manual import daemon
+
 ABOUT = """
 ``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, does it step
 by step with a way back, and writes down what was done as a runbook that can be replayed.
@@ -21,6 +23,9 @@ EXIT_STATUS = (
     ("130", "Interrupted."),
 )
 
+MORE = {"watch": daemon.SECTIONS}
+"""Sections that only the page of one noun has: a title and its text."""
+
 CHECK_STATUS = (
     ("0", "OK."),
     ("1", "WARNING."),
@@ -33,10 +38,15 @@ ENVIRONMENT = (
     ("LUMCTL_INVENTORY", "The inventory, where ``--inventory`` is not given."),
     ("LUMCTL_TARGET", "``rack`` or ``sim``, where ``--target`` is not given."),
     ("LUMCTL_STATE", "A folder or a database URL for the store, in place of the one that the inventory names."),
+    ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, where no file names it."),
+    ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for it, likewise."),
     ("LUMCTL_TRACEBACK", "If set, an unexpected error shows where it came from."),
     ("NO_COLOR", "If set, nothing is coloured."),
     ("XDG_STATE_HOME", "Holds the stores that the inventory does not place; ``~/.local/state`` if unset."),
-    ("XDG_RUNTIME_DIR", "Holds the sockets and keys of a running simulator; the temporary folder if unset."),
+    (
+        "XDG_RUNTIME_DIR",
+        "Holds the sockets of the daemon and of a running simulator, and its keys; the temporary folder if unset.",
+    ),
 )
 
 FILES = (

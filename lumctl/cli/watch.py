@@ -1,0 +1,115 @@
+"""``lumctl watch``: the daemon in the foreground, for systemd to look after."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.verbs import noun_app, verb
+
+if TYPE_CHECKING:
+    from lumctl.watch.daemon import Daemon
+
+app = noun_app(NOUNS["watch"].help)
+
+
+@verb(app)
+def watch(
+    cx: Invocation,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=SHORTEST_S,
+            max=LONGEST_S,
+            callback=a_pause,
+            help="Seconds from one look to the next.",
+        ),
+    ] = 1.0,
+    listen: Annotated[
+        str,
+        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve metrics and /healthz; none for nowhere."),
+    ] = "127.0.0.1:9469",
+    webhook_file: Annotated[
+        Path | None,
+        typer.Option("--webhook-file", metavar="FILE", help="A file that holds the URL to post notifications to."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="A file that holds its bearer token.")
+    ] = None,
+    settle: Annotated[
+        float,
+        typer.Option("--settle", metavar="SECONDS", min=0, help="How long something must be wrong before it is told."),
+    ] = 5.0,
+    remind: Annotated[
+        float,
+        typer.Option("--remind", metavar="HOURS", min=0, help="Tell again of what is still open; 0 for never."),
+    ] = 0.0,
+) -> None:
+    """Look at everything again and again, and hand on what is seen: the daemon, in the foreground.
+
+    Every change of a component's state is a line on standard error and a row of the rack's history. Metrics for
+    Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 once no look has succeeded for five
+    intervals, and for ten seconds at least. While it runs, ``check`` and ``top`` of the same user take its newest look.
+
+    With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
+    incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
+    What is acknowledged or in maintenance is not told. A receiver that does not answer is tried again for an hour.
+
+    SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
+    one is broken. A second daemon of the same inventory and target is refused (exit code 5).
+    """
+    from lumctl.watch.exporter import parse_listen
+    from lumctl.watch.service import Settings, service
+    from lumctl.watch.settings import webhook_from
+
+    settings = Settings(
+        interval_s=interval,
+        listen=parse_listen(listen),
+        webhook=webhook_from(webhook_file, token_file),
+        settle_s=settle,
+        remind_after_s=remind * 3600,
+    )
+    say = _sayer(cx)
+    with service(cx.inventory, cx.target, settings, say) as daemon, _ordered_by_signals(daemon):
+        say(f"watching {cx.inventory.path} on target {cx.target} every {interval:g} s (pid {os.getpid()})")
+        daemon.run()
+    say("ended")
+
+
+def _sayer(cx: Invocation) -> Callable[[str], None]:
+    """How a line is told: journald stamps it with the time by itself."""
+    stamped = "JOURNAL_STREAM" not in os.environ
+
+    def say(text: str) -> None:
+        stamp = f"{datetime.now().astimezone().isoformat(timespec='seconds')} " if stamped else ""
+        with suppress(OSError, ValueError):  # whoever read it is gone, or the disk of its file is full
+            cx.out.narrate(f"{stamp}{text}")
+
+    return say
+
+
+@contextmanager
+def _ordered_by_signals(daemon: "Daemon") -> Iterator[None]:
+    """While inside, signals are orders; the daemon takes them between two looks."""
+    from lumctl.watch.daemon import Order
+
+    orders = {signal.SIGTERM: Order.STOP, signal.SIGINT: Order.STOP, signal.SIGHUP: Order.RELOAD}
+    before = {
+        number: signal.signal(number, lambda *_, order=order: daemon.orders.put(order))
+        for number, order in orders.items()
+    }
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

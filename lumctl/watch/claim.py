@@ -1,0 +1,42 @@
+"""A lock that dies with its process and names it: one daemon for each inventory and target, and for each store."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lumctl.errors import RefusedError, UsageError
+
+
+@contextmanager
+def claimed(lock: Path, what: str) -> Iterator[None]:
+    """Hold a lock file; it stays behind, unlocked, for a file that is removed could be locked twice.
+
+    Raises:
+        RefusedError: another process holds it; it is named.
+        UsageError: the file cannot be made.
+    """
+    try:
+        lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UsageError(f"cannot make {lock}: {error.strerror}") from error
+    try:
+        _take(held, what)
+        with suppress(OSError):  # a full disk: the lock holds all the same, it only names nobody
+            os.ftruncate(held, 0)
+            os.pwrite(held, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(held)
+
+
+def _take(held: int, what: str) -> None:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.pread(held, 32, 0).decode(errors="replace")
+        raise RefusedError(
+            f"a daemon already watches {what} (pid {pid or 'unknown'})", hint="end that one first: kill it by its pid"
+        ) from None

@@ -1,0 +1,233 @@
+"""The loop: one look at each beat, and what is done about it. Whatever goes wrong in one beat, the next one comes."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from lumctl.errors import LumctlError
+from lumctl.health.states import HealthReport, State
+from lumctl.health.transitions import Transition, transitions
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.site.observation import Observation
+from lumctl.site.racks import rack_of
+from lumctl.watch.cadence import Cadence
+from lumctl.watch.history import History
+from lumctl.watch.ledger import Ledger
+from lumctl.watch.newest import Newest
+from lumctl.watch.notes import Notes
+from lumctl.watch.outbox import Outbox
+from lumctl.watch.supervisor import tell
+from lumctl.watch.troubles import Troubles
+from lumctl.watch.vitals import Vitals
+
+PAUSE_S = 5.0
+"""Before a store that refused is asked again, and before a site of which nothing answers is opened again."""
+
+Known = Mapping[tuple[str, str], State]
+"""The states of components by id and kind, as an earlier daemon left them."""
+
+
+class Order(Enum):
+    """What may be asked of a daemon."""
+
+    STOP = "stop"
+    RELOAD = "reload"
+
+
+class NotKeptError(LumctlError):
+    """What health remembers could not be written down."""
+
+
+class Eyes(Protocol):
+    """What looks at the rack: a :class:`lumctl.site.Site`."""
+
+    def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
+        """Take one look."""
+
+    def close(self) -> None:
+        """Look no more."""
+
+
+@dataclass(frozen=True)
+class Sinks:
+    """Where a look goes."""
+
+    newest: Newest
+    history: History
+    notes: Notes
+    ledger: Ledger
+    outbox: Outbox | None
+    vitals: Vitals
+    troubles: Troubles
+
+
+class Daemon:
+    """Looks at an inventory until it is told to stop. All of it runs in the thread that calls ``run``."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        open_eyes: Callable[[Inventory], Eyes],
+        sinks: Sinks,
+        say: Callable[[str], None],
+        *,
+        interval_s: float,
+        known: Known,
+        load: Callable[[Path], Inventory] = load_inventory,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.inventory = inventory
+        self.orders: SimpleQueue[Order] = SimpleQueue()
+        """Orders may be put from a signal handler: this queue alone allows that."""
+        self._open_eyes = open_eyes
+        self._sinks = sinks
+        self._say = say
+        self._interval_s = interval_s
+        self._load = load
+        self._monotonic = monotonic
+        self._eyes: Eyes | None = None
+        self._known = known
+        self._before: HealthReport | None = None
+        self._remember = False
+        self._remember_at = monotonic()
+        self._reopen_at = monotonic()
+
+    def run(self) -> None:
+        """Look at each beat until ``Order.STOP`` comes."""
+        tell("READY=1")
+        cadence = Cadence(self._interval_s, self._monotonic)
+        try:
+            while True:
+                with self._sinks.vitals.tick_duration.time():
+                    self.beat()
+                tell("WATCHDOG=1")
+                wait_s, missed = cadence.to_next()
+                self._sinks.vitals.missed(missed)
+                if not self._pause(self._monotonic() + wait_s):
+                    return
+        finally:
+            self._close()
+
+    def beat(self) -> None:
+        """One look and what is done about it."""
+        # First what a store had no room for: it dates from before this look.
+        wrote = self._safely("history", self._sinks.history.flush)
+        try:
+            look = self._look()
+        except Exception as error:  # noqa: BLE001 - the daemon outlives every look
+            self._sinks.troubles.arose("look", error)
+            if not isinstance(error, LumctlError):  # something is out of joint: begin anew
+                self._reopen()
+        else:
+            self._sinks.troubles.passed("look")
+            self._sinks.newest.put(look)
+            self._safely("verdict", lambda: self._hand_on(look))
+            if wrote and look.not_kept is not None:  # it was opened while the disk was full, and goes by that
+                self._reopen()
+        self._safely("notes", self._sinks.notes.save)
+
+    def _look(self) -> Observation:
+        if self._eyes is None:
+            self._eyes = self._open_eyes(self.inventory)
+        self._remember = self._monotonic() >= self._remember_at
+        look = self._eyes.observe(tick=True, remember=self._remember)
+        if look.not_kept is not None:
+            self._sinks.troubles.arose("memory", NotKeptError(look.not_kept))
+            self._remember_at = self._monotonic() + PAUSE_S
+        elif self._remember:
+            self._sinks.troubles.passed("memory")
+        self._mind_the_simulator(look)
+        return look
+
+    def _mind_the_simulator(self, look: Observation) -> None:
+        """A simulator that was started again answers at other addresses: open it anew when nothing answers."""
+        alive = any(host.reachable for host in look.snapshot.hosts.values())
+        if look.target == "sim" and not alive:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        if self._monotonic() >= self._reopen_at:
+            self._reopen_at = self._monotonic() + PAUSE_S
+            self._close()
+
+    def _hand_on(self, look: Observation) -> None:
+        sinks, report = self._sinks, look.report
+        changes = transitions(self._before or _as_known(self._known, report), report)
+        self._before = report
+        for change in changes:
+            self._say(line_of(change))
+            sinks.vitals.changed(change)
+            if look.not_kept is not None or not self._remember:
+                sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
+        if sinks.outbox is not None:
+            for notification in sinks.ledger.review(look):
+                sinks.outbox.put(notification)
+
+    def _safely(self, place: str, work: Callable[[], bool | None]) -> bool:
+        """Whether it was done; work that says ``False`` had nothing to do."""
+        try:
+            done = work() is not False
+        except Exception as error:  # noqa: BLE001 - the daemon outlives all of its work
+            self._sinks.troubles.arose(place, error)
+            return False
+        if done:
+            self._sinks.troubles.passed(place)
+        return done
+
+    def _pause(self, until: float) -> bool:
+        """Wait for the next beat and take orders meanwhile; whether there shall be a next beat."""
+        while True:
+            try:
+                order = self.orders.get(timeout=max(until - self._monotonic(), 0.0))
+            except Empty:
+                return True
+            if order is Order.STOP:
+                return False
+            self._reload()
+
+    def _reload(self) -> None:
+        """Read the inventory again; a broken one changes nothing."""
+        try:
+            fresh = self._load(self.inventory.path)
+            if fresh.digest == self.inventory.digest:
+                self._say("inventory: read again, unchanged")
+                return
+            eyes = self._open_eyes(fresh)
+        except LumctlError as error:
+            self._say(f"inventory: kept as it was, for the new one cannot be used: {error.message}")
+            return
+        self._close()
+        self._eyes, self.inventory = eyes, fresh
+        self._say(f"inventory: {fresh.path} read again, and in force")
+
+    def _close(self) -> None:
+        if self._eyes is not None:
+            self._safely("end", self._eyes.close)
+            self._eyes = None
+
+
+def _as_known(known: Known, report: HealthReport) -> HealthReport:
+    """A report of the same components in states that are known from before; the others are not in it."""
+    groups: dict[str, Any] = {
+        group: {
+            name: replace(health, state=known[name, kind])
+            for name, health in components.items()
+            if (name, kind) in known
+        }
+        for group, components in report.groups().items()
+        for kind in (group.removesuffix("s"),)
+    }
+    return replace(report, **groups)
+
+
+def line_of(change: Transition) -> str:
+    """A transition in one line."""
+    before = change.before.value if change.before else "new"
+    rules = f" ({', '.join(change.rules)})" if change.rules else ""
+    evidence = f": {' '.join(change.evidence.split())}" if change.evidence else ""
+    return f"{change.kind} {change.component} {before} -> {change.after.value}{evidence}{rules}"

@@ -1,0 +1,101 @@
+"""The daemon with all that belongs to it, put together and taken apart."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lumctl.errors import UsageError
+from lumctl.inventory.model import Inventory
+from lumctl.site import Site
+from lumctl.watch.answering import Answering
+from lumctl.watch.claim import claimed
+from lumctl.watch.daemon import Daemon, Sinks
+from lumctl.watch.exporter import Exporter
+from lumctl.watch.history import History
+from lumctl.watch.ledger import Ledger
+from lumctl.watch.newest import Newest
+from lumctl.watch.notes import FILE, Notes
+from lumctl.watch.notification import Notification, json_of
+from lumctl.watch.outbox import Outbox
+from lumctl.watch.place import LOCK, meeting_folder, socket_path
+from lumctl.watch.settings import Webhook
+from lumctl.watch.stores import Stores
+from lumctl.watch.supervisor import tell
+from lumctl.watch.troubles import Troubles
+from lumctl.watch.vitals import Vitals
+from lumctl.watch.webhook import post
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator decides about a daemon. ``settle_s`` 0: tell at once; ``remind_after_s`` 0: tell once."""
+
+    interval_s: float = 1.0
+    listen: tuple[str, int] | None = None
+    webhook: Webhook | None = field(default=None, repr=False)
+    settle_s: float = 0.0
+    remind_after_s: float = 0.0
+
+
+@contextmanager
+def service(inventory: Inventory, target: str, settings: Settings, say: Callable[[str], None]) -> Iterator[Daemon]:
+    """A daemon that is ready to run; it serves metrics and answers those who ask from now on.
+
+    Raises:
+        RefusedError: another daemon watches this inventory or uses one of its stores; it is named.
+        UsageError: a socket, a port or a store cannot be had.
+    """
+    with ExitStack() as stack:
+        stack.callback(tell, "STOPPING=1")
+        stack.enter_context(claimed(meeting_folder(inventory, target) / LOCK, f"{inventory.path} on target {target}"))
+        stores = stack.enter_context(Stores(inventory, target))
+        for rack in inventory.racks:
+            _claim_store(stack, stores.files(rack), rack, say)
+        troubles = Troubles(say)
+        notes = Notes(stores.files(next(iter(inventory.racks))) / FILE)
+        ledger = Ledger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
+        outbox = _outbox(stack, settings.webhook, ledger, notes, troubles)
+        history = History(stores.write)
+        newest = Newest()
+        vitals = Vitals(newest, settings.interval_s, troubles, history, outbox)
+        if settings.listen is not None:
+            exporter = stack.enter_context(Exporter(settings.listen, vitals))
+            say(f"metrics: {exporter.url}")
+        stack.enter_context(Answering(socket_path(inventory, target), newest))
+        daemon = Daemon(
+            inventory,
+            lambda current: Site(current, target),
+            Sinks(newest, history, notes, ledger, outbox, vitals, troubles),
+            say,
+            interval_s=settings.interval_s,
+            known=stores.last_states(),
+        )
+        yield daemon
+
+
+def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], None]) -> None:
+    """One daemon for each store, whoever runs it and from whichever copy of the inventory."""
+    try:
+        stack.enter_context(claimed(files / LOCK, f"rack {rack}"))
+    except UsageError as error:  # a disk that is full or read-only: it is watched all the same
+        say(f"store: {error.message}; another daemon could use it too")
+
+
+def _outbox(
+    stack: ExitStack, webhook: Webhook | None, ledger: Ledger, notes: Notes, troubles: Troubles
+) -> Outbox | None:
+    if webhook is None:
+        return None
+
+    def deliver(notification: Notification) -> None:
+        post(webhook, json_of(notification))
+
+    def delivered(notification: Notification) -> None:
+        ledger.delivered(notification)
+        with suppress(OSError):  # the next beat tries again, and tells of it
+            notes.save()
+
+    outbox = Outbox(deliver, delivered, troubles)
+    stack.callback(outbox.close)
+    return outbox

@@ -1,0 +1,397 @@
+"""The daemon as systemd runs it: a process of its own, on a simulated rack, with real receivers and real signals."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lumctl.inventory.examples import example
+
+GPU, HOST = "s1-gpu0", "s2"
+PATIENCE_S = 30.0
+"""For a loaded machine; what is awaited comes within two beats."""
+TOKEN = "b34r3r"  # noqa: S105 - it opens nothing
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    # Not pytest's own folder: the path of a socket must be short.
+    folder = Path(tempfile.mkdtemp(prefix="lumctl-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def environment(place: Path) -> dict[str, str]:
+    (place / "run").mkdir(mode=0o700)
+    inventory = place / "rack.yaml"
+    inventory.write_text(example("prototype").read_text())
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(place),
+        "XDG_STATE_HOME": str(place / "state"),
+        "XDG_RUNTIME_DIR": str(place / "run"),
+        "LUMCTL_INVENTORY": str(inventory),
+        "LUMCTL_TARGET": "sim",
+        "LANG": "C.UTF-8",
+    }
+
+
+@pytest.fixture(scope="module")
+def lumctl(environment: dict[str, str]) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lumctl", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    up = run("sim", "up", "--detach")
+    assert up.returncode == 0, up.stderr
+    yield run
+    assert run("sim", "down").returncode == 0
+
+
+@pytest.fixture(autouse=True)
+def _well(lumctl):
+    """Every test leaves a rack without faults behind it."""
+    yield
+    lumctl("sim", "clear")
+
+
+class Watching:
+    """A running daemon and what it says."""
+
+    def __init__(self, environment: dict[str, str], *options: str) -> None:
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "lumctl",
+                "watch",
+                "--interval",
+                "0.2",
+                "--listen",
+                "127.0.0.1:0",
+                "--settle",
+                "0.5",
+                *options,
+            ],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stderr:
+            with self._news:
+                self.lines.append(line.rstrip().partition(" ")[2])
+                self._news.notify()
+
+    def hear(self, *words: str, after: int = 0) -> str:
+        """The first line with all these words, once it has been said."""
+
+        def heard() -> str | None:
+            return next((line for line in self.lines[after:] if all(word in line for word in words)), None)
+
+        with self._news:
+            found = self._news.wait_for(heard, PATIENCE_S)
+        assert found, f"{words} in {self.lines}"
+        return found
+
+    def metrics(self) -> dict[str, float]:
+        url = self.hear("metrics: ").partition(": ")[2]
+        with urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310 - our own
+            families = list(text_string_to_metric_families(answer.read().decode()))
+        return {
+            " ".join(
+                [sample.name, *(f"{k}={v}" for k, v in sorted(sample.labels.items()) if k != "target")]
+            ): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+    def health(self) -> int:
+        url = self.hear("metrics: ").partition(": ")[2].replace("/metrics", "/healthz")
+        try:
+            with urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310 - our own
+                return answer.status
+        except HTTPError as error:
+            error.close()
+            return error.code
+
+    def looked(self) -> None:
+        """Wait until it has looked twice from now on."""
+        before = self.metrics().get("lumctl_watch_tick_duration_seconds_count", 0)
+        until(lambda: self.metrics()["lumctl_watch_tick_duration_seconds_count"] >= before + 2)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join()
+        self.process.stderr.close()
+        return code
+
+
+def until(condition: Callable[[], object]) -> None:
+    pause, end = threading.Event(), time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end
+        pause.wait(0.02)
+
+
+@pytest.fixture
+def watch(environment: dict[str, str]) -> Iterator[Callable[..., Watching]]:
+    started: list[Watching] = []
+
+    def start(*options: str, looks: bool = True, **more: str) -> Watching:
+        started.append(Watching({**environment, **more}, *options))
+        started[-1].hear("watching ")
+        if looks:
+            until(lambda: started[-1].health() == 200)
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        if daemon.process.returncode is None:
+            daemon.end(signal.SIGKILL)
+
+
+class Receiver(ThreadingHTTPServer):
+    """Keeps what is posted; answers with the next of ``answers``, then well; may hang until it is let go."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, object]] = []
+        self.tokens: set[str | None] = set()
+        self.answers: list[int] = []
+        self.attempts = 0
+        self.open = threading.Event()
+        self.open.set()
+        super().__init__(("127.0.0.1", 0), _Post)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/SECRET-PATH"
+
+    def news(self) -> list[tuple[object, object, object]]:
+        return [(each["occasion"], each["component"], each["state_after"]) for each in self.got]
+
+
+class _Post(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.attempts += 1
+        self.server.tokens.add(self.headers["Authorization"])
+        self.server.open.wait(PATIENCE_S)
+        status = self.server.answers.pop(0) if self.server.answers else 204
+        if status < 300:
+            self.server.got.append(document)
+        self.send_response(status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.open.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def state(daemon: Watching, kind: str, component: str, word: str) -> bool:
+    return daemon.metrics().get(f"lumctl_component_state id={component} kind={kind} state={word}") == 1
+
+
+def test_a_fault_is_a_line_a_metric_a_message_and_what_check_says(watch, lumctl, receiver):
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url, LUMCTL_WEBHOOK_TOKEN=TOKEN)
+    assert lumctl("check").stdout.startswith("LUMCTL OK")
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    daemon.hear(f"accelerator {GPU}", "-> failed")
+    assert state(daemon, "accelerator", GPU, "failed")
+    until(lambda: ("opened", GPU, "failed") in receiver.news())
+    said = lumctl("check", "-v")
+    assert said.returncode == 2
+    assert GPU in said.stdout
+    assert "as the daemon (lumctl watch) saw it" in said.stderr
+    assert "read directly" in lumctl("check", "-v", "--fresh").stderr
+    lumctl("sim", "clear")
+    until(lambda: ("resolved", GPU, "ok") in receiver.news())
+    assert receiver.tokens == {f"Bearer {TOKEN}"}
+    assert daemon.end() == 0
+    assert daemon.lines[-1] == "ended"
+    assert not [line for line in daemon.lines if "SECRET" in line or TOKEN in line]
+    assert "read directly: no daemon" in lumctl("check", "-v").stderr
+
+
+def findings_at(daemon: Watching, component: str) -> dict[str, float]:
+    """Since when something is found at a component."""
+    found = daemon.metrics().items()
+    return {key: at for key, at in found if key.startswith("lumctl_finding_since") and f" id={component} " in key}
+
+
+def test_a_killed_daemon_goes_on_where_it_was(watch, lumctl, receiver):
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    lumctl("sim", "fault", HOST, "unreachable")
+    until(lambda: [news for news in receiver.news() if news[1] == HOST])
+    daemon.looked()
+    since, told = findings_at(daemon, HOST), len(receiver.got)
+    assert since
+    daemon.end(signal.SIGKILL)
+    again = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    until(lambda: findings_at(again, HOST))
+    again.looked()
+    assert findings_at(again, HOST) == since
+    assert len(receiver.got) == told
+    assert not [line for line in again.lines if "->" in line]
+    lumctl("sim", "clear")
+    until(lambda: ("resolved", HOST, "ok") in receiver.news())
+    assert len({each["id"] for each in receiver.got}) == len(receiver.got)
+
+
+def test_a_second_daemon_is_refused_and_told_of_the_first(watch, environment):
+    daemon = watch()
+    second = Watching(environment)
+    assert second.end(0) == 5
+    assert f"(pid {daemon.process.pid})" in " ".join(second.lines)
+    assert daemon.health() == 200
+    assert daemon.end(signal.SIGINT) == 0
+    assert watch().health() == 200
+
+
+def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environment):
+    daemon = watch()
+    daemon.looked()
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    daemon.hear(f"accelerator {GPU}", "-> failed")
+    daemon.hear("memory: ")
+    lumctl("sim", "clear")
+    daemon.hear(f"accelerator {GPU} failed -> ok")
+    until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] >= 2)
+    assert daemon.health() == 200
+    assert "as the daemon" in lumctl("check", "-v").stderr
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] == 0)
+    daemon.hear("memory: well again")
+    assert daemon.metrics()["lumctl_watch_history_dropped_total"] == 0
+    assert daemon.end() == 0
+    assert history(environment, GPU)[-2:] == ["failed", "ok"]
+
+
+def history(environment: dict[str, str], component: str) -> list[str]:
+    """What the store says of a component, oldest first."""
+    script = (
+        "import sys; from pathlib import Path; from lumctl.inventory.load import load_inventory;"
+        "from lumctl.store import open_store;"
+        "store = open_store(load_inventory(Path(sys.argv[1])), 'prototype', 'sim');"
+        "print(*(row.after.value for row in store.transitions(sys.argv[2])))"
+    )
+    command = [sys.executable, "-c", script, environment["LUMCTL_INVENTORY"], component]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_a_lost_host_is_told_once_and_holds_up_nobody(watch, lumctl, receiver):
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    daemon.looked()
+    lumctl("sim", "fault", HOST, "unreachable")
+    until(lambda: [news for news in receiver.news() if news[1] == HOST])
+    daemon.looked()
+    assert daemon.health() == 200
+    assert daemon.metrics()[f"lumctl_host_up host={HOST}"] == 0
+    assert f"lumctl_accelerator_temperature_celsius id={HOST}-gpu0" not in daemon.metrics()
+    assert state(daemon, "accelerator", GPU, "ok")
+    lumctl("sim", "clear")
+    until(lambda: daemon.metrics()[f"lumctl_host_up host={HOST}"] == 1)
+    until(lambda: ("resolved", HOST, "ok") in receiver.news())
+    assert [news[0] for news in receiver.news() if news[1] == HOST].count("opened") == 1
+
+
+def test_a_receiver_that_hangs_and_fails_delays_no_look_and_is_told_in_the_end(watch, lumctl, receiver):
+    receiver.open.clear()
+    receiver.answers = [500, 503]
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    until(lambda: receiver.attempts == 1)
+    before = daemon.metrics()["lumctl_watch_tick_duration_seconds_count"]
+    until(lambda: daemon.metrics()["lumctl_watch_tick_duration_seconds_count"] >= before + 5)
+    assert receiver.got == []
+    receiver.open.set()
+    until(lambda: ("opened", GPU, "failed") in receiver.news())
+    until(lambda: daemon.metrics()["lumctl_watch_notifications_waiting"] == 0)
+    assert daemon.metrics()["lumctl_watch_notifications_total outcome=retried"] == 2
+    daemon.hear("notifications: 127.0.0.1 answered 500")
+    daemon.hear("notifications: well again")
+
+
+def test_the_inventory_is_read_again_and_a_broken_one_is_not_used(watch, lumctl, environment):
+    path = Path(environment["LUMCTL_INVENTORY"])
+    text = path.read_text()
+    daemon = watch()
+    try:
+        path.write_text("lumctl: 1\nracks: [\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.hear("inventory: kept as it was")
+        daemon.looked()
+        assert daemon.health() == 200
+    finally:
+        path.write_text(text)
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.hear("inventory: read again, unchanged")
+    assert "as the daemon" in lumctl("check", "-v").stderr
+
+
+def test_a_stopped_daemon_costs_check_a_short_wait_only(watch, lumctl):
+    daemon = watch()
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    try:
+        said = lumctl("check", "-v")
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+    assert said.returncode == 0
+    assert "read directly: no daemon" in said.stderr
+
+
+def test_what_cannot_be_had_is_one_line(environment):
+    for options, word in (
+        (["--listen", "nowhere"], "no place to listen at"),
+        (["--token-file", "/absent"], "cannot read"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "lumctl", "watch", *options],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert word in done.stderr
+        assert "Traceback" not in done.stderr
