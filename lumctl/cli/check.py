@@ -5,6 +5,7 @@
 
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
+from lumctl.cli.from_capture import captured
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.verbs import noun_app, verb
@@ -21,6 +23,7 @@ from lumctl.health.states import SEVERITY, Finding, State, worst
 if TYPE_CHECKING:
     from typer import _click as click
 
+    from lumctl.health.states import CircuitHealth, ComponentHealth
     from lumctl.site import Observation
 
 EXIT_CODES = {State.OK: 0, State.DISABLED: 0, State.DEGRADED: 1, State.FAILED: 2, State.UNKNOWN: 3}
@@ -74,19 +77,36 @@ def check(
     textfile: Annotated[
         Path | None, typer.Option("--textfile", metavar="PATH", help="Write Prometheus metrics to PATH, atomically.")
     ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Read now, even where the daemon has just looked.")] = False,
+    from_capture: Annotated[
+        Path | None,
+        typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact nobody."),
+    ] = None,
 ) -> None:
     """Judge everything and say it in one line, for cron and monitoring.
 
+    What is acknowledged or in maintenance does not count (see ``lumctl health``); of several findings with one cause
+    the incident is named. Where ``lumctl watch`` runs, its newest look is judged, and nothing is read anew.
+
+    With ``--from-capture`` the outputs that hosts printed earlier are judged, each as of the time of its capture: its
+    manifest's, else the newest in its kernel log, else nvidia-smi's own. DIR holds a folder for each host, as
+    ``lumctl fleet capture`` writes them; DIR/HOST may also be made by hand, from nvidia-smi.xml (nvidia-smi -q -x),
+    nvlink.txt (nvidia-smi nvlink -s), kernel.log or dmesg.log (dmesg in any form), net.tsv and infiniband.tsv (path
+    and value of files in /sys/class), ethtool-IFACE.txt (ethtool -m), lldp.json (lldpctl -f json), or
+    nvidia-smi-session.txt (a transcript of these). A file that is not there is not judged. Files directly in DIR are
+    one host's, which is named like DIR.
+
+    Hosts that the inventory names are judged by it. For others no inventory is needed: accelerators are called
+    HOST-gpu0 by minor number, or by place in nvidia-smi's list where it prints none, and HOST-gpu-0000:9b:00.0 where
+    only the kernel log names them; links are called HOST-eth2 or HOST-mlx5_0, and one that was never up is disabled.
+
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """
-    from lumctl.health.metrics import prometheus_text
-    from lumctl.site import Site
-
-    with Site(cx.inventory, cx.target) as site:
-        observation = site.observe()
+    observation = observed(cx, fresh=fresh) if from_capture is None else captured(cx, from_capture)
     if textfile is not None:
-        seconds = observation.snapshot.seconds
-        write_atomically(textfile, prometheus_text(observation.report, target=cx.target, collection_s=seconds))
+        from lumctl.watch.textfile import metrics_text
+
+        write_atomically(textfile, metrics_text(observation))
     state = overall(observation)
     if cx.out.structured:
         cx.out.document("check", check_document(observation, state))
@@ -95,29 +115,66 @@ def check(
     raise typer.Exit(EXIT_CODES[state])
 
 
+def observed(cx: Invocation, *, fresh: bool) -> "Observation":
+    """The daemon's newest look, or one of our own, which is remembered for the next one."""
+    from lumctl.watch.client import observation_of
+
+    seen = None if fresh else observation_of(cx.inventory, cx.target)
+    if seen is not None:
+        cx.out.detail(f"as the daemon (lumctl watch) saw it {max(time.time() - seen.at, 0):.1f} s ago")
+        return seen
+    cx.out.detail("read directly" if fresh else "read directly: no daemon (lumctl watch) has just looked")
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        return site.observe(remember=True)
+
+
 def overall(observation: "Observation") -> State:
-    """The worst state of any component in service; a run that waits for a hand is a warning at least."""
-    groups = observation.report.groups()
+    """The worst state that counts of any component; a run that waits for a hand is a warning at least."""
+    from lumctl.site.counted import counted_states
+
     left_open = (State.DEGRADED,) if observation.unfinished else ()
-    return worst((*left_open, *(health.state for group in groups.values() for health in group.values())))
+    counted = counted_states(observation)
+    return worst((*left_open, *(state for group in counted.values() for state in group.values())))
 
 
 def line(observation: "Observation", state: State) -> str:
-    """The verdict in one line: what is wrong, worst first, with the findings of the worst."""
-    from lumctl.cli.views import summary
+    """The verdict in one line: incidents first, then what else is wrong, worst first, with the findings of the worst.
 
-    counts = summary(observation)
-    told = []
+    What is a part of an incident is not told again; what is acknowledged or in maintenance is only counted.
+    """
+    from lumctl.cli.views import incident_line, summary
+    from lumctl.site.counted import acknowledged_count, counted_states, own_trouble, standing_incidents
+
+    counted = counted_states(observation)
+    incidents = standing_incidents(observation)
+    told = [incident_line(incident) for incident in incidents[:NAMED_AT_MOST]]
+    if len(incidents) > NAMED_AT_MOST:
+        told.append(f"{len(incidents) - NAMED_AT_MOST} more incidents")
     for bad in reversed(SEVERITY[SEVERITY.index(State.UNKNOWN) :]):
         for name, group in observation.report.groups().items():
-            if counts[name][bad]:
-                findings = [h.findings[0] for h in group.values() if h.state is bad and h.findings]
+            those = [h for h in group.values() if counted[name][h.id] is bad and own_trouble(h, incidents)]
+            if those:
+                findings = [finding for h in those if (finding := _telling(h)) is not None]
                 named = _named(findings) if bad is state else ""
-                told.append(f"{counts[name][bad]} of {len(group)} {name} {bad}{named}")
+                told.append(f"{len(those)} of {len(group)} {name} {bad}{named}")
     told += [f"run {run} is unfinished" for run in observation.unfinished]
+    counts = summary(observation)
     well = ", ".join(f"{counts[name][State.OK]} {name}" for name in ("accelerators", "circuits"))
+    told = told or [f"{well} ok"]
+    if acknowledged := acknowledged_count(observation):
+        told.append(f"{acknowledged} acknowledged")
+    told += [f"maintenance on {window.component}" for window in observation.windows if window.open_at(observation.at)]
+    if observation.not_kept is not None:
+        told.append(f"not remembered: {observation.not_kept}")
     racks = ",".join(observation.inventory.racks)
-    return f"LUMCTL {WORDS[EXIT_CODES[state]]} - {_plain(racks)}: {_plain('; '.join(told) or f'{well} ok')}"
+    return f"LUMCTL {WORDS[EXIT_CODES[state]]} - {_plain(racks)}: {_plain('; '.join(told))}"
+
+
+def _telling(health: "ComponentHealth | CircuitHealth") -> Finding | None:
+    """The worst finding that nobody has acknowledged."""
+    return next((finding for finding in health.findings if finding.acknowledged is None), None)
 
 
 def performance_data(observation: "Observation") -> str:
@@ -134,17 +191,23 @@ def performance_data(observation: "Observation") -> str:
 
 def check_document(observation: "Observation", state: State) -> dict[str, Any]:
     """The verdict as data: every component with its state and findings."""
-    from lumctl.cli.views import finding_document
+    from lumctl.cli.views import finding_document, incident_document, window_document
+    from lumctl.site.counted import counted_states
 
+    counted = counted_states(observation)
     return {
         "target": str(observation.target),
         "racks": list(observation.inventory.racks),
         "state": state.value,
+        "incidents": [incident_document(incident) for incident in observation.report.incidents],
+        "maintenance": [window_document(window, observation.at) for window in observation.windows],
         "components": [
             {
                 "id": health.id,
                 "kind": name.removesuffix("s"),
                 "state": health.state.value,
+                "counts_as": counted[name][health.id].value,
+                "maintenance": health.maintenance,
                 "findings": [finding_document(finding) for finding in health.findings],
             }
             for name, group in observation.report.groups().items()

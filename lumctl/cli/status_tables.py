@@ -65,6 +65,23 @@ FINDINGS = (
     Column("EVIDENCE", "evidence"),
     Column("ADVICE", "advice"),
 )
+ACKNOWLEDGED = Column("ACKNOWLEDGED", "acknowledged")
+INCIDENTS = (
+    Column("STATE", "state"),
+    Column("CAUSE", "cause"),
+    Column("RULE", "rule", wide=True),
+    Column("SINCE", "since"),
+    Column("WHAT", "summary"),
+    Column("TOUCHES", "count", right=True),
+)
+MAINTENANCE = (
+    Column("MAINTENANCE OF", "component"),
+    Column("FROM", "starts"),
+    Column("UNTIL", "ends"),
+    Column("BY", "by"),
+    Column("COMMENT", "comment"),
+    Column("ID", "id", wide=True),
+)
 
 
 def print_status(out: Output, document: Row, *, findings_first: bool = False) -> None:
@@ -81,7 +98,14 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
     ]
     if out.format is OutputFormat.WIDE:
         tables.insert(3, ("links", LINKS, [_link_row(link) for link in document["links"]]))
-    tables.insert(0 if findings_first else len(tables), ("findings", FINDINGS, finding_rows(document)))
+    findings = finding_rows(document)
+    known = (ACKNOWLEDGED,) if any(row["acknowledged"] for row in findings) else ()
+    told: list[tuple[str, Sequence[Column], list[Row]]] = [
+        ("maintenance", MAINTENANCE, [window_row(window) for window in document["maintenance"]]),
+        ("incidents", INCIDENTS, [_incident_row(incident) for incident in document["incidents"]]),
+        ("findings", (*FINDINGS, *known), findings),
+    ]
+    tables = [*told, *tables] if findings_first else [*tables, *told]
     for title, columns, rows in tables:
         if rows:
             out.text()
@@ -177,6 +201,21 @@ def _circuit_row(circuit: Row) -> Row:
     }
 
 
+def _incident_row(incident: Row) -> Row:
+    return {**incident, "since": clock(incident["since"]), "count": len(incident["members"])}
+
+
+def window_row(window: Row) -> Row:
+    """One maintenance window; one that has yet to begin says so."""
+    soon = "" if window["open"] else " (to come)"
+    return {**window, "starts": f"{clock(window['starts'])}{soon}", "ends": clock(window["ends"])}
+
+
+def clock(at: float | None) -> str | None:
+    """A moment in the reader's own time zone, to the minute."""
+    return None if at is None else datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def finding_rows(document: Row) -> list[Row]:
     """Every finding, worst first."""
     everything = [
@@ -189,9 +228,12 @@ def finding_rows(document: Row) -> list[Row]:
 
 
 def worst_evidence(component: Row) -> str:
-    """What the first of a component's findings saw; empty without findings."""
+    """What the first of a component's findings saw, marked if that is known; else its maintenance, if any."""
     findings = component["findings"]
-    return str(findings[0]["evidence"]) if findings else ""
+    if not findings:
+        return f"maintenance: {component['maintenance']}" if component["maintenance"] else ""
+    mark = "in maintenance: " if component["maintenance"] else "acknowledged: " if findings[0]["acknowledged"] else ""
+    return f"{mark}{findings[0]['evidence']}"
 
 
 def _with_finding(component: Row) -> dict[str, Any]:

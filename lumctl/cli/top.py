@@ -41,7 +41,8 @@ def top(cx: Invocation, interval: IntervalOption = 2.0) -> int:
     """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
 
     An apply under way is never cut: whoever quits in its midst, or ends the program, is told its outcome once the
-    screen is closed. Exit code: that of the last apply; 0 if there was none.
+    screen is closed. Where ``lumctl watch`` runs, its newest look is shown. Exit code: that of the last apply; 0 if
+    there was none.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")
@@ -52,7 +53,12 @@ def top(cx: Invocation, interval: IntervalOption = 2.0) -> int:
     from lumctl.tui.marks import Marks
 
     glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
-    with Observer(lambda: _open(cx)) as observe:
+    from lumctl.watch.client import MAX_AGE_S, observation_of
+
+    def ask_daemon() -> "Observation | None":
+        return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))
+
+    with Observer(lambda: _open(cx), ask_daemon) as observe:
         dashboard = Dashboard(
             observe,
             lambda job, failed: _plan(cx, job, failed),
@@ -68,18 +74,24 @@ def top(cx: Invocation, interval: IntervalOption = 2.0) -> int:
 
 
 class Observer:
-    """Looks at a rack again and again through one open site.
+    """Looks at a rack again and again: with the daemon's eyes where one runs, else through one open site.
 
     After a look in which no host answered the site is opened anew: a simulator that was started again answers at
-    other addresses.
+    other addresses. While the daemon looks, no site is kept open.
     """
 
-    def __init__(self, open_site: "Callable[[], Site]") -> None:
+    def __init__(
+        self,
+        open_site: "Callable[[], Site]",
+        ask_daemon: "Callable[[], Observation | None]" = lambda: None,
+    ) -> None:
         self._open_site = open_site
+        self._ask_daemon = ask_daemon
         self._site: Site | None = None
 
     def __enter__(self) -> Self:
-        self._site = self._open_site()
+        if self._ask_daemon() is None:
+            self._site = self._open_site()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,6 +99,10 @@ class Observer:
 
     def __call__(self) -> "Observation":
         """Read everything once."""
+        seen = self._ask_daemon()
+        if seen is not None:
+            self._close()
+            return seen
         self._site = site = self._site or self._open_site()
         observation = site.observe()
         if not any(host.reachable for host in observation.snapshot.hosts.values()):

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from lumctl.fleet.readings import GpuReading
+from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.matching import gpu_readings
-from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.site import Observation
 
@@ -45,6 +46,8 @@ def status_document(observation: Observation) -> dict[str, Any]:
         "collection_s": observation.snapshot.seconds,
         "summary": summary(observation),
         "unfinished_runs": list(observation.unfinished),
+        "incidents": [incident_document(incident) for incident in report.incidents],
+        "maintenance": [window_document(window, observation.at) for window in observation.windows],
         "hosts": [_host(observation, health) for health in report.hosts.values()],
         "devices": [_common(observation, health) for health in report.devices.values()],
         "accelerators": [
@@ -72,6 +75,40 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "evidence": finding.evidence,
         "advice": finding.advice,
         "since": finding.since,
+        "case": finding.case,
+        "acknowledged": finding.acknowledged,
+        "incident": finding.incident,
+    }
+
+
+def incident_line(incident: Incident) -> str:
+    """One incident in a line: its cause with its state, what shows it, and how much it touches."""
+    return f"{incident.cause} {incident.state}: {incident.summary.removeprefix(f'{incident.cause}: ')}"
+
+
+def incident_document(incident: Incident) -> dict[str, Any]:
+    """One incident as data."""
+    return {
+        "id": incident.id,
+        "cause": incident.cause,
+        "rule": incident.rule,
+        "state": incident.state.value,
+        "since": incident.since,
+        "summary": incident.summary,
+        "members": list(incident.members),
+    }
+
+
+def window_document(window: MaintenanceWindow, now: float) -> dict[str, Any]:
+    """One maintenance window as data; ``open`` tells whether it has begun."""
+    return {
+        "id": window.id,
+        "component": window.component,
+        "by": window.by,
+        "comment": window.comment,
+        "starts": window.starts,
+        "ends": window.ends,
+        "open": window.open_at(now),
     }
 
 
@@ -81,6 +118,7 @@ def _common(observation: Observation, health: ComponentHealth | CircuitHealth) -
         "id": health.id,
         "state": health.state.value,
         "age_s": age,
+        "maintenance": health.maintenance,
         "findings": [finding_document(finding) for finding in health.findings],
     }
 

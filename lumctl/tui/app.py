@@ -26,7 +26,6 @@ from lumctl.tui.detail import DetailScreen
 from lumctl.tui.details import Detail, describe
 from lumctl.tui.main import DetailWanted, MainScreen, PlanWanted, RefreshWanted
 from lumctl.tui.marks import STALE_STYLE, THEME, Marks, duration
-from lumctl.tui.memory import Memory
 from lumctl.tui.planning import ApplyEnded, PlanScreen
 
 
@@ -58,7 +57,6 @@ class Dashboard(App[None]):
         self.interrupted = False
         self._stopped = False
         self._loop_to_leave: asyncio.AbstractEventLoop | None = None
-        self._memory = Memory()
         self._plan = plan
         self._target = target
         self._marks = marks
@@ -107,7 +105,7 @@ class Dashboard(App[None]):
 
     def on_observed(self, event: Observed) -> None:
         """Show what was read."""
-        self.observation = self._memory.recall(event.observation)
+        self.observation = event.observation
         self._end_reading(trouble=None)
         self._main.show(self.observation)
         self._tick()

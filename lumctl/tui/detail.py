@@ -64,12 +64,16 @@ def detail_text(detail: Detail, marks: Marks, now: float) -> Text:
     text = Text()
     text.append(marks.state(detail.state), style=STATE_STYLES[detail.state])
     text.append(f"  {detail.kind}\n")
+    if detail.maintenance:
+        _line(text, "in maintenance", detail.maintenance)
     for finding in detail.findings:
         text.append(f"\n{marks.state(finding.state)}", style=STATE_STYLES[finding.state])
         text.append(f"  {finding.rule}", style="bold")
         text.append(f"  for {duration(now - finding.since)}\n", style=QUIET_STYLE)
         _line(text, "evidence", finding.evidence)
         _line(text, "what to do", finding.advice)
+        if finding.acknowledged:
+            _line(text, "acknowledged", finding.acknowledged)
     for section in detail.sections:
         if section.facts:
             text.append(f"\n{section.heading}\n", style=HEADING_STYLE)

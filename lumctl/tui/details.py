@@ -24,13 +24,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One component: what it is, its state, its findings, and what was read of it."""
+    """One component: what it is, its state, its findings, and what was read of it; ``maintenance`` if work goes on."""
 
     id: str
     kind: str
     state: State
     findings: tuple[Finding, ...]
     sections: tuple[Section, ...]
+    maintenance: str | None = None
 
 
 def describe(observation: Observation, component: str, now: float) -> Detail:
@@ -59,7 +60,7 @@ def _detail(
 ) -> Detail:
     if health is None:
         return Detail(component, kind, State.UNKNOWN, (), tuple(sections))
-    return Detail(component, kind, health.state, health.findings, tuple(sections))
+    return Detail(component, kind, health.state, health.findings, tuple(sections), health.maintenance)
 
 
 def _section(heading: str, *facts: tuple[str, object]) -> Section:

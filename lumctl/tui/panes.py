@@ -127,14 +127,15 @@ def _hears(ends: tuple[CircuitEndHealth, ...]) -> str:
 
 
 def finding_rows(observation: Observation, marks: Marks) -> list[Row]:
-    """Every finding, worst first: what is wrong, how it shows, and what to do."""
+    """Every finding, worst first: what is wrong, how it shows, and what to do or who knows of it."""
     rows = []
     seen: Counter[tuple[str, str]] = Counter()
     for finding in observation.report.findings():
         # A rule may speak of one component twice (two error numbers in one log), and a row's key must be its own.
         seen[finding.component, finding.rule] += 1
         key = f"{finding.component}|{finding.rule}|{seen[finding.component, finding.rule]}"
-        texts = (finding.component, finding.rule, f"{finding.evidence}\n{finding.advice}")
+        said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice
+        texts = (finding.component, finding.rule, f"{finding.evidence}\n{said}")
         cells = (state_cell(finding.state, marks), *map(Cell, texts))
         rows.append(Row(key, finding.component, finding.state, cells, finding.since))
     return rows
@@ -210,7 +211,7 @@ PANES: tuple[Pane, ...] = (
             Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
         ),
         finding_rows,
-        lambda o: tuple(finding.state for finding in o.report.findings()),
+        lambda o: tuple(finding.state for finding in o.report.findings() if finding.acknowledged is None),
         goes_stale=False,
         lines=2,
     ),

@@ -8,6 +8,7 @@ from textual.widgets import ContentSwitcher
 
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
+from lumctl.site.last_read import LastRead
 from lumctl.tui.detail import DetailScreen
 from lumctl.tui.main import MainScreen
 from lumctl.tui.marks import STALE_STYLE
@@ -247,8 +248,11 @@ def test_a_reading_that_fails_is_a_line_and_the_next_one_takes_it_away(stage, ki
 def test_hosts_that_did_not_answer_are_said_in_the_header_and_old_readings_keep_their_age(stage, kit):
     async def script(pilot):
         app = pilot.app
+        last_read = LastRead()
+        last_read.recall(kit.observation(at=stage.now).report)
         stage.now += 5
-        stage.seen = kit.unreachable(kit.observation(at=stage.now))
+        silent = kit.unreachable(kit.observation(at=stage.now))
+        stage.seen = replace(silent, report=last_read.recall(silent.report))
         await pilot.press("2", "r")
         await kit.until(pilot, lambda: app.observation.at == stage.now)
         assert "0 of 4 hosts answered, asked 0 s ago" in kit.screen_text(app)

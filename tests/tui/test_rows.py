@@ -1,5 +1,6 @@
 """What the panes say, without a screen."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
+from lumctl.tui.detail import detail_text
+from lumctl.tui.details import describe
 from lumctl.tui.marks import Marks, age, duration, power
 from lumctl.tui.panes import PANES, accelerator_rows, circuit_rows, finding_rows, rack_rows
 from lumctl.tui.rows import AGE, counts_cell, not_well, trouble_cell
@@ -76,6 +79,22 @@ def test_one_rule_may_speak_of_one_component_twice(kit):
     report = replace(seen.report, accelerators={**seen.report.accelerators, health.id: twice})
     keys = [row.key for row in finding_rows(replace(seen, report=report), MARKS)]
     assert len(set(keys)) == len(keys) == 4
+
+
+def test_what_is_acknowledged_is_shown_with_who_knows_of_it_and_is_not_counted_in_the_tab(kit):
+    seen = kit.observation()
+    health = seen.report.accelerators["r1-h2-g1"]
+    known = tuple(replace(finding, acknowledged="by ops: part ordered") for finding in health.findings)
+    said = replace(health, findings=known, maintenance="r1-h2 by ops: new fans")
+    report = replace(seen.report, accelerators={**seen.report.accelerators, health.id: said})
+    findings = next(pane for pane in PANES if pane.id == "findings")
+    before, after = findings.trouble(seen), findings.trouble(replace(seen, report=report))
+    assert len(before) - len(after) == len(known)
+    row = next(row for row in finding_rows(replace(seen, report=report), MARKS) if row.component == health.id)
+    assert texts(row)[-1].endswith("\nacknowledged by ops: part ordered")
+    text = detail_text(describe(replace(seen, report=report), health.id, seen.at), MARKS, seen.at).plain
+    assert re.search(r"in maintenance +r1-h2 by ops: new fans", text)
+    assert re.search(r"acknowledged +by ops: part ordered", text)
 
 
 def test_counts_are_worst_first():

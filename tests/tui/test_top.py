@@ -15,7 +15,7 @@ import pytest
 
 from lumctl.cli.main import run
 from lumctl.cli.top import Observer
-from lumctl.errors import ExitCode
+from lumctl.errors import ExitCode, UnreachableError
 
 # The dashboard of these tests' stage in the frame that the command gives it; an apply ends with the pipe that it reads.
 PROGRAM = """
@@ -196,3 +196,29 @@ def test_a_rack_of_which_nothing_answers_is_opened_anew(kit):
         assert observe() is well
         assert not sites[1].closed
     assert sites[1].closed
+
+
+def test_the_daemon_looks_while_it_runs_and_the_dashboard_itself_when_it_dies(kit):
+    own, seen_by_daemon = kit.observation(), kit.observation(at=kit.START + 1)
+    sites = [OneLook(own), OneLook(own)]
+    opened = iter(sites)
+    daemon = [seen_by_daemon]
+    with Observer(lambda: next(opened), lambda: daemon[0]) as observe:
+        assert observe() is seen_by_daemon
+        daemon[0] = None
+        assert observe() is own
+        assert not sites[0].closed
+        daemon[0] = seen_by_daemon
+        assert observe() is seen_by_daemon
+        assert sites[0].closed
+        daemon[0] = None
+        assert observe() is own
+    assert sites[1].closed
+
+
+def test_without_a_daemon_a_simulator_that_does_not_run_is_an_error_at_once():
+    def open_site():
+        raise UnreachableError("no simulator is running")
+
+    with pytest.raises(UnreachableError), Observer(open_site):
+        pass

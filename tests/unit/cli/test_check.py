@@ -2,13 +2,20 @@
 
 import json
 import re
+import shutil
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.site import Site
+from lumctl.watch.answering import Answering
+from lumctl.watch.newest import Newest
+from lumctl.watch.place import socket_path
 
 GPU = "h03-gpu2"
 LINE = re.compile(r"LUMCTL (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
@@ -18,7 +25,7 @@ PERFORMANCE = re.compile(r"[a-z_]+=[0-9.]+(s|);;;0(;[0-9]+)?")
 @pytest.fixture
 def check(rack, monkeypatch, capsys):
     """Run the command on the collected rack; returns exit code and its one line."""
-    monkeypatch.setattr(Site, "observe", lambda _: rack.observation())
+    monkeypatch.setattr(Site, "observe", lambda _, **__: rack.observation())
 
     def command(*arguments, inventory=rack.inventory.path):
         code = run(["-i", str(inventory), "check", *arguments])
@@ -105,7 +112,7 @@ def test_a_broken_inventory_is_unknown_in_one_line(check, tmp_path):
     [(DeviceUnreachableError("h03 is silent"), "h03 is silent"), (ValueError("odd"), "unexpected ValueError: odd")],
 )
 def test_whatever_goes_wrong_is_unknown_and_never_critical(check, monkeypatch, error, words):
-    def observe(_):
+    def observe(_, **__):
         raise error
 
     monkeypatch.setattr(Site, "observe", observe)
@@ -126,13 +133,18 @@ def test_the_text_file_is_whole_readable_and_leaves_nothing_beside_it(check, rac
     assert check("--textfile", str(path))[0] == 2
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert list(tmp_path.iterdir()) == [path]
-    text = path.read_text()
-    assert f'lumctl_component_state{{target="rack",kind="accelerator",id="{GPU}",state="failed"}} 1\n' in text
-    assert 'lumctl_circuit_rx_power_dbm{target="rack",circuit="train-a/0-1",lane="h01-gpu0-b"} -Inf\n' in text
-    assert 'lumctl_check_timestamp_seconds{target="rack"} 1800000000\n' in text
-    samples = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(re.fullmatch(r'[a-z_]+\{([a-z]+="[^"]*",?)+\} (\S+)', line) for line in samples)
-    assert all(text.index(f"# TYPE {name} gauge") for name in {line.split("{")[0] for line in samples})
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(path.read_text())
+        for sample in family.samples
+    }
+    here = ("target", "sim")
+    known = ("kind", "accelerator"), ("state", "failed"), here
+    assert samples["lumctl_component_state", ("id", GPU), *known] == 1
+    lane = ("lane", "h01-gpu0-b")
+    assert samples["lumctl_circuit_rx_power_dbm", ("circuit", "train-a/0-1"), lane, here] == float("-inf")
+    assert samples["lumctl_check_timestamp_seconds", here] == 1_800_000_000
+    assert not any(name[0].endswith("_age_seconds") for name in samples)
 
 
 def test_a_text_file_that_cannot_be_written_is_unknown_and_leaves_no_rest(check, tmp_path):
@@ -142,6 +154,24 @@ def test_a_text_file_that_cannot_be_written_is_unknown_and_leaves_no_rest(check,
     assert "cannot write" in line
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
     assert check("--textfile", str(tmp_path / "absent" / "x.prom"))[0] == 3
+
+
+def test_where_a_daemon_runs_its_look_is_judged(rack, monkeypatch, capsys):
+    short = Path(tempfile.mkdtemp(prefix="lumctl-"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    monkeypatch.setattr(Site, "observe", lambda *_, **__: rack.observation())
+    well, newest = rack.observation(), Newest()
+    newest.put(well)
+    rack.xid(GPU, 79)
+    command = ["-i", str(rack.inventory.path), "check", "-v"]
+    with Answering(socket_path(rack.inventory, "rack"), newest):
+        assert run(command) == 0
+        assert "as the daemon (lumctl watch) saw it" in capsys.readouterr().err
+        assert run([*command, "--fresh"]) == 2
+        assert "read directly" in capsys.readouterr().err
+    assert run(command) == 2
+    assert "read directly: no daemon" in capsys.readouterr().err
+    shutil.rmtree(short)
 
 
 def test_the_verdict_as_data(check, rack):

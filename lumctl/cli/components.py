@@ -1,0 +1,37 @@
+"""Finding the component that an operator means, or the nearest one."""
+
+from typing import TYPE_CHECKING
+
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+    from lumctl.inventory.wiring import Circuit
+    from lumctl.site import Site
+
+
+def circuits(site: "Site") -> "tuple[Circuit, ...]":
+    """The circuits that jobs need where they run now; no host or device is asked."""
+    from lumctl.inventory.wiring import circuits_of
+
+    return circuits_of(site.inventory, site.assignment())
+
+
+def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]") -> str:
+    """The rack of a component, a circuit or a rack.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    from lumctl.site.racks import rack_of
+
+    rack = rack_of(inventory, name, among)
+    if rack is None:
+        groups = (inventory.accelerators, inventory.hosts, inventory.transponders, inventory.devices, inventory.racks)
+        near = nearest(name, [*(known for group in groups for known in group), *(c.id for c in among)])
+        raise UsageError(
+            f"no component {name!r} in {inventory.path}",
+            hint=f"did you mean {near}?" if near else "see: lumctl status -o wide",
+        )
+    return rack

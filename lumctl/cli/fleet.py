@@ -1,0 +1,129 @@
+"""``lumctl fleet``: what the hosts print, kept as files."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UnreachableError, UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.fleet.bundle_write import HostCapture
+    from lumctl.fleet.probes import Probe
+    from lumctl.inventory.model import Inventory
+    from lumctl.site import Site
+
+app = noun_app(NOUNS["fleet"].help)
+
+_COLUMNS = (
+    Column("HOST", "host"),
+    Column("CAPTURE", "result"),
+    Column("FILES", "files", right=True),
+    Column("PROBLEM", "problem"),
+)
+
+
+@app.callback()
+def fleet() -> None:
+    """Keep the noun a group: it has one verb now, and a single command would swallow the verb's name."""
+
+
+@verb(app, "capture")
+def capture(
+    cx: Invocation,
+    hosts: Annotated[list[str] | None, typer.Argument(metavar="HOST", help="All hosts, unless named.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The folder to write; a new one in this folder, unless named."),
+    ] = None,
+) -> None:
+    """Save what the hosts print, for study away from the rack with ``lumctl check --from-capture DIR``.
+
+    Every host is asked at once, each over one SSH connection, each probe with its own deadline; one that hangs or is
+    denied is noted. DIR/HOST holds one file for each probe and manifest.json, which tells when it was taken, since when
+    the host runs, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt and nvlink-errors.txt
+    (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
+    lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m).
+
+    DIR must be empty or absent. Nobody else may read it, for it holds the whole kernel logs, and serial numbers and
+    UUIDs of GPUs stay in it. It holds no key and no password.
+
+    Exit code: 3 if a host could not be reached; it is in the capture all the same.
+    """
+    from lumctl.fleet.bundle_write import prepare
+    from lumctl.site import Site
+
+    started = datetime.now(UTC)
+    folder = out if out is not None else Path(f"lumctl-capture-{started:%Y%m%dT%H%M%SZ}")
+    names = _known(cx.inventory, hosts or [])
+    with Site(cx.inventory, cx.target) as site:
+        prepare(folder)
+        captured = _capture(cx, site, names, folder, started.timestamp())
+    _show(cx, folder, captured)
+    lost = [one.manifest for one in captured if not one.manifest.reachable]
+    if lost:
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        raise UnreachableError(
+            f"{lost[0].error or f'{lost[0].host}: no session'}{more}", hint=f"the others are captured in {folder}"
+        )
+
+
+def _known(inventory: "Inventory", names: list[str]) -> list[str]:
+    for name in names:
+        if name not in inventory.hosts:
+            near = nearest(name, inventory.hosts)
+            raise UsageError(f"no host {name!r} in the inventory", hint=f"did you mean {near}?" if near else None)
+    return list(dict.fromkeys(names)) or list(inventory.hosts)
+
+
+def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, started: float) -> "list[HostCapture]":
+    from lumctl import __version__
+    from lumctl.fleet import bundle_write
+    from lumctl.fleet.bundle import CaptureManifest
+
+    about = CaptureManifest(
+        taken_at=started,
+        target=str(cx.target),
+        lumctl=__version__,
+        racks=tuple(dict.fromkeys(site.inventory.hosts[host].rack for host in hosts)),
+        hosts=tuple(hosts),
+        assignment=site.assignment(sound=False),
+    )
+    probes = {host: _probes(site, host) for host in hosts}
+    return bundle_write.capture(site.fleet, probes, folder, about, now=site.now, narrate=cx.out.narrate)
+
+
+def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
+    from lumctl.fleet.probes import probes_for
+
+    interfaces = [lane.interface for lane in site.inventory.transponders.values() if lane.host == host]
+    return probes_for(interfaces, sudo=site.endpoints.hosts[host].ssh.sudo)
+
+
+def _show(cx: Invocation, folder: Path, captured: "list[HostCapture]") -> None:
+    from lumctl.fleet.bundle_write import problems_of
+
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([str(folder)])
+    elif cx.out.structured:
+        documents: list[dict[str, Any]] = [{**asdict(one.manifest), "files": sorted(one.files)} for one in captured]
+        cx.out.document("capture", {"folder": str(folder), "hosts": documents})
+    else:
+        rows = [
+            {
+                "host": one.manifest.host,
+                "result": "captured" if one.manifest.reachable else "unreachable",
+                "files": len(one.files),
+                "problem": one.manifest.error or "; ".join(problems_of(one.manifest)),
+            }
+            for one in captured
+        ]
+        cx.out.table(_COLUMNS, rows)
+        cx.out.narrate(f"wrote {folder}; judge it with: lumctl check --from-capture {folder}")

@@ -1,0 +1,33 @@
+"""``check --from-capture``: judging saved outputs of hosts, away from the rack."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+from lumctl.errors import LumctlError
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+    from lumctl.site import Observation
+
+
+def captured(cx: Invocation, folder: Path) -> "Observation":
+    """Judge a capture: by the inventory where it was named or knows a host of it, else by what the files show.
+
+    Raises:
+        UsageError: the folder or a named inventory cannot be read.
+    """
+    from lumctl.site.offline import observe_capture
+
+    return observe_capture(folder, _inventory(cx))
+
+
+def _inventory(cx: Invocation) -> "Inventory | None":
+    """The inventory. One that merely lies in a usual place must not stand in the way of a capture from elsewhere."""
+    if cx.inventory_path is not None:
+        return cx.inventory
+    try:
+        return cx.inventory
+    except LumctlError as error:
+        cx.out.detail(f"judged without an inventory: {error.message}")
+        return None

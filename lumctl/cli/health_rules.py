@@ -1,0 +1,124 @@
+"""``lumctl health rules``: the knowledge behind every verdict, with its origin."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lumctl.health.rulebook import Verdict
+
+RULES = (
+    Column("RULE", "rule"),
+    Column("CASE", "case"),
+    Column("STATE", "state"),
+    Column("LIMIT", "limit_text", right=True),
+    Column("STANDS", "appears", wide=True),
+    Column("CLEARS", "clears", wide=True),
+    Column("ADVICE", "advice"),
+    Column("ORIGIN", "origin", wide=True),
+    Column("EDITION", "edition", wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``rules`` to the commands of ``health``."""
+    verb(app, "rules")(rules)
+
+
+def rules(
+    cx: Invocation,
+    rule: Annotated[
+        str | None, typer.Argument(metavar="[RULE]", help="One rule, or the first word of several, as gpu.")
+    ] = None,
+) -> None:
+    """Show the rules: each case with the state that it gives, its limit, what to do, and where the knowledge is from.
+
+    Needs no inventory.
+    """
+    from lumctl.health.rulebook import rulebook
+
+    book = rulebook()
+    lines = [line for line in book.lines() if rule is None or rule in {line.rule, line.rule.partition(".")[0]}]
+    if not lines:
+        near = nearest(rule or "", book.rules())
+        raise UsageError(f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "see: lumctl health rules")
+    by_rule: dict[str, list[Verdict]] = {}
+    for line in lines:
+        by_rule.setdefault(line.rule, []).append(line)
+    if cx.out.structured:
+        documents = [
+            {"rule": name, "cases": [case_document(line) for line in cases]} for name, cases in by_rule.items()
+        ]
+        cx.out.document("rules", {"edition": book.edition, "rules": documents})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names(list(by_rule))
+    else:
+        cx.out.table(RULES, rule_rows(lines))
+
+
+def case_document(line: "Verdict") -> dict[str, Any]:
+    """One case of a rule as data; a limit that it does not have is null."""
+    return {
+        "case": line.case,
+        "state": line.state.value,
+        "limit": line.limit,
+        "unit": line.unit,
+        "limits": dict(line.limits),
+        "window_s": line.window_s,
+        "appears_after_s": line.appears_after_s,
+        "appears_looks": line.appears_looks,
+        "clears_after_s": line.clears_after_s,
+        "advice": line.advice,
+        "origin": line.origin,
+        "edition": line.edition,
+    }
+
+
+def rule_rows(lines: "Sequence[Verdict]") -> list[dict[str, Any]]:
+    """Cases of rules as rows of a table."""
+    return [
+        {
+            **case_document(line),
+            "rule": line.rule,
+            "limit_text": limit_text(line),
+            "appears": appears_text(line),
+            "clears": clears_text(line),
+        }
+        for line in lines
+    ]
+
+
+def limit_text(line: "Verdict") -> str | None:
+    """A limit with its unit, and the time over which it is counted; ``None`` where a case has none."""
+    if line.limit == float("inf"):
+        return None
+    over = f" in {span(line.window_s)}" if line.window_s and not line.per_s else ""
+    return f"{line.limit:g}{f' {line.unit}' if line.unit else ''}{over}"
+
+
+def appears_text(line: "Verdict") -> str:
+    """How long a case must last before it is found."""
+    told = [span(line.appears_after_s)] if line.appears_after_s else []
+    told += [f"{line.appears_looks} readings"] if line.appears_looks > 1 else []
+    return f"after {' and '.join(told)}" if told else "at once"
+
+
+def clears_text(line: "Verdict") -> str:
+    """How long a case must be over before it is no longer found."""
+    return f"after {span(line.clears_after_s)}" if line.clears_after_s else "at once"
+
+
+def span(seconds: float) -> str:
+    """A length of time in the largest unit that holds it evenly: ``90 s``, ``7 d``."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"

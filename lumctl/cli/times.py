@@ -1,0 +1,68 @@
+"""Lengths and moments of time as operators type them: ``90s``, ``2h``; ``18:00``, ``2026-11-21T18:00``."""
+
+import re
+from datetime import datetime, timedelta
+
+from lumctl.errors import UsageError
+
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+LONGEST_S = 3650 * 86_400.0
+_LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd])")
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+
+
+def length_s(text: str) -> float:
+    """A length of time in seconds.
+
+    Raises:
+        UsageError: it is none, or none that ends.
+    """
+    found = _LENGTH.fullmatch(text.strip().lower())
+    seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
+    if not 0 < seconds <= LONGEST_S:
+        raise UsageError(f"{text!r} is no length of time", hint="for example 90s, 30m, 2h or 1d; at most 3650d")
+    return seconds
+
+
+def moment(text: str, now: float) -> float:
+    """A moment in seconds since the epoch, in the time zone of the reader unless it names one.
+
+    A time of day without a date is the next one to come.
+
+    Raises:
+        UsageError: it is none.
+    """
+    here = datetime.fromtimestamp(now).astimezone()
+    clock = _CLOCK.fullmatch(text.strip())
+    try:
+        if clock:
+            # Set anew, not shifted: the day on which clocks change has another length.
+            today = here.replace(tzinfo=None, hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+            found = today.timestamp()
+            return found if found > now else (today + timedelta(days=1)).timestamp()
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"{text!r} is no moment in time", hint="for example 18:00, 2026-11-21T18:00 or 2026-11-21T18:00+01:00"
+        ) from None
+
+
+def ending(length: str | None, until: str | None, *, starts: float, now: float) -> float | None:
+    """When something ends that begins at ``starts``; ``None`` if neither a length nor a moment is given.
+
+    Raises:
+        UsageError: both are given, or it would end before it begins or in the past.
+    """
+    if length is not None and until is not None:
+        raise UsageError("--for and --until both say when it ends: give one of them")
+    if length is not None:
+        ends = starts + length_s(length)
+    elif until is not None:
+        ends = moment(until, now)
+    else:
+        return None
+    if ends <= starts:
+        raise UsageError(f"it would end before it begins: --until {until}")
+    if ends <= now:
+        raise UsageError("it would be over already")
+    return ends

@@ -1,0 +1,172 @@
+"""``lumctl health`` as a shell runs it on a simulator, process by process: what one says and sees, the next knows."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lumctl.inventory.examples import example
+
+Lumctl = Callable[..., subprocess.CompletedProcess[str]]
+GPU, SPARE = "s1-gpu0", "s3-gpu0"
+
+
+@pytest.fixture(scope="module")
+def lumctl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lumctl]:
+    """Run lumctl on a simulator that is up; ``full_disk`` lets it write no file."""
+    place = tmp_path_factory.mktemp("health")
+    (place / "run").mkdir(mode=0o700)
+    (place / "prototype.yaml").write_text(example("prototype").read_text())
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(place),
+        "XDG_STATE_HOME": str(place / "state"),
+        "XDG_RUNTIME_DIR": str(place / "run"),
+        "LUMCTL_INVENTORY": str(place / "prototype.yaml"),
+        "LUMCTL_TARGET": "sim",
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+    def run(*words: str, full_disk: bool = False) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lumctl", *words]
+        return subprocess.run(
+            ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *command] if full_disk else command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    up = run("sim", "up", "--detach")
+    assert up.returncode == 0, up.stderr
+    yield run
+    assert run("sim", "down").returncode == 0
+
+
+@pytest.fixture(autouse=True)
+def _well(lumctl: Lumctl) -> Iterator[None]:
+    """Every test leaves a rack behind of which there is nothing to say."""
+    yield
+    lumctl("sim", "clear")
+    for name in lumctl("health", "list", "-o", "name").stdout.split():
+        lumctl("health", "ack", name, "--clear")
+        lumctl("health", "maintain", name, "--end")
+
+
+def document(lumctl: Lumctl, *words: str) -> dict:
+    done = lumctl(*words, "-o", "json")
+    return json.loads(done.stdout)
+
+
+def finding(lumctl: Lumctl, rule: str) -> dict:
+    """What is found about the GPU by one rule."""
+    (explained,) = document(lumctl, "health", "explain", GPU)["explanations"]
+    return next(finding for finding in explained["findings"] if finding["rule"] == rule)
+
+
+def test_what_is_acknowledged_rings_no_bell_until_it_has_cleared(lumctl: Lumctl) -> None:
+    assert lumctl("check").returncode == 0
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    assert lumctl("check").returncode == 2
+    done = lumctl("health", "ack", GPU, "--comment", "part ordered", "--for", "2h")
+    assert done.returncode == 0, done.stderr
+    known = lumctl("check")
+    assert known.returncode == 0
+    assert re.search(r"LUMCTL OK - .*; \d acknowledged \|", known.stdout)
+    assert lumctl("status").returncode == 4
+    assert finding(lumctl, "gpu.lost")["acknowledged"].endswith(": part ordered")
+    lumctl("sim", "clear")
+    assert lumctl("check").returncode == 0
+    assert lumctl("health", "list", "-o", "name").stdout == ""
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    assert lumctl("check").returncode == 2
+
+
+def test_what_is_acknowledged_does_not_hide_what_is_new(lumctl: Lumctl) -> None:
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    lumctl("health", "ack", GPU, "--comment", "known")
+    lumctl("sim", "fault", "s0-gpu0", "row-remap-failed")
+    check = lumctl("check")
+    assert check.returncode == 2
+    assert "1 of 4 accelerators failed (s0-gpu0: " in check.stdout
+
+
+def test_since_when_is_known_to_the_next_process_and_so_is_the_history(lumctl: Lumctl) -> None:
+    lumctl("check")
+    lumctl("sim", "fault", GPU, "row-remap-failed")
+    lumctl("check")
+    first = finding(lumctl, "gpu.row-remap")["since"]
+    lumctl("check")
+    assert finding(lumctl, "gpu.row-remap")["since"] == first
+    lumctl("sim", "clear")
+    lumctl("check")
+    history = document(lumctl, "health", "explain", GPU)["history"]
+    assert [(row["before"], row["after"]) for row in history[-2:]] == [("ok", "failed"), ("failed", "ok")]
+    assert "gpu.row-remap" in history[-2]["rules"]
+
+
+def test_a_host_in_maintenance_may_go_and_counts_again_at_the_end(lumctl: Lumctl) -> None:
+    opened = lumctl("health", "maintain", "s2", "--for", "30m", "--comment", "new fans")
+    assert opened.returncode == 0, opened.stderr
+    lumctl("sim", "fault", "s2", "unreachable")
+    for _ in range(4):
+        check = lumctl("check")
+        assert check.returncode == 0, check.stdout
+    assert "maintenance on s2" in check.stdout
+    status = document(lumctl, "status")
+    assert {a["state"] for a in status["accelerators"] if a["host"] == "s2"} == {"disabled"}
+    assert [window["component"] for window in status["maintenance"]] == ["s2"]
+    assert lumctl("health", "maintain", "s2", "--end").returncode == 0
+    for _ in range(4):
+        check = lumctl("check")
+    assert check.returncode in {2, 3}
+    assert re.match(r"LUMCTL \w+ - prototype: s2 \w+: ", check.stdout), check.stdout
+
+
+def test_no_swap_takes_a_spare_in_maintenance(lumctl: Lumctl) -> None:
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    lumctl("health", "maintain", "s3", "--for", "1h", "--comment", "new fans")
+    refused = lumctl("swap", "plan", "finetune", "--failed", GPU)
+    assert refused.returncode == 5
+    assert f"{SPARE}: is in maintenance: s3 by " in refused.stderr
+    lumctl("health", "maintain", "s3", "--end")
+    assert lumctl("swap", "plan", "finetune", "--failed", GPU).returncode == 0
+
+
+def test_a_swap_between_two_checks_is_no_fault_of_the_links_that_it_moves(lumctl: Lumctl) -> None:
+    assert lumctl("check").returncode == 0
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    plan = lumctl("swap", "plan", "finetune", "--failed", GPU, "-o", "name").stdout.strip()
+    applied = lumctl("swap", "apply", plan, "--yes", "-o", "json")
+    assert applied.returncode == 0, applied.stderr
+    after = lumctl("check")
+    assert after.returncode == 0, after.stdout
+    lumctl("sim", "clear")
+    back = lumctl("swap", "rollback", json.loads(applied.stdout)["run"], "--yes")
+    assert back.returncode == 0, back.stderr
+    after = lumctl("check")
+    assert after.returncode == 0, after.stdout
+
+
+def test_a_full_disk_blinds_nobody(lumctl: Lumctl) -> None:
+    lumctl("check")
+    lumctl("sim", "fault", GPU, "row-remap-failed")
+    before = lumctl("health", "list", "-o", "json").stdout
+    status = lumctl("status", "-o", "json", full_disk=True)
+    assert status.returncode == 4, status.stderr
+    states = {a["id"]: a["state"] for a in json.loads(status.stdout)["accelerators"]}
+    assert states[GPU] == "failed"
+    check = lumctl("check", full_disk=True)
+    assert check.returncode == 2
+    assert "; not remembered: the store cannot be written: " in check.stdout
+    assert lumctl("health", "explain", GPU, full_disk=True).returncode == 0
+    refused = lumctl("health", "ack", GPU, "--comment", "known", full_disk=True)
+    assert refused.returncode == 1
+    assert re.fullmatch(r"lumctl: the store cannot be written: .*\n", refused.stderr)
+    assert lumctl("health", "list", "-o", "json").stdout == before
