@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench campaign lock clean
+.PHONY: help demo test lint types man bench bench-fleet campaign lock clean
 
 help: ## List what can be made.
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: $(READY) ## Show the whole story on the simulator: a GPU dies, the spare takes its place.
 	$(BIN)/lumctl demo
@@ -26,8 +26,11 @@ types: $(READY) ## Types.
 man: $(READY) ## Write the manual pages anew from the commands.
 	$(BIN)/python -m lumctl.cli.manual man
 
-bench: $(READY) ## Measure what is promised about speed.
+bench: $(READY) ## Measure what is promised about the start of a command.
 	$(BIN)/python tests/bench/startup.py
+
+bench-fleet: $(READY) ## Measure the reading of hosts beside its peers (needs sshd, pdsh and a quiet machine; minutes).
+	$(BIN)/python tests/bench/fleet/run.py $(or $(ARGS),all)
 
 campaign: $(READY) ## Run whole what CI samples: every accelerator of rack64 dies once.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap -k any_accelerator
