@@ -21,8 +21,6 @@ from lumctl.fleet.wire import PromptSocket, ProxySocket, open_tcp
 
 T = TypeVar("T")
 
-_IDLE_S = 600.0
-"""How long paramiko sleeps on an idle connection. The kernel's keep-alive, not a poll, finds one that died."""
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
@@ -86,7 +84,7 @@ class Connector:
         except BaseException:
             connection.close()
             raise
-        connection.sock.relax(_IDLE_S)
+        connection.sock.relax()
         return connection
 
     def shown_key(self, route: Route) -> HostKey:

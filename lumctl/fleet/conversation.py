@@ -34,11 +34,15 @@ class Conversation:
         self._reading = threading.Lock()
         self._is_over = False
 
+    def begin(self, program: bytes) -> None:
+        """Send the program of the loop; the channel's time limit holds for that, and a shorter one from then on."""
+        self._channel.sendall(program)
+        self._channel.settimeout(_SEND_PATIENCE_S)
+
     def ask(self, request: int, probes: Iterable[int]) -> None:
         """Send a request. A connection that is lost meanwhile is told by ``over``."""
         line = f"{request} {' '.join(map(str, probes))}\n"
         try:
-            self._channel.settimeout(_SEND_PATIENCE_S)
             self._channel.sendall(line.encode())
         except (OSError, paramiko.SSHException, EOFError):
             self.end("the connection was lost")

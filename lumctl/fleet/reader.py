@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
@@ -56,7 +56,8 @@ class HostReader:
         self._lane_names = lanes_of(probes)
         self._gathered = Gathered()
         self._boot_id: str | None = None
-        self._outcomes: dict[int, ProbeOutcome] = {}
+        self._numbers = range(len(probes))
+        self._outcomes: dict[int, ProbeOutcome | None] = dict.fromkeys(self._numbers)
         self._verdicts: dict[int, Verdict] = {}
         self._due: dict[int, float] = {}
         self._again: set[int] = set()
@@ -76,7 +77,7 @@ class HostReader:
 
     def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
         """Ask for probes, all or those named (``optics`` means all of that kind); the round waits for new answers."""
-        numbers = [n for n, p in enumerate(self.probes) if wanted is None or p.name in wanted or p.kind in wanted]
+        numbers = self._wanted(wanted)
         with self._lock:
             self._kept_attempts = 0
             self._connect_seconds = None
@@ -91,14 +92,19 @@ class HostReader:
         """
         now = time.monotonic()
         with self._lock:
-            due = [n for n in range(len(self.probes)) if self._due.get(n, 0.0) <= now and not self._lanes.busy(n)]
-            awaited = [n for n in due if self.probes[n].every_s == 0 or n not in self._outcomes]
+            due = [n for n in self._numbers if self._due.get(n, 0.0) <= now and not self._lanes.busy(n)]
+            awaited = [n for n in due if self.probes[n].every_s == 0 or self._outcomes[n] is None]
             if self._greeted:
                 self._ask(due, Owed(round_, awaited))
             elif self._starting_since is None and not self._attempts:
                 self._ask(due, Owed(round_, due))
             start = self._must_start(deliberate=False)
         self._go(start=start)
+
+    def _wanted(self, names: Collection[str] | None) -> Sequence[int]:
+        if names is None:
+            return self._numbers
+        return [n for n in self._numbers if self.probes[n].name in names or self.probes[n].kind in names]
 
     def _go(self, *, start: bool) -> None:
         if start:
@@ -364,9 +370,7 @@ class HostReader:
             if isinstance(error, DeviceRefusedError):
                 reachable = True
             outcomes = {
-                self.probes[n].name: outcome
-                for n, outcome in sorted(self._outcomes.items())
-                if wanted is None or self.probes[n].name in wanted or self.probes[n].kind in wanted
+                self.probes[n].name: outcome for n in self._wanted(wanted) if (outcome := self._outcomes[n]) is not None
             }
             return HostSnapshot(
                 host=self.host,

@@ -96,7 +96,7 @@ class Session:
         try:
             channel.settimeout(timeout_s)
             channel.exec_command(COMMAND)
-            channel.sendall(program)
+            conversation.begin(program)
         except TimeoutError:
             raise FrozenError from None
         except (paramiko.SSHException, EOFError, OSError):

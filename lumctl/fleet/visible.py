@@ -32,9 +32,11 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         shown["neighbours"] = {}
     if since is not None:
         for name in ("gpus", "nvlinks", "infiniband"):
-            shown[name] = tuple(reading for reading in shown[name] if reading.taken_at >= since)
+            if shown[name]:
+                shown[name] = tuple(reading for reading in shown[name] if reading.taken_at >= since)
         for name in ("interfaces", "counters", "optics"):
-            shown[name] = {key: reading for key, reading in shown[name].items() if reading.taken_at >= since}
+            if shown[name]:
+                shown[name] = {key: reading for key, reading in shown[name].items() if reading.taken_at >= since}
         gpu = outcomes.get("gpu")
         if gpu is None or gpu.taken_at < since:
             shown["lost_gpus"] = ()

@@ -32,29 +32,34 @@ class PromptSocket:
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
         self._sock = sock
-        self._buffer = b""
-        self._idle_s: float | None = None
+        self._ahead = b""
+        self._at = 0
+        self._relaxed = False
         self._is_tcp = isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}
         self._closed = False  # paramiko reads this name
         self.on_quiet: Callable[[], None] | None = None
         self.on_closed: Callable[[], None] | None = None
 
-    def relax(self, idle_s: float) -> None:
-        """After authentication nothing waits on a handshake's clock: let an idle connection sleep this long."""
-        self._idle_s = idle_s
-        self._sock.settimeout(idle_s)
+    def relax(self) -> None:
+        """After authentication nothing waits on a handshake's clock: sleep until something arrives or :meth:`close`.
+
+        The kernel's keep-alive finds a peer that died. A time limit would cost a system call before each other one.
+        """
+        self._relaxed = True
+        self._sock.settimeout(None)
 
     def recv(self, size: int) -> bytes:
         """Up to ``size`` bytes, from what was read ahead if there is any."""
-        if not self._buffer:
+        ahead, at = self._ahead, self._at
+        if at == len(ahead):
             if self.on_quiet is not None:
                 self.on_quiet()
             if self._is_tcp and _QUICKACK is not None:
                 # Linux forgets this option after a while, so it is set again before each wait.
                 self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)  # type: ignore[union-attr]
-            self._buffer = self._sock.recv(_READ_AHEAD)
-        data, self._buffer = self._buffer[:size], self._buffer[size:]
-        return data
+            ahead, at = self._sock.recv(_READ_AHEAD), 0
+        self._ahead, self._at = ahead, min(at + size, len(ahead))
+        return ahead[at : at + size]
 
     def send(self, data: bytes) -> int:
         """Send as much as fits."""
@@ -62,7 +67,8 @@ class PromptSocket:
 
     def settimeout(self, timeout: float | None) -> None:
         """Set the time limit of one call, until :meth:`relax` took it over."""
-        self._sock.settimeout(timeout if self._idle_s is None else self._idle_s)
+        if not self._relaxed:
+            self._sock.settimeout(timeout)
 
     def getpeername(self) -> object:
         """The address of the far end."""

@@ -32,7 +32,7 @@ class Lumctl:
         self._last: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
         self._fleet = self._make(self._hosts)
-        if settings["variant"] != "cold":
+        if not settings["variant"].startswith("cold"):
             self._fleet.collect()
 
     def tick(self) -> None:
@@ -46,7 +46,11 @@ class Lumctl:
     def cold(self, host: str) -> None:
         self._answers = {}
         self._fleet = self._make((host,))
-        self._fleet.collect()
+        if self._settings["variant"] == "cold-loop":
+            self._fleet.collect()
+        else:
+            ended = self._fleet.shell(host).run(self._settings["command"], timeout_s=_DEADLINE_S)
+            self._answers[host] = ended.stdout
 
     def hang_up(self) -> None:
         self._fleet.close()

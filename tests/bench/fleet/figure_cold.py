@@ -1,4 +1,8 @@
-"""One host, from nothing to its first answer: connect, authenticate, ask, have every byte."""
+"""One host, from nothing to its first answer: connect, authenticate, ask, have every byte.
+
+lumctl asks in the same way as its peer, with one command, and in a second column as a tick does: it starts its loop on
+the host, which is then there for all that follows.
+"""
 
 import sys
 import time
@@ -18,16 +22,18 @@ _LIMIT = 0.35
 _HOSTS = 8
 _WARM_UPS = 3
 _BETWEEN_S = 0.05
+_LOOP = "lumctl, its loop"
 
 
 def run(options: Namespace) -> int:
     """The contenders take turns. What was opened is closed between the turns, and not counted."""
-    entries = [replace(entry, variant="cold") for entry in chosen("lumctl,asyncssh-exec")]
+    lumctl, asyncssh = (replace(entry, variant="cold") for entry in chosen("lumctl,asyncssh-exec"))
+    entries = [lumctl, replace(lumctl, name=_LOOP, variant="cold-loop"), asyncssh]
     ticks: dict[str, list[Tick]] = {entry.name: [] for entry in entries}
     with Rack(addresses(_HOSTS)) as rack, ExitStack() as running:
         contenders = []
         for entry in entries:
-            python = sys.executable if entry.name == ROSTER[0].name else competitors_python()
+            python = sys.executable if entry.script == ROSTER[0].script else competitors_python()
             contenders.append(Contender(entry, rack, python))
             running.callback(contenders[-1].close)
         for at in range(options.times + _WARM_UPS):
