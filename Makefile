@@ -32,8 +32,9 @@ bench: $(READY) ## Measure what is promised about the start of a command.
 bench-fleet: $(READY) ## Measure the reading of hosts beside its peers (needs sshd, pdsh and a quiet machine; minutes).
 	$(BIN)/python tests/bench/fleet/run.py $(or $(ARGS),all)
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator of rack64 dies once.
-	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap -k any_accelerator
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers.
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
+	  tests/unit/fleet/test_mutilated.py -k "any_accelerator or quiet_week or mutilated"
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -9,17 +9,18 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from lumctl.fleet import takers
+from lumctl.fleet import sysfs_takers, takers
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
+from lumctl.fleet.taking import Taker
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 __all__ = ["Answer", "Gathered", "Probe", "Verdict", "probes_for"]
 
 _INTERFACE_FILES = ("operstate", "carrier_changes", "speed")
-_PORT_FILES = ("state", "phys_state", "rate")
 _ANY_PORT = "/sys/class/infiniband/*/ports/*"
+_PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "rate"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def probes_for(
     interfaces = tuple(dict.fromkeys(interfaces))
     prefix = "sudo -n " if sudo else ""
 
-    def probe(name: str, lane: str, command: str, taker: takers.Taker) -> Probe:
+    def probe(name: str, lane: str, command: str, taker: Taker) -> Probe:
         when = times[name.partition(":")[0]]
         return Probe(name, lane, command, when.deadline_s, when.every_s, taker.take, taker.again)
 
@@ -67,9 +68,9 @@ def probes_for(
         probe("nvlink", "nvidia", f"run {prefix}nvidia-smi nvlink -s", takers.Nvlink()),
         probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrors()),
         probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
-        probe("net", "", _files_of(interfaces), takers.Net()),
-        probe("infiniband", "", " ".join(["files", *(f"{_ANY_PORT}/{n}" for n in _PORT_FILES)]), takers.Infiniband()),
-        probe("counters", "counters", _counters_of(interfaces), takers.Counters()),
+        probe("net", "", _files_of(interfaces), sysfs_takers.Net()),
+        probe("infiniband", "", " ".join(["files", *_PORT_FILES]), sysfs_takers.Infiniband()),
+        probe("counters", "counters", _counters_of(interfaces), sysfs_takers.Counters()),
         probe("lldp", "lldp", f"run {prefix}lldpctl -f json", takers.Lldp()),
         *(
             probe(f"optics:{name}", "optics", f"run {prefix}ethtool -m {shlex.quote(name)}", takers.Optics(name))

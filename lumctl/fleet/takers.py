@@ -4,40 +4,24 @@ Error output stands between the lines of an answer, so warnings are expected bef
 it is made of was understood: of one that was cut or mutilated, what is missing proves nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
 from lumctl.devices.formats.complaint import first_line, is_denial
 from lumctl.devices.formats.ethtool import read_ethtool_module
 from lumctl.devices.formats.lldp import neighbours_of, read_lldp
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
-from lumctl.fleet.parsers.complaints import is_harmless, is_missing_tool, said_in
+from lumctl.fleet.parsers.complaints import is_harmless, said_in
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.kernel_memory import extended
 from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
 from lumctl.fleet.parsers.nvlink import NvlinkAnswer, Place, parse_nvlink_errors, parse_nvlink_states
-from lumctl.fleet.parsers.sysfs import parse_counters, parse_infiniband, parse_interfaces, unread_line
-from lumctl.fleet.readings import GpuReading, InfinibandPort, InterfaceReading, NvlinkReading, PortCounters, ProbeStatus
+from lumctl.fleet.readings import NvlinkReading, ProbeStatus
+from lumctl.fleet.taking import OK, failure, read_at
 
-OK: Verdict = (ProbeStatus.OK, "")
 _NO_MODULE = ("operation not supported", "no module")
 """What ethtool says of an empty cage. An input/output error is a module that does not answer."""
 _NO_OPTION = ("not recognized", "invalid combination", "unrecognized option", "please run 'nvidia-smi nvlink -h'")
 _NO_NVLINK = ("unable to retrieve nvlink information", "not supported")
-
-
-class Taker(Protocol):
-    """Reads the answers of one probe."""
-
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
-        """Read an answer; where it did not end well, older readings stay and grow old."""
-
-    def again(self, taken_at: float, gathered: Gathered) -> None:
-        """The last answer came again, to the byte: what it said is true of a later time."""
-
-
-R = TypeVar("R", GpuReading, InterfaceReading, InfinibandPort, PortCounters, NvlinkReading)
 
 
 class Gpu:
@@ -62,7 +46,7 @@ class Gpu:
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
         """The answer names its own time, so this is rare."""
-        gathered.gpus = _at(gathered.gpus, taken_at)
+        gathered.gpus = read_at(gathered.gpus, taken_at)
 
 
 class Nvlink:
@@ -87,7 +71,7 @@ class Nvlink:
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
         """As the protocol says."""
-        gathered.nvlinks = _at(gathered.nvlinks, taken_at)
+        gathered.nvlinks = read_at(gathered.nvlinks, taken_at)
 
 
 class NvlinkErrors:
@@ -153,59 +137,6 @@ class Kernel:
         """Nothing new: events bear their own times."""
 
 
-class Net:
-    """``/sys/class/net``: state, carrier changes and speed of the interfaces that the inventory names."""
-
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
-        """What can be read is taken, even beside a line that cannot."""
-        found = parse_interfaces(answer.text, taken_at)
-        gathered.interfaces = found or gathered.interfaces
-        return _sysfs_verdict(answer, found)
-
-    def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
-        gathered.interfaces = _at_all(gathered.interfaces, taken_at)
-
-
-class Infiniband:
-    """``/sys/class/infiniband``: the state of every port."""
-
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As of :class:`Net`."""
-        found = parse_infiniband(answer.text, taken_at)
-        gathered.infiniband = found or gathered.infiniband
-        return _sysfs_verdict(answer, found)
-
-    def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
-        gathered.infiniband = _at(gathered.infiniband, taken_at)
-
-
-class Counters:
-    """What interfaces and InfiniBand ports have counted."""
-
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As of :class:`Net`."""
-        found = parse_counters(answer.text, taken_at)
-        gathered.counters = found or gathered.counters
-        return _sysfs_verdict(answer, found)
-
-    def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
-        gathered.counters = _at_all(gathered.counters, taken_at)
-
-
-def _sysfs_verdict(answer: Answer, found: Sized) -> Verdict:
-    """The exit status says nothing here: that of grep is 2 where one of many files has no value."""
-    said = said_in(answer.text)
-    if is_denial(said):
-        return ProbeStatus.DENIED, said
-    unread = unread_line(answer.text)
-    if unread is not None:
-        return ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}")
-    return OK if found else (ProbeStatus.ABSENT, said or "none on this host")
-
-
 class Lldp:
     """``lldpctl -f json``."""
 
@@ -248,22 +179,3 @@ class Optics:
         reading = gathered.optics.get(self.interface)
         if reading is not None:
             gathered.optics = {**gathered.optics, self.interface: replace(reading, taken_at=taken_at)}
-
-
-def failure(answer: Answer, *, otherwise: str = "") -> Verdict:
-    """Why there is no answer: not allowed, no such tool, or what the tool said."""
-    said = said_in(answer.text)
-    if is_denial(said):
-        return ProbeStatus.DENIED, said
-    if is_missing_tool(answer.status, said):
-        return ProbeStatus.ABSENT, said or "command not found"
-    # Without an exit status against it, what was said is no complaint but an answer that is not understood.
-    return ProbeStatus.FAILED, first_line((said if answer.status else "") or otherwise or f"status {answer.status}")
-
-
-def _at(readings: Iterable[R], taken_at: float) -> tuple[R, ...]:
-    return tuple(replace(reading, taken_at=taken_at) for reading in readings)
-
-
-def _at_all(readings: Mapping[str, R], taken_at: float) -> dict[str, R]:
-    return {name: replace(reading, taken_at=taken_at) for name, reading in readings.items()}
