@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
+from lumctl.cli.check_line import EXIT_CODES, line, plain
 from lumctl.cli.from_capture import captured
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import LumctlError, UsageError
-from lumctl.health.states import SEVERITY, Finding, State, worst
+from lumctl.health.states import State, worst
 
 if TYPE_CHECKING:
     from typer import _click as click
 
-    from lumctl.health.states import CircuitHealth, ComponentHealth
     from lumctl.site import Observation
-
-EXIT_CODES = {State.OK: 0, State.DISABLED: 0, State.DEGRADED: 1, State.FAILED: 2, State.UNKNOWN: 3}
-WORDS = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}
-NAMED_AT_MOST = 3
-"""A line goes to pagers and chat rooms: it names the worst, ``status`` names all."""
 
 
 class MonitoringPlugin(TyperCommand):
@@ -64,7 +59,7 @@ def unknown(error: Exception) -> NoReturn:
         # Errors of the command line print themselves by ``format_message``; anything else is named by its kind.
         told = getattr(error, "format_message", None)
         said = told() if told else f"unexpected {type(error).__name__}: {error}"
-    typer.echo(f"LUMCTL UNKNOWN - {_plain(said)}")
+    typer.echo(f"LUMCTL UNKNOWN - {plain(said)}")
     raise typer.Exit(EXIT_CODES[State.UNKNOWN]) from error
 
 
@@ -139,44 +134,6 @@ def overall(observation: "Observation") -> State:
     return worst((*left_open, *(state for group in counted.values() for state in group.values())))
 
 
-def line(observation: "Observation", state: State) -> str:
-    """The verdict in one line: incidents first, then what else is wrong, worst first, with the findings of the worst.
-
-    What is a part of an incident is not told again; what is acknowledged or in maintenance is only counted.
-    """
-    from lumctl.cli.views import incident_line, summary
-    from lumctl.site.counted import acknowledged_count, counted_states, own_trouble, standing_incidents
-
-    counted = counted_states(observation)
-    incidents = standing_incidents(observation)
-    told = [incident_line(incident) for incident in incidents[:NAMED_AT_MOST]]
-    if len(incidents) > NAMED_AT_MOST:
-        told.append(f"{len(incidents) - NAMED_AT_MOST} more incidents")
-    for bad in reversed(SEVERITY[SEVERITY.index(State.UNKNOWN) :]):
-        for name, group in observation.report.groups().items():
-            those = [h for h in group.values() if counted[name][h.id] is bad and own_trouble(h, incidents)]
-            if those:
-                findings = [finding for h in those if (finding := _telling(h)) is not None]
-                named = _named(findings) if bad is state else ""
-                told.append(f"{len(those)} of {len(group)} {name} {bad}{named}")
-    told += [f"run {run} is unfinished" for run in observation.unfinished]
-    counts = summary(observation)
-    well = ", ".join(f"{counts[name][State.OK]} {name}" for name in ("accelerators", "circuits"))
-    told = told or [f"{well} ok"]
-    if acknowledged := acknowledged_count(observation):
-        told.append(f"{acknowledged} acknowledged")
-    told += [f"maintenance on {window.component}" for window in observation.windows if window.open_at(observation.at)]
-    if observation.not_kept is not None:
-        told.append(f"not remembered: {observation.not_kept}")
-    racks = ",".join(observation.inventory.racks)
-    return f"LUMCTL {WORDS[EXIT_CODES[state]]} - {_plain(racks)}: {_plain('; '.join(told))}"
-
-
-def _telling(health: "ComponentHealth | CircuitHealth") -> Finding | None:
-    """The worst finding that nobody has acknowledged."""
-    return next((finding for finding in health.findings if finding.acknowledged is None), None)
-
-
 def performance_data(observation: "Observation") -> str:
     """Counts for graphs, as ``label=value;warn;crit;min;max``."""
     from lumctl.cli.views import summary
@@ -235,15 +192,3 @@ def write_atomically(path: Path, text: str) -> None:
             with suppress(OSError):
                 Path(made).unlink()
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _named(findings: list[Finding]) -> str:
-    named = [f"{finding.component}: {finding.evidence}" for finding in findings[:NAMED_AT_MOST]]
-    if len(findings) > NAMED_AT_MOST:
-        named.append(f"{len(findings) - NAMED_AT_MOST} more")
-    return f" ({', '.join(named)})" if named else ""
-
-
-def _plain(text: str) -> str:
-    """Text for one line: the convention takes ``|`` for the start of the performance data."""
-    return " ".join(text.replace("|", "/").split())

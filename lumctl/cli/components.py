@@ -1,5 +1,6 @@
 """Finding the component that an operator means, or the nearest one."""
 
+import re
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
@@ -27,11 +28,20 @@ def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]
     from lumctl.site.racks import rack_of
 
     rack = rack_of(inventory, name, among)
+    if rack is None and name in inventory.jobs:
+        raise UsageError(f"{name} is a job: name one of its components", hint=f"see: lumctl job show {name}")
     if rack is None:
         groups = (inventory.accelerators, inventory.hosts, inventory.transponders, inventory.devices, inventory.racks)
-        near = nearest(name, [*(known for group in groups for known in group), *(c.id for c in among)])
+        names = [*(known for group in groups for known in group), *(c.id for c in among)]
+        # h3-gpu2 is h03-gpu2 before it is h13-gpu2, and a cell of a mesh is looked for at the mesh.
+        alike = (known for known in names if _unpadded(known) == _unpadded(name) or name.startswith(f"{known}/"))
+        near = next(alike, None) or nearest(name, names)
         raise UsageError(
             f"no component {name!r} in {inventory.path}",
             hint=f"did you mean {near}?" if near else "see: lumctl status -o wide",
         )
     return rack
+
+
+def _unpadded(name: str) -> str:
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)

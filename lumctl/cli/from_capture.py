@@ -17,9 +17,14 @@ def captured(cx: Invocation, folder: Path) -> "Observation":
     Raises:
         UsageError: the folder or a named inventory cannot be read.
     """
+    from lumctl.site.capture_remarks import remarks
     from lumctl.site.offline import observe_capture
 
-    return observe_capture(folder, _inventory(cx))
+    inventory = _inventory(cx)
+    observation = observe_capture(folder, inventory)
+    for remark in remarks(folder, inventory):
+        cx.out.narrate(remark)
+    return observation
 
 
 def _inventory(cx: Invocation) -> "Inventory | None":

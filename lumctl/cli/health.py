@@ -6,6 +6,7 @@ import typer
 
 from lumctl.cli import health_explain, health_rules
 from lumctl.cli.components import circuits, rack_of_named
+from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -17,8 +18,6 @@ from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
     from lumctl.health.attention import Acknowledgement
-    from lumctl.health.states import Finding
-    from lumctl.site import Observation
 
 app = noun_app(NOUNS["health"].help)
 
@@ -70,10 +69,10 @@ def ack(
         ends = ending(for_, until, starts=site.now(), now=site.now())
         rack = rack_of_named(cx.inventory, component, circuits(site))
         seen = site.observe()
-        standing = findings_of(seen, component)
+        standing = faults_of(seen, component)
         found = [finding for finding in standing if rule in {None, finding.rule}]
         if not found:
-            raise _nothing_to_acknowledge(seen, component, rule, standing)
+            raise nothing_to_acknowledge(seen, component, rule, standing)
         from lumctl.change.origin import origin
         from lumctl.health.attention import Acknowledgement
 
@@ -215,30 +214,6 @@ def _require_rule(rule: str) -> None:
         raise UsageError(
             f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "the rules are: lumctl health rules"
         )
-
-
-def findings_of(seen: "Observation", component: str) -> "list[Finding]":
-    """What is found about a component, or about everything in a rack."""
-    from lumctl.site.racks import rack_of
-
-    findings = seen.report.findings()
-    if component in seen.inventory.racks:
-        return [f for f in findings if rack_of(seen.inventory, f.component, seen.circuits) == component]
-    return [finding for finding in findings if finding.component == component]
-
-
-def _nothing_to_acknowledge(
-    seen: "Observation", component: str, rule: str | None, standing: "list[Finding]"
-) -> RefusedError:
-    if standing:
-        found = ", ".join(dict.fromkeys(finding.rule for finding in standing))
-        return RefusedError(f"{rule} finds nothing about {component}", hint=f"what is found: {found}")
-    inventory = seen.inventory
-    states = {group[component].state.value for group in seen.report.groups().values() if component in group}
-    on = inventory.accelerators.get(component) or inventory.transponders.get(component)
-    hint = f"its host has some: lumctl health ack {on.host}" if on and findings_of(seen, on.host) else None
-    is_so = f"is {' and '.join(sorted(states))} and " if states else ""
-    return RefusedError(f"{component} {is_so}has no findings: there is nothing to acknowledge", hint=hint)
 
 
 def _acknowledgement(said: "Acknowledgement", rack: str) -> dict[str, Any]:

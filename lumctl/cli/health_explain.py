@@ -1,6 +1,7 @@
 """``lumctl health explain``: which rules and readings put a component into its state, since when, and what to do."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,9 @@ from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.health.explain import Explanation, Standing
+    from lumctl.health.seen import Seen
     from lumctl.health.transitions import Transition
+    from lumctl.site import Observation
 
 CHECKS = (
     Column("RULE", "rule"),
@@ -66,7 +69,7 @@ def explain(
         cx.out.names(list(dict.fromkeys(each.finding.rule for one in explained for each in one.standing)))
     else:
         for each in explained:
-            _print(cx, each, seen.at)
+            _print(cx, each, seen)
         if history:
             cx.out.text()
             cx.out.table(HISTORY, [_history_row(row) for row in reversed(history)], title="history, newest first")
@@ -90,6 +93,7 @@ def explanation_document(explained: "Explanation") -> dict[str, Any]:
         "rules": [
             {
                 "rule": check.rule,
+                "told": check.told,
                 "found": check.found,
                 "cases": [case_document(line) for line in check.cases],
                 "readings": [{"name": r.name, "value": r.value, "taken_at": r.taken_at} for r in check.readings],
@@ -112,12 +116,13 @@ def transition_document(row: "Transition") -> dict[str, Any]:
     }
 
 
-def _print(cx: Invocation, explained: "Explanation", now: float) -> None:
-    age = "never read" if explained.read_at is None else f"read {max(now - explained.read_at, 0.0):.1f} s ago"
+def _print(cx: Invocation, explained: "Explanation", seen: "Observation") -> None:
+    now = seen.at
+    # Something may be known of it though it gives no reading itself: one that the kernel log says is lost.
+    age = "no reading" if explained.read_at is None else f"read {max(now - explained.read_at, 0.0):.1f} s ago"
     cx.out.text(f"{explained.component}  {explained.kind}  {cx.out.state(explained.state)}  target: {cx.target}  {age}")
-    cx.out.text(explained.because)
-    if explained.maintenance:
-        cx.out.text(f"in maintenance: {explained.maintenance}")
+    ends = [w.ends for w in seen.windows if w.open_at(now) and w.told == explained.maintenance]
+    cx.out.text(f"{explained.because} (until {clock(max(ends))})" if ends else explained.because)
     from lumctl.cli.views import incident_line
 
     for incident in explained.incidents:
@@ -129,12 +134,13 @@ def _print(cx: Invocation, explained: "Explanation", now: float) -> None:
     rows = [
         {
             "rule": check.rule,
-            "finds": "yes" if check.found else "no",
-            "reads": f"{r.name} {r.value}",
-            "age": _age(r, now),
+            # A rule whose probes brought nothing has not found that all is well.
+            "finds": "yes" if check.found else "no" if check.told and check.readings else "not read",
+            "reads": f"{r.name} {r.value}" if r else None,
+            "age": _age(r, now) if r else None,
         }
         for check in explained.checks
-        for r in check.readings
+        for r in check.readings or (None,)
     ]
     if rows:
         cx.out.text()
@@ -154,9 +160,11 @@ def _finding_lines(cx: Invocation, standing: "Standing") -> Iterator[str]:
     yield f"  origin        {line.origin}" + (f" (edition {line.edition})" if line.edition else "")
 
 
-def _age(reading: Any, now: float) -> str | None:
+def _age(reading: "Seen", now: float) -> str | None:
     return None if reading.taken_at is None else f"{max(now - reading.taken_at, 0.0):.1f}"
 
 
 def _history_row(row: "Transition") -> dict[str, Any]:
-    return {**transition_document(row), "at": clock(row.at), "rules": ", ".join(row.rules)}
+    # To the second: what is looked for in other logs is found by it.
+    at = datetime.fromtimestamp(row.at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return {**transition_document(row), "at": at, "rules": ", ".join(row.rules)}

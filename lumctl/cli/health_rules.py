@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def rules(
     cx: Invocation,
     rule: Annotated[
-        str | None, typer.Argument(metavar="[RULE]", help="One rule, or the first word of several, as gpu.")
+        str | None, typer.Argument(metavar="RULE", help="One rule, or the first word of several, as gpu.")
     ] = None,
 ) -> None:
     """Show the rules: each case with the state that it gives, its limit, what to do, and where the knowledge is from.

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from lumctl.errors import UsageError
 
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+NIGHT_S = 12 * 3600.0
+"""The longest work whose end may be a time of day before that of its beginning: longer looks like a slip."""
 LONGEST_S = 3650 * 86_400.0
 _LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd])")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
@@ -59,10 +61,14 @@ def ending(length: str | None, until: str | None, *, starts: float, now: float) 
         ends = starts + length_s(length)
     elif until is not None:
         ends = moment(until, now)
+        after = moment(until, starts) if starts > now and _CLOCK.fullmatch(until.strip()) else ends
+        if ends <= starts < after <= starts + NIGHT_S:
+            # Work from 22:00 until 02:00, asked for at one in the morning, is that of the night to come.
+            ends = after
     else:
         return None
     if ends <= starts:
-        raise UsageError(f"it would end before it begins: --until {until}")
+        raise UsageError(f"it would end before it begins: --until {until}", hint="give the day too: 2026-11-22T02:00")
     if ends <= now:
         raise UsageError("it would be over already")
     return ends

@@ -118,8 +118,9 @@ def _names(folder: int) -> list[str]:
 
 
 def _is_folder(top: int, name: str) -> bool:
+    """Whether it is a folder, or a link to one: that is not followed either, but told."""
     try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode)
+        return stat.S_ISDIR(os.stat(name, dir_fd=top).st_mode)
     except OSError:
         return False
 
@@ -139,7 +140,10 @@ def _read_below(top: int, name: str) -> HostFolder:
     try:
         folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
     except OSError as error:
-        return HostFolder(shown(name), (), None, ((shown(name), f"cannot be opened: {error.strerror}"),))
+        # Linux calls a link that is not followed no directory.
+        followed = error.errno not in {errno.ELOOP, errno.ENOTDIR}
+        reason = f"cannot be opened: {error.strerror}" if followed else "is a link, and links are not followed"
+        return HostFolder(shown(name), (), None, ((shown(name), reason),))
     try:
         return _read_host(folder, shown(name))
     finally:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -87,16 +88,23 @@ def capture(
     # the time of its boot, which the stamps of its kernel log count from.
     first = fleet.collect(hosts=tuple(probes), probes=["net"])
     workers = Workers("capture")
+    at_the_end, abandoned = threading.Lock(), threading.Event()
 
     def one(host: str) -> HostCapture:
         captured = _ask_all(fleet.shell(host), probes[host], first.hosts[host], about, Clocks(now, monotonic))
-        _write_host(folder, captured)
-        narrate(f"{host}: {_told(captured)}")
+        with at_the_end:
+            # Whoever gives up closes the sessions; what a host says of that is not its state.
+            if not abandoned.is_set():
+                _write_host(folder, captured)
+                narrate(f"{host}: {_told(captured)}")
         return captured
 
     try:
         started = [workers.submit(lambda host=host: one(host)) for host in probes]  # type: ignore[misc]
         captured = [each.result() for each in started]
+    except BaseException:
+        abandoned.set()
+        raise
     finally:
         workers.close()
     try:

@@ -83,7 +83,9 @@ class Acknowledged:
 
 
 def _findings_of(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Finding]:
-    return [finding for health in _meant(report, inventory, said) for finding in health.findings]
+    """What an acknowledgement may speak of: faults, for a note that stays would keep it alive for the next fault."""
+    found = (finding for health in _meant(report, inventory, said) for finding in health.findings)
+    return [finding for finding in found if finding.state is not State.OK]
 
 
 def _is_told(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lumctl.health.look import Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import has_no_carrier
-from lumctl.health.states import SEVERITY, HealthReport, State
+from lumctl.health.states import HealthReport, is_fault
 from lumctl.inventory.wiring import Circuit
 
 
@@ -41,16 +41,20 @@ class Causes:
         ends = [self._look.inventory.transponders[end.transponder] for end in (circuit.a, circuit.b)]
         for lane in ends:
             host = self._owner.get(("host", lane.host))
-            if host is not None and not self._look.readable(lane.host):
+            if host is not None and (not self._look.readable(lane.host) or self._unread_with(host, lane.id, circuit)):
                 return host
-        if self._report.devices[circuit.device].findings and self._is_fault(circuit):
+        # One that was merely not asked is suspected of nothing.
+        if is_fault(self._report.devices[circuit.device].state) and self._is_fault(circuit):
             return ("device", circuit.device)
         silent = [lane.id for lane in ends if self._sends_nothing(lane.id)]
         return ("link", silent[0]) if silent else None
 
+    def _unread_with(self, host: Place, link: str, circuit: Circuit) -> bool:
+        """Whether nothing at all is known of a circuit, and its link is silent for the same cause."""
+        return self._owner.get(("link", link)) == host and not self._report.circuits[circuit.id].findings
+
     def _is_fault(self, circuit: Circuit) -> bool:
-        state = self._report.circuits[circuit.id].state
-        return SEVERITY.index(state) >= SEVERITY.index(State.DEGRADED)
+        return is_fault(self._report.circuits[circuit.id].state)
 
     def _sends_nothing(self, transponder: str) -> bool:
         """Whether a transmitter is read and dark, or its interface is down though light arrives."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.rulebook import Verdict, rulebook, verdict
-from lumctl.health.seen import Seen, readings_of
+from lumctl.health.seen import ENDED_WELL, Seen, readings_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
@@ -85,11 +85,12 @@ def _explained(
     )
     named = {finding.incident for finding in health.findings} - {None}
     incidents = tuple(i for i in report.incidents if i.id in named or name in i.members)
+    hosts = _hosts_of(health, inventory)
     return Explanation(
         component=name,
         kind=kind,
         state=health.state,
-        because=_because(report, health, inventory, incidents),
+        because=_because(report, health, inventory, incidents) or _well(checks, _failed_probes(hosts, snapshot)),
         read_at=health.read_at,
         maintenance=health.maintenance,
         standing=tuple(Standing(finding, verdict(finding.rule, finding.case)) for finding in health.findings),
@@ -104,6 +105,7 @@ def _because(
     inventory: Inventory,
     incidents: tuple[Incident, ...],
 ) -> str:
+    """Where a state comes from; empty for one that is well."""
     if health.maintenance is not None:
         return f"in maintenance: {health.maintenance}"
     if health.disabled:
@@ -112,15 +114,35 @@ def _because(
     if telling is not None and health.state is not State.OK:
         return f"{telling.rule} ({telling.case}): {telling.evidence}"
     if health.state is State.OK:
-        return "every rule looked at it and found no fault"
-    blind = [f"{host} ({report.hosts[host].state.value})" for host in _hosts_of(health, inventory, report)]
-    if blind:
-        return f"its host is not well: {', '.join(blind)}"
+        return ""
+    hosts = [report.hosts[host] for host in _hosts_of(health, inventory)]
+    ill = [f"{host.id} ({host.state.value})" for host in hosts if host.state is not State.OK]
+    if ill:
+        return f"its host is not well: {', '.join(ill)}"
     return f"part of {incidents[0].id}" if incidents else "nothing was read of it"
 
 
-def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory, report: HealthReport) -> list[str]:
-    """The hosts behind which a component is read, as far as they are not well."""
+def _well(checks: tuple[Check, ...], failed: frozenset[str]) -> str:
+    """Why a component is well, and what could not be looked at because a probe of its host failed."""
+    blind = [check.rule for check in checks if not check.told and rulebook().looks_at[check.rule].probes & failed]
+    if not blind:
+        return "every rule looked at it and found no fault"
+    return f"no fault was found, but its host did not tell what these look at: {', '.join(blind)}"
+
+
+def _failed_probes(hosts: list[str], snapshot: Snapshot) -> frozenset[str]:
+    """The probes, by the names that the rules' data gives them, that did not end well on some hosts."""
+    return frozenset(
+        name.partition(":")[0]
+        for host in hosts
+        if host in snapshot.hosts
+        for name, outcome in snapshot.hosts[host].probes.items()
+        if outcome.status not in ENDED_WELL
+    )
+
+
+def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory) -> list[str]:
+    """The hosts behind which a component is read."""
     kind, name = place_of(health)
     if isinstance(health, CircuitHealth):
         hosts = [inventory.transponders[end.transponder].host for end in health.ends]
@@ -128,4 +150,4 @@ def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory, rep
         hosts = [inventory.accelerators[name].host]
     else:
         hosts = [inventory.transponders[name].host] if kind == "link" else []
-    return [host for host in dict.fromkeys(hosts) if report.hosts[host].state is not State.OK]
+    return list(dict.fromkeys(hosts))

@@ -21,7 +21,6 @@ class History:
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = document or {}
         self._boots: dict[str, str] = dict(document.get("boots", {}))
-        self._last_throttled: dict[str, int] = {}
         self.trends: dict[Place, Trend] = {
             (str(kind), str(component)): trend_from(written) for kind, component, written in document.get("trends", ())
         }
@@ -85,10 +84,8 @@ class History:
             if trend.read("ecc_uncorrectable", "", reading.ecc_volatile_uncorrectable, at):
                 # One fault may count for many: what tells is that there was another.
                 trend.happened("ecc_events", "", at)
-            minute = int(at // _MINUTE_S)
-            if is_throttled(reading) and self._last_throttled.get(accelerator.id) != minute:
-                # A minute counts once, however often it was looked at.
-                self._last_throttled[accelerator.id] = minute
+            if is_throttled(reading) and trend.is_new("throttled_minute", int(at // _MINUTE_S), at):
+                # A minute counts once, however often and by how many processes it was looked at.
                 trend.happened("throttled", "", at)
         for link in here.nvlinks.get(accelerator.id, ()):
             part = part_of(link)

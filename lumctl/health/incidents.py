@@ -20,6 +20,7 @@ from lumctl.health.states import (
     HealthReport,
     Incident,
     State,
+    is_fault,
     place_of,
     worst,
 )
@@ -140,7 +141,7 @@ class _Correlation:
         causes = Causes(self._look, self._report, self._owner)
         lost = [circuit for circuit in self._look.circuits if self._touched(("circuit", circuit.id))]
         for circuit, cause in zip(lost, causes.of(lost), strict=True):
-            rule = self._speaker(cause) or self._speaker(("circuit", circuit.id))
+            rule = self._speaker(cause, ("circuit", circuit.id))
             self._join(cause, rule, ("circuit", circuit.id))
             if cause in self._health:
                 self._join(cause, rule, cause)
@@ -155,10 +156,13 @@ class _Correlation:
             return False
         return bool(health.findings) or self._silently_unknown(health)
 
-    def _speaker(self, place: Place) -> str:
-        """The rule that speaks for a component: that of its worst finding."""
-        health = self._health.get(place)
-        return health.findings[0].rule if health is not None and health.findings else ""
+    def _speaker(self, *places: Place) -> str:
+        """The rule that speaks for some components: that of their worst finding, of equals the first one's.
+
+        What a cause has besides (a flap of yesterday) must not stand for what it does now.
+        """
+        found = [health.findings[0] for place in places if (health := self._health.get(place)) and health.findings]
+        return max(found, key=lambda finding: SEVERITY.index(finding.state)).rule if found else ""
 
     # --- groups ---
 
@@ -197,7 +201,7 @@ class _Correlation:
     @staticmethod
     def _weighs(finding: Finding) -> bool:
         """Whether a finding is a fault, or the first miss of one: notes and old readings have no cause to look for."""
-        return finding.rule == "host.missed" or SEVERITY.index(finding.state) >= SEVERITY.index(State.DEGRADED)
+        return finding.rule == "host.missed" or is_fault(finding.state)
 
     @staticmethod
     def _silently_unknown(health: ComponentHealth | CircuitHealth) -> bool:

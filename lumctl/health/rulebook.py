@@ -175,5 +175,5 @@ def found(component: str, rule: str, case: str, evidence: str, *, since: float, 
     Errors of sessions and drivers begin with the component's name, which a finding carries already.
     """
     line = verdict(rule, case)
-    evidence = evidence.removeprefix(f"{component}: ")
+    evidence = evidence.removeprefix(f"{component}: ").removeprefix(f"{component} at ")
     return Finding(component, rule, line.state, evidence, line.advice, since, case, about=about)

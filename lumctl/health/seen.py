@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isinf
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, Snapshot, SxidEvent, XidEvent
+from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, ProbeStatus, Snapshot, SxidEvent, XidEvent
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
 from lumctl.inventory.model import Inventory
 
 _NOT_TOLD = "not told"
+ENDED_WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
+"""What a host does not have is no probe that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,10 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
         return {}
     siblings = inventory.accelerators_of(accelerator.host)
     gpus = match_gpus(siblings, seen.gpus)
+    gpu_probe = seen.probes.get("gpu")
+    listing = gpu_probe is not None and gpu_probe.status is ProbeStatus.OK
     values = {
-        "listed": "yes" if name in gpus else "no",
+        "listed": "yes" if name in gpus else "no" if listing else _NOT_TOLD,
         "xids": _events(xids_of(addresses(siblings, gpus, seen).get(name), seen.xids)),
     }
     if name in gpus:
@@ -57,7 +61,9 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
     links = match_nvlinks(gpus, seen).get(name, ())
     active = sum(link.active is True for link in links)
     counted = {error for link in links for error, count in link.errors.items() if count}
-    values["nvlinks"] = f"{active} of {len(links)} active" + (f", with {', '.join(sorted(counted))}" if counted else "")
+    if links:
+        errors = f", with {', '.join(sorted(counted))}" if counted else ""
+        values["nvlinks"] = f"{active} of {len(links)} active{errors}"
     return values
 
 
@@ -107,17 +113,39 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
     return {
         "session": "it answers" if seen.reachable else seen.error or "no session",
         "attempts": str(seen.attempts),
-        "probes": ", ".join(f"{name} {outcome.status.value}" for name, outcome in seen.probes.items()),
+        "probes": _outcomes(seen),
         "xids": _events(seen.xids),
         "sxids": _events(seen.sxids),
         "nic_events": _events(seen.nic_events),
     }
 
 
+def _outcomes(seen: HostSnapshot) -> str:
+    """How the probes ended: those that did not end well by name, for a host may have dozens."""
+    bad = [
+        f"{name} {outcome.status.value}" for name, outcome in seen.probes.items() if outcome.status not in ENDED_WELL
+    ]
+    fine = len(seen.probes) - len(bad)
+    return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well"])
+
+
 def _events(events: Iterable[XidEvent | SxidEvent | NicEvent]) -> str:
     """How many lines of the kernel log, and the last one."""
     listed = list(events)
-    return f"{len(listed)} lines, the last: {listed[-1].text}" if listed else "none"
+    if not listed:
+        return "none"
+    last = f"{_number(listed[-1])}{listed[-1].text}"
+    return last if len(listed) == 1 else f"{len(listed)} lines, the last: {last}"
+
+
+def _number(event: XidEvent | SxidEvent | NicEvent) -> str:
+    match event:
+        case XidEvent():
+            return f"XID {event.xid}: "
+        case SxidEvent():
+            return f"SXid {event.sxid}: "
+        case NicEvent():
+            return ""
 
 
 def _said(value: object) -> str:

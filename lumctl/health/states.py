@@ -23,6 +23,11 @@ def worst(states: tuple[State, ...]) -> State:
     return max(states, key=SEVERITY.index, default=State.UNKNOWN)
 
 
+def is_fault(state: State) -> bool:
+    """Whether a state says that something is wrong, not only that nothing is known."""
+    return SEVERITY.index(state) >= SEVERITY.index(State.DEGRADED)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A rule's verdict about a component: which rule and case of it, what it saw, what to do.

@@ -10,7 +10,8 @@ class Transition:
     """A component changed its state. ``before`` is ``None`` where it was not known before.
 
     ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``; ``rules`` are those that give it its
-    state now, and ``evidence`` is what the first of them saw (empty where it is well).
+    state now, and ``evidence`` is what the first of them saw. Where there is none it names the work on it, or the cause
+    and rule of the incident that it is a part of; it is empty where it is well.
     """
 
     at: float
@@ -31,13 +32,24 @@ def transitions(before: HealthReport | None, after: HealthReport) -> tuple[Trans
             earlier = known.get(group, {}).get(name)
             was = None if earlier is None else earlier.state
             if health.state is not was and not (was is None and health.state is State.OK):
-                changed.append(_transition(after.at, group.removesuffix("s"), was, health))
+                changed.append(_transition(after, group.removesuffix("s"), was, health))
     return tuple(changed)
 
 
-def _transition(at: float, kind: str, was: State | None, health: ComponentHealth | CircuitHealth) -> Transition:
+def _transition(
+    after: HealthReport, kind: str, was: State | None, health: ComponentHealth | CircuitHealth
+) -> Transition:
     telling = [finding for finding in health.findings if finding.state is health.state]
     # Out of service or unknown by another's fault: whatever was found says most.
     telling = telling or ([] if health.state is State.OK else list(health.findings))
     rules = tuple(dict.fromkeys(finding.rule for finding in telling))
-    return Transition(at, health.id, kind, was, health.state, rules, telling[0].evidence if telling else "")
+    evidence = telling[0].evidence if telling else _elsewhere(after, health)
+    return Transition(after.at, health.id, kind, was, health.state, rules, evidence)
+
+
+def _elsewhere(report: HealthReport, health: ComponentHealth | CircuitHealth) -> str:
+    """Why a component of which nothing is found is not well: work on it, or an incident that it is a part of."""
+    if health.maintenance is not None:
+        return f"in maintenance: {health.maintenance}"
+    part_of = (i for i in report.incidents if health.state is State.UNKNOWN and health.id in i.members)
+    return next((f"{incident.cause}: {incident.rule}" for incident in part_of), "")

@@ -55,6 +55,12 @@ class Trend:
             self.happened(counter, part, at, grown, over_s=at - before[1])
         return grown
 
+    def is_new(self, name: str, value: int, at: float) -> bool:
+        """Whether a value is another than the last time; it is remembered."""
+        before = self.counters.get((name, ""))
+        self.counters[name, ""] = (value, at)
+        return before is None or before[0] != value
+
     def happened(self, counter: str, part: str, at: float, events: int = 1, *, over_s: float = 0.0) -> None:
         """Note events that came in the last ``over_s`` seconds; a rate gets its share of what came over longer."""
         for window_s, is_rate in windows_of(counter).items():

@@ -17,6 +17,7 @@ from lumctl.health.memory import Memory
 from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
+from lumctl.site.capture_remarks import is_of_another_rack
 from lumctl.site.found import Found, found_inventory, without_unused_ports
 from lumctl.site.observation import Observation, current_role
 
@@ -42,6 +43,12 @@ _UNREAD = _Note(
     State.UNKNOWN,
     "copy the file again from where it was made; man lumctl-fleet tells which command prints it",
 )
+_NOT_ASKED = _Note(
+    "capture.file",
+    "not-there",
+    State.UNKNOWN,
+    "capture nvidia-smi -q -x as well, from which the state of a GPU is read",
+)
 _PARTLY = _Note("capture.file", "partly", State.OK, "ask for all GPUs: nvidia-smi -q -x without -i")
 _NEVER_UP = _Note("capture.port", "never-up", State.DISABLED, "if it should be in use, write it into an inventory")
 _MODULE_ONLY = _Note(
@@ -61,7 +68,7 @@ def observe_capture(path: Path, inventory: Inventory | None) -> Observation:
     folder = open_capture(path)
     about = read_capture_manifest(folder.about) if folder.about is not None else None
     hosts = [read_host(each) for each in folder.folders()]
-    known = inventory.hosts if inventory is not None else {}
+    known = inventory.hosts if inventory is not None and not is_of_another_rack(about, inventory) else {}
     written = [host for host in hosts if host.id in known]
     looks = [_as_written(inventory, written, about)] if inventory is not None and written else []
     looks += [_as_found(host, rack=folder.name, path=path) for host in hosts if host.id not in known]
@@ -77,8 +84,19 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
     # What joins links into incidents is where light goes, and that nobody knows here.
     incidents = tuple(incident for incident in report.incidents if incident.cause == captured.id)
     links = {id_: _found_link(_as_of_one_look(link), found, seen) for id_, link in report.links.items()}
-    report = replace(_with_notes(report, [captured]), links=links, devices={}, circuits={}, incidents=incidents)
+    gpus = report.accelerators
+    if "gpu" not in seen.probes and seen.reachable and captured.attached is None:
+        gpus = {id_: _without_smi(gpu, captured.at) for id_, gpu in gpus.items()}
+    report = _with_notes(report, [captured])
+    report = replace(report, accelerators=gpus, links=links, devices={}, circuits={}, incidents=incidents)
     return Observation(captured.at, TARGET, found.inventory, {}, (), {}, snapshot, report)
+
+
+def _without_smi(gpu: ComponentHealth, at: float) -> ComponentHealth:
+    """An accelerator that only other files speak of: that says why nothing is known of it."""
+    if gpu.state is not State.UNKNOWN or gpu.findings:
+        return gpu
+    return _with(gpu, _NOT_ASKED.finding(gpu.id, "nvidia-smi -q -x is not in this capture", at))
 
 
 def _as_of_one_look(link: ComponentHealth) -> ComponentHealth:
@@ -172,7 +190,8 @@ def _with_notes(report: HealthReport, hosts: Iterable[CapturedHost]) -> HealthRe
     for host in hosts:
         health = noted[host.id]
         for unread in host.unread:
-            health = _with(health, _UNREAD.finding(host.id, f"{unread.file}: {unread.reason}", host.at))
+            where = "" if unread.file == host.id else f"{unread.file}: "
+            health = _with(health, _UNREAD.finding(host.id, f"{where}{unread.reason}", host.at))
         if host.attached is not None:
             evidence = f"nvidia-smi lists {len(host.snapshot.gpus)} of {host.attached} GPUs; the others are not judged"
             health = _with(health, _PARTLY.finding(host.id, evidence, host.at))

@@ -3,6 +3,7 @@
 SQLite runs in WAL mode with every commit synced to disk: a journal entry is on disk before a device is written.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -61,9 +62,26 @@ def _file_of(place: Path | str) -> Path | None:
 def _sqlite_in(folder: Path) -> Engine:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / FILE_NAME
-    # SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
-    os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    _make_private(file)
     return create_engine(URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_TIMEOUT_S})
+
+
+def _make_private(file: Path) -> None:
+    """SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
+
+    One that is there is never opened here: closing a file drops all locks that this process holds on it, SQLite's own
+    as well, and then another process takes the WAL away that ours still writes to.
+
+    Raises:
+        OSError: it cannot be made, or may not be written.
+    """
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        if not os.access(file, os.R_OK | os.W_OK):
+            frozen = os.statvfs(file).f_flag & os.ST_RDONLY
+            number = errno.EROFS if frozen else errno.EACCES
+            raise OSError(number, os.strerror(number), str(file)) from None
 
 
 def _prepare_sqlite(engine: Engine) -> None:

@@ -8,6 +8,9 @@ from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import Finding
 
+_NAMED = 3
+"""Links that a note names: a GPU has up to 18."""
+
 
 def part_of(link: NvlinkReading) -> str:
     """The name under which a GPU's trend keeps one link."""
@@ -20,6 +23,21 @@ def errors(case: GpuCase) -> Iterator[Finding]:
         # The counters are read more rarely than the GPU itself: what they count belongs to their own time.
         read_at = max((link.errors_at for link in case.nvlinks if link.errors_at is not None), default=case.read_at)
         yield from counted(case.id, "gpu.nvlink", case.trend, now=read_at, read_at=read_at)
+
+
+def counted_before(case: GpuCase) -> Iterator[Finding]:
+    """Replays and recoveries of whatever time: a note, for what is added now is judged by its own case."""
+    counts = [
+        f"{part_of(link)}: {count} {what}"
+        for link in case.nvlinks
+        for what, count in (("replays", link.replay_errors), ("recoveries", link.recovery_errors))
+        if count
+    ]
+    if counts:
+        evidence = f"{', '.join(counts[:_NAMED])} since the driver was loaded"
+        if len(counts) > _NAMED:
+            evidence += f", and {len(counts) - _NAMED} more alike"
+        yield found(case.id, "gpu.nvlink", "counted-before", evidence, since=case.read_at)
 
 
 def bit_errors(case: GpuCase) -> Iterator[Finding]:
@@ -41,4 +59,4 @@ def inactive(case: GpuCase) -> Iterator[Finding]:
         yield found(case.id, "gpu.nvlink", "inactive", evidence, since=case.read_at)
 
 
-RULES = (errors, bit_errors, inactive)
+RULES = (errors, counted_before, bit_errors, inactive)

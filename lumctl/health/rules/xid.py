@@ -111,7 +111,8 @@ def recovery_action(case: GpuCase) -> Iterator[Finding]:
     action = word.strip().lower()
     if action != "none":
         known = has_case("gpu.recovery-action", action)
-        evidence = f"asks for: {word}" if known else f"asks for {word!r}, which is not in the catalogue"
+        known_as = word if known else f"{word!r}, which is not in the catalogue"
+        evidence = f"the driver asks for: {known_as}"
         yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
     elif (reading := case.reading) is None:
         return

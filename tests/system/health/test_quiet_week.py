@@ -23,7 +23,7 @@ DAYS = 7 if os.environ.get("LUMCTL_CAMPAIGN") == "1" else 1
 WINDOW_S, DOWN_FROM_S, DOWN_UNTIL_S, SETTLED_S = 20 * 60.0, 120.0, 480.0, 720.0
 """Of a maintenance window: its length, when its host goes down and comes up again, and when its links stay up."""
 HARMLESS_XIDS = (13, 31, 43, 45, 63, 94, 137)
-SLOW_COUNTERS = {"symbol_error": 10, "port_rcv_errors": 200, "port_xmit_discards": 2000, "link_error_recovery": 3}
+SLOW_COUNTERS = {"symbol_error": 10, "port_rcv_errors": 200, "port_xmit_discards": 2000, "link_error_recovery": 1}
 """Of what a port counts, the most that is added at once, about once an hour."""
 BLINK_S = 3 * DAY_S
 """How often the carrier of a link is lost for less than a look."""

@@ -94,6 +94,9 @@ def test_only_a_few_incidents_are_named(check, rack, judged):
 def test_maintenance_is_said_and_silences(check, rack, judged):
     rack.lose_gpu(GPU)
     at = rack.observation().at
+    again = MaintenanceWindow("w2", "h03", "kim", "and a riser", at, at + 7200)
+    judged(windows=(MaintenanceWindow("w1", "h03", "ops", "new fans", at, at + 3600), again))
+    assert " ok; maintenance on h03 |" in check()[1]
     judged(windows=(MaintenanceWindow("w1", "h03", "ops", "new fans", at, at + 3600),))
     code, line = check()
     assert code == 0

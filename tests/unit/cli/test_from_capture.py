@@ -81,7 +81,18 @@ def test_a_named_inventory_must_be_sound_and_one_that_lies_about_must_not(check,
 
 
 def test_by_an_inventory(check):
-    code, out = check("-i", str(example("prototype")), "-o", "json", s1={"kernel.log": XID}, h01={"net.tsv": NET})
+    code, out = check("-q", "-i", str(example("prototype")), "-o", "json", s1={"kernel.log": XID}, h01={"net.tsv": NET})
     states = {c["id"]: c["state"] for c in json.loads(out)["components"]}
     assert code == 1, "an XID of a GPU that the inventory does not know"
     assert (states["s1"], states["s1-gpu0"], states["h01-eth0"]) == ("degraded", "unknown", "ok")
+
+
+def test_a_table_of_ports_alone_is_counted_by_its_links(check):
+    _, line = check(h01={"net.tsv": NET})
+    assert line.startswith("LUMCTL OK - capture: 1 link, 1 host ok |")
+
+
+def test_accelerators_without_nvidia_smi_say_why_nothing_is_known_of_them(check):
+    code, line = check(h01={"nvlink.txt": "GPU 0: NVIDIA A100 (UUID: GPU-1)\n\t Link 0: 25 GB/s\n"})
+    assert code == 3
+    assert "1 of 1 accelerators unknown (h01-gpu0: nvidia-smi -q -x is not in this capture)" in line

@@ -1,6 +1,7 @@
 """``lumctl health``: what operators say, kept in the rack's store; why a component is in its state; the rules."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -97,7 +98,7 @@ def test_a_rack_a_circuit_and_a_link_can_be_acknowledged(health, rack, store):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["h01-gpu0", "--comment", "x"], ExitCode.REFUSED, "h01-gpu0 is ok and has no findings"),
+        (["h01-gpu0", "--comment", "x"], ExitCode.REFUSED, "h01-gpu0 is ok and has no faults"),
         ([GPU, "--rule", "gpu.ecc", "--comment", "x"], ExitCode.REFUSED, "hint: what is found: gpu.lost"),
         ([GPU, "--rule", "gpu.lots", "--comment", "x"], ExitCode.USAGE, "hint: did you mean gpu.lost?"),
         (["h03-gpu22", "--comment", "x"], ExitCode.USAGE, "hint: did you mean h03-gpu2?"),
@@ -125,8 +126,37 @@ def test_what_lies_behind_a_lost_host_points_at_it(health, rack):
     rack.host(HOST, reachable=False, error="h03: no route", gpus=(), probes={})
     code, _, err = health("ack", GPU, "--comment", "x")
     assert code == ExitCode.REFUSED
-    assert f"{GPU} is unknown and has no findings" in err
+    assert f"{GPU} is unknown and has no faults" in err
     assert "lumctl health ack h03" in err
+
+
+def test_a_note_is_nothing_to_acknowledge(health, rack, store):
+    rack.xid(GPU, 13, at=None)
+    code, _, err = health("ack", GPU, "--comment", "x")
+    assert code == ExitCode.REFUSED
+    assert f"{GPU} is ok and has no faults" in err
+    assert store.acknowledgements(now=0.0) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("h3-gpu2", "hint: did you mean h03-gpu2?"),
+        ("rail0/puc/17", "hint: did you mean rail0?"),
+        ("train-a", "train-a is a job"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_met_halfway(health, name, words):
+    code, _, err = health("maintain", name, "--comment", "x", "--for", "1h")
+    assert code == ExitCode.USAGE
+    assert words in err
+
+
+def test_work_on_a_component_is_explained_once_and_with_its_end(health):
+    health("maintain", HOST, "--for", "30m", "--comment", "new fans")
+    _, out, _ = health("explain", GPU)
+    (told,) = [line for line in out.splitlines() if "in maintenance" in line]
+    assert re.fullmatch(r"in maintenance: h03 by .*: new fans \(until \d{4}-\d\d-\d\d \d\d:\d\d\)", told)
 
 
 def test_an_acknowledgement_is_taken_back_in_whole_or_by_rule(health, rack, store):

@@ -86,6 +86,7 @@ def test_an_end_is_a_length_or_a_moment_and_lies_ahead():
     assert ending(None, None, starts=NOON, now=NOON) is None
     assert ending("2h", None, starts=NOON + 60, now=NOON) == NOON + 60 + 7200
     assert ending(None, "13:00", starts=NOON, now=NOON) == NOON + 3600
+    assert ending(None, "16:00", starts=NOON + 3 * 3600, now=NOON) == NOON + 4 * 3600
     for length, until, starts in (
         ("2h", "13:00", NOON),
         (None, "2020-01-01T00:00", NOON),
@@ -94,3 +95,11 @@ def test_an_end_is_a_length_or_a_moment_and_lies_ahead():
     ):
         with pytest.raises(UsageError):
             ending(length, until, starts=starts, now=NOON)
+
+
+def test_work_over_midnight_ends_after_it_begins_whatever_the_time_is_now():
+    ten_hours_on = NOON + 10 * 3600
+    over_midnight = ending(None, "02:00", starts=ten_hours_on, now=NOON)
+    assert over_midnight == NOON + 14 * 3600
+    thirteen_hours_back = NOON - 11 * 3600
+    assert ending(None, "02:00", starts=ten_hours_on, now=thirteen_hours_back) == over_midnight

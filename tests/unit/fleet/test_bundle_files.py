@@ -48,10 +48,11 @@ def test_no_link_is_followed_be_it_a_file_or_a_host(folder):
     (folder / "h01" / "dmesg.log").symlink_to("kernel.log")
     (folder / "h01" / "unknown").symlink_to("../../outside.log")
     (folder / "h02").symlink_to("..")
-    host = only(folder)
-    assert host.files == ()
+    host, linked = open_capture(folder).folders()
+    assert host.files == linked.files == ()
     why = "is a link, and links are not followed"
     assert refused(host) == {"kernel.log": why, "dmesg.log": why}
+    assert refused(linked) == {"h02": why}
 
 
 def test_what_never_ends_or_never_begins_is_not_opened(folder):

@@ -36,7 +36,7 @@ class Host:
         self.asked.append((command, timeout_s))
         for beginning, told in self.answers.items():
             if beginning in command:
-                if isinstance(told, Exception):
+                if isinstance(told, BaseException):
                     raise told
                 return told if isinstance(told, CommandResult) else CommandResult(0, told, "")
         return CommandResult(2, "", "") if "grep" in command else CommandResult(127, "", "sh: 1: it: not found\n")
@@ -180,6 +180,34 @@ def test_all_hosts_are_asked_at_once(take):
             return super().run(command, timeout_s=timeout_s)
 
     take(h01=Meeting({}), h02=Meeting({}))
+
+
+def test_a_host_that_was_not_done_when_somebody_gave_up_is_left_out(tmp_path):
+    """What its sessions say of being closed is not the host's state."""
+    given_up, told = threading.Event(), threading.Event()
+
+    class Slow(Host):
+        def run(self, command, *, timeout_s):
+            given_up.wait(10)
+            return super().run(command, timeout_s=timeout_s)
+
+    prepare(tmp_path / "capture")
+    hosts = {"h01": Host({"": KeyboardInterrupt()}), "h02": Slow({"dmesg": XID})}
+    bystanders = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        capture(
+            Fleet(hosts),
+            dict.fromkeys(hosts, PROBES),
+            tmp_path / "capture",
+            ABOUT,
+            now=lambda: AT,
+            narrate=lambda _: told.set(),
+        )
+    given_up.set()
+    for thread in set(threading.enumerate()) - bystanders:
+        thread.join(10)
+    assert list((tmp_path / "capture").iterdir()) == []
+    assert not told.is_set()
 
 
 def test_nothing_is_ever_written_over(tmp_path):

@@ -71,6 +71,19 @@ def test_it_ends_when_its_finding_has_cleared_for_good(watched):
     assert watched.memory.spent == (said,)
 
 
+def test_a_note_that_stays_does_not_keep_it_alive_for_the_next_fault(watched):
+    watched.rack.gpu(GPU, remap_failed=True)
+    watched.rack.xid(GPU, 43)
+    watched.rack.xid(GPU, 13, at=None)
+    watched.look()
+    said = acknowledge(watched)
+    watched.look()
+    watched.rack.gpu(GPU, remap_failed=False)
+    watched.look(60)
+    assert [finding.state for finding in watched.report.accelerators[GPU].findings] == [State.OK]
+    assert watched.memory.spent == (said,)
+
+
 def test_it_ends_at_its_time(watched):
     watched.rack.gpu(GPU, remap_pending=True)
     watched.look()

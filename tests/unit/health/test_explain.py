@@ -1,9 +1,11 @@
 """Why a component is in its state, as data."""
 
+from dataclasses import replace
+
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.fleet.readings import NvlinkReading, Snapshot
+from lumctl.fleet.readings import NvlinkReading, ProbeStatus, Snapshot, XidEvent
 from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.explain import explain
 from lumctl.health.rulebook import rulebook
@@ -107,3 +109,32 @@ def test_every_reading_that_the_data_names_can_be_told():
             known = {*GpuReading.__slots__, "listed", "age_s", "xids", "nvlinks"}
             assert set(seen.readings) <= known, rule
     assert set(rulebook().looks_at) == {r for r in rulebook().rules() if not r.startswith("incident.")}
+
+
+def test_what_the_driver_never_told_is_not_taken_for_an_absence(watched):
+    outcomes = dict(watched.rack.hosts[HOST].probes)
+    outcomes["gpu"] = replace(outcomes["gpu"], status=ProbeStatus.TIMED_OUT)
+    watched.rack.host(HOST, probes=outcomes, gpus=())
+    watched.look()
+    told = why(watched, GPU)
+    assert reading(told, "gpu.lost", "listed") == "not told"
+    assert not check(told, "gpu.lost").told
+    fine = len(outcomes) - 1
+    assert reading(why(watched, HOST), "host.driver-hung", "probes") == f"gpu timed-out, {fine} others ended well"
+
+
+def test_a_component_that_is_well_names_the_rules_that_could_not_look(watched):
+    outcomes = dict(watched.rack.hosts[HOST].probes)
+    outcomes["kernel"] = replace(outcomes["kernel"], status=ProbeStatus.DENIED)
+    watched.rack.host(HOST, probes=outcomes)
+    watched.look()
+    told = why(watched, GPU)
+    assert told.state is State.OK
+    assert told.because.endswith("did not tell what these look at: gpu.xid, gpu.xid-repeated")
+
+
+def test_an_event_is_told_with_its_number(watched):
+    event = XidEvent(watched.now, watched.rack.hosts[HOST].gpus[2].pci, 79, "GPU has fallen off the bus.")
+    watched.rack.host(HOST, xids=(event,))
+    watched.look()
+    assert reading(why(watched, GPU), "gpu.xid", "xids") == "XID 79: GPU has fallen off the bus."

@@ -1,5 +1,7 @@
 """Findings with one cause are one incident, and it is named after the cause."""
 
+from dataclasses import replace
+
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.states import State
@@ -145,3 +147,31 @@ def test_light_that_a_lost_host_took_with_it_is_the_hosts(watched):
     (incident,) = watched.look().incidents
     assert incident.id == "host:h02"
     assert {"h03-gpu0-a", "h03-gpu3-a"} <= set(incident.members)
+
+
+def test_what_a_link_has_besides_does_not_speak_for_the_light_it_lost(watched):
+    watched.carrier("h03-gpu2-b", 1)
+    watched.look()
+    watched.carrier("h03-gpu2-b", 5)
+    darken(watched, "h04-gpu2-a", by="h03-gpu2-b")
+    (incident,) = watched.look().incidents
+    assert (incident.cause, incident.state) == ("h03-gpu2-b", State.FAILED)
+    assert "receives no light from h03-gpu2-b" in incident.summary
+
+
+def test_circuits_that_a_slow_host_does_not_tell_of_are_part_of_its_incident(watched):
+    outcomes = watched.rack.hosts["h03"].probes
+    late = {name: replace(outcome, status=ProbeStatus.TIMED_OUT) for name, outcome in outcomes.items()}
+    watched.rack.host("h03", probes=late, gpus=(), interfaces={}, optics={}, neighbours={})
+    (incident,) = watched.look().incidents
+    assert (incident.cause, incident.rule) == ("h03", "host.too-slow")
+    unknown = {name for name, circuit in watched.report.circuits.items() if circuit.state is State.UNKNOWN}
+    assert unknown
+    assert unknown <= set(incident.members)
+
+
+def test_a_mesh_that_was_not_asked_is_blamed_for_nothing(watched):
+    watched.rack.devices.clear()
+    darken(watched, "h04-gpu2-a", by="h03-gpu2-b")
+    watched.look()
+    assert ids(watched) == ["link:h03-gpu2-b"]

@@ -337,3 +337,12 @@ def test_a_fault_is_never_told_later_nor_for_shorter_than_it_is_seen(collected, 
         elif told:
             # Never longer than it sticks after the first look that was well.
             assert watched.now - last_seen <= sticks_s + tick_s
+
+
+def test_many_looks_of_many_processes_in_one_minute_are_one_sample(watched):
+    watched.now = 60.0 * (watched.now // 60)
+    watched.rack.gpu(GPU, throttle_reasons=frozenset({"hw_thermal_slowdown"}))
+    for _ in range(10):
+        watched.look(5)
+        watched.restart()
+    assert gpu(watched).state is State.OK

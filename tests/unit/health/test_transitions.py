@@ -1,5 +1,6 @@
 """What changed from one report to the next."""
 
+from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition, transitions
 
@@ -48,3 +49,15 @@ def test_everything_behind_a_lost_host_is_told_in_the_order_of_the_report(watche
     told = transitions(before, watched.look())
     assert [t.kind for t in told] == ["accelerator"] * 4 + ["circuit"] * 8 + ["link"] * 8 + ["host"]
     assert {t.after for t in told} == {State.UNKNOWN, State.FAILED}
+
+
+def test_what_has_no_finding_of_its_own_tells_what_it_is_unknown_or_disabled_for(watched):
+    before = watched.report
+    watched.rack.host("h03", reachable=False, error="no route to host", probes={})
+    lost = watched.look()
+    told = {change.component: change for change in transitions(before, lost)}
+    assert told[GPU].after is State.UNKNOWN
+    assert told[GPU].evidence == "h03: host.unreachable"
+    watched.said["windows"] = [MaintenanceWindow("w", "h03", "kim", "fans", watched.now, watched.now + 99)]
+    told = {change.component: change for change in transitions(lost, watched.look())}
+    assert (told[GPU].after, told[GPU].evidence) == (State.DISABLED, "in maintenance: h03 by kim: fans")

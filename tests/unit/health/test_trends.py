@@ -173,3 +173,16 @@ def test_errors_of_an_nvswitch_are_the_hosts(watched, fatal, state):
     assert watched.report.hosts[HOST].state is state
     assert "SXid 20034" in watched.report.hosts[HOST].findings[0].evidence
     assert {watched.report.accelerators[f"h03-gpu{n}"].state for n in range(4)} == {State.OK}
+
+
+def test_nvlink_errors_of_before_the_first_look_are_a_note_and_no_fault(watched):
+    links = tuple(
+        NvlinkReading(watched.now, 2, None, link, active=True, errors_at=watched.now, replay_errors=4)
+        for link in range(5)
+    )
+    filler = tuple(NvlinkReading(watched.now, index, None, 0, active=True) for index in (0, 1, 3))
+    watched.rack.host("h03", nvlinks=(*filler, *links))
+    gpu = watched.look().accelerators["h03-gpu2"]
+    (note,) = gpu.findings
+    assert (gpu.state, note.state, note.case) == (State.OK, State.OK, "counted-before")
+    assert note.evidence.endswith("NVLink 2: 4 replays since the driver was loaded, and 2 more alike")

@@ -1,0 +1,38 @@
+"""What there is to acknowledge of a component."""
+
+from typing import TYPE_CHECKING
+
+from lumctl.errors import RefusedError
+from lumctl.health.states import State
+
+if TYPE_CHECKING:
+    from lumctl.health.states import Finding
+    from lumctl.site import Observation
+
+
+def faults_of(seen: "Observation", component: str) -> "list[Finding]":
+    """The faults that are found of a component, or of everything in a rack.
+
+    A note is none: ``check`` does not count it, and no acknowledgement is needed for it.
+    """
+    from lumctl.site.racks import rack_of
+
+    findings = [finding for finding in seen.report.findings() if finding.state is not State.OK]
+    if component in seen.inventory.racks:
+        return [f for f in findings if rack_of(seen.inventory, f.component, seen.circuits) == component]
+    return [finding for finding in findings if finding.component == component]
+
+
+def nothing_to_acknowledge(
+    seen: "Observation", component: str, rule: str | None, standing: "list[Finding]"
+) -> RefusedError:
+    """The refusal to acknowledge what is not there. ``standing`` are the faults that other rules find."""
+    if standing:
+        found = ", ".join(dict.fromkeys(finding.rule for finding in standing))
+        return RefusedError(f"{rule} finds no fault of {component}", hint=f"what is found: {found}")
+    inventory = seen.inventory
+    states = {group[component].state.value for group in seen.report.groups().values() if component in group}
+    on = inventory.accelerators.get(component) or inventory.transponders.get(component)
+    hint = f"its host has some: lumctl health ack {on.host}" if on and faults_of(seen, on.host) else None
+    is_so = f"is {' and '.join(sorted(states))} and " if states else ""
+    return RefusedError(f"{component} {is_so}has no faults: there is nothing to acknowledge", hint=hint)
