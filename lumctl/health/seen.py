@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isinf
 
+from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, ProbeStatus, Snapshot, SxidEvent, XidEvent
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
@@ -67,6 +68,19 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
     return values
 
 
+def _of_sender(optics: OpticsReading) -> dict[str, str]:
+    """What the sending side of a module says of itself, as far as it says anything."""
+    told = {
+        "tx_power_dbm": optics.tx_power_dbm,
+        "bias_ma": optics.bias_ma,
+        "temperature_c": optics.temperature_c,
+        "module_state": optics.module_state,
+    }
+    limits = [f"{n} {value:g}" for n, value in optics.thresholds.items() if not n.startswith("rx_power")]
+    said = {name: _said(value) for name, value in told.items() if value is not None}
+    return said | ({"limits": ", ".join(limits)} if limits else {})
+
+
 def _of_link(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:
     lane = inventory.transponders[name]
     seen = snapshot.hosts.get(lane.host)
@@ -83,6 +97,7 @@ def _of_link(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, s
             for limit, value in optics.thresholds.items()
             if limit.startswith("rx_power")
         )
+        values |= _of_sender(optics)
     ports = [port for port in seen.infiniband if port.device == lane.interface]
     if ports:
         values["infiniband"] = ", ".join(f"port {port.port} {_said(port.state)}" for port in ports)

@@ -1,7 +1,6 @@
 """What is wrong with one link: a transponder, its module and the interface it sits behind."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from math import inf
 
 from lumctl.devices.types import OpticsReading
@@ -9,14 +8,13 @@ from lumctl.fleet.readings import InterfaceReading
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules import port
 from lumctl.health.rules.link_case import LinkCase
+from lumctl.health.rules.module import LEVELS, crossed, limits_of, sending
 from lumctl.health.states import Finding
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
 """Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never say more."""
 CARRIER = frozenset({"up", "unknown"})
 """Kernel words for an interface that is no fault; what is in neither list waits for something, as ``dormant`` does."""
-LIMITS = ("rx_power_low_alarm", "rx_power_low_warning", "rx_power_high_warning", "rx_power_high_alarm")
-"""Names of a module's own receive limits, in the order their values must have."""
 
 
 def has_no_light(optics: OpticsReading | None, *, below_dbm: float) -> bool:
@@ -31,12 +29,8 @@ def has_no_carrier(interface: InterfaceReading | None) -> bool:
 
 def sane_limits(thresholds: Mapping[str, float]) -> dict[str, float] | None:
     """A module's receive limits where they are possible, ``None`` where they are absurd: out of order, or at 1 mW."""
-    given = {name: thresholds[name] for name in LIMITS if name in thresholds}
-    ordered = all(lower <= higher for lower, higher in pairwise(given.values()))
-    low = [value for name, value in given.items() if "low" in name]
-    high = [value for name, value in given.items() if "high" in name]
-    apart = not low or not high or max(low) < min(high)
-    return given if ordered and apart and max(low, default=-inf) < 0 else None
+    given = limits_of(thresholds, "rx_power")
+    return given if given is not None and all(value < 0 for name, value in given.items() if "low" in name) else None
 
 
 def missing(case: LinkCase) -> Iterator[Finding]:
@@ -85,8 +79,8 @@ def rx_power(case: LinkCase) -> Iterator[Finding]:
         return
     limits = sane_limits(optics.thresholds)
     if limits is None or _disproved(case, power, limits):
-        stated = {name.removeprefix("rx_power_"): optics.thresholds.get(name) for name in LIMITS}
-        values = ", ".join(f"{name} {value:g}" for name, value in stated.items() if value is not None)
+        stated = {level: optics.thresholds.get(f"rx_power_{level}") for level in LEVELS}
+        values = ", ".join(f"{level} {value:g}" for level, value in stated.items() if value is not None)
         evidence = f"the module's receive limits are absurd ({values} dBm)"
         yield found(case.id, "link.rx-power", "absurd-thresholds", evidence, since=case.read_at)
         limits = {}
@@ -94,12 +88,12 @@ def rx_power(case: LinkCase) -> Iterator[Finding]:
         case_name = "insensitive-link-down" if has_no_carrier(case.interface) else "insensitive"
         evidence = f"receives {_dbm(power)}, below its sensitivity of {_dbm(case.rx_sensitivity_dbm)}"
         yield found(case.id, "link.rx-power", case_name, evidence, since=case.read_at)
-    crossed = _crossed(power, limits)
-    if crossed is not None:
-        kind = "alarm" if crossed.endswith("alarm") else "warning"
+    level = crossed(power, limits)
+    if level is not None:
+        kind = level.partition("_")[2]
         case_name = "alarm-link-down" if kind == "alarm" and has_no_carrier(case.interface) else kind
-        side = "below" if "low" in crossed else "above"
-        evidence = f"receives {_dbm(power)}, {side} the module's {kind} limit of {_dbm(limits[crossed])}"
+        side = "below" if "low" in level else "above"
+        evidence = f"receives {_dbm(power)}, {side} the module's {kind} limit of {_dbm(limits[level])}"
         yield found(case.id, "link.rx-power", case_name, evidence, since=case.read_at)
 
 
@@ -107,15 +101,7 @@ def _disproved(case: LinkCase, power: float, limits: Mapping[str, float]) -> boo
     """Whether a link works well where its module sees an alarm of too little light."""
     works = case.interface is not None and case.interface.operstate == "up"
     ample = case.rx_sensitivity_dbm + verdict("link.rx-power", "absurd-thresholds").limit
-    return works and ample <= power < limits.get("rx_power_low_alarm", -inf)
-
-
-def _crossed(power: float, limits: Mapping[str, float]) -> str | None:
-    """The worst limit that a power lies beyond."""
-    for name in ("rx_power_low_alarm", "rx_power_high_alarm", "rx_power_low_warning", "rx_power_high_warning"):
-        if name in limits and (power < limits[name] if "low" in name else power > limits[name]):
-            return name
-    return None
+    return works and ample <= power < limits.get("low_alarm", -inf)
 
 
 def _dark(case: LinkCase) -> bool:
@@ -136,4 +122,4 @@ def stale(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
 
 
-RULES = (missing, stale, rx_power, infiniband, down, *port.RULES)
+RULES = (missing, stale, rx_power, sending, infiniband, down, *port.RULES)

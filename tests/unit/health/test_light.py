@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import Neighbour
 from lumctl.fleet.readings import InfinibandPort
-from lumctl.health.rules.link import LIMITS, sane_limits
+from lumctl.health.rules.link import sane_limits
+from lumctl.health.rules.module import LEVELS
 from lumctl.health.states import State
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import circuits_of
@@ -252,6 +253,48 @@ def test_stale_readings_of_a_link_are_unknown_and_say_their_age(rack):
     assert "45 s ago" in health.findings[0].evidence
 
 
+LASER = {
+    "tx_power_low_alarm": -6.0,
+    "tx_power_low_warning": -5.0,
+    "bias_high_warning": 70.0,
+    "bias_high_alarm": 75.0,
+    "temperature_high_warning": 70.0,
+    "temperature_high_alarm": 75.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("reads", "said"),
+    [
+        ({"tx_power_dbm": -7.0}, "sends -7.0 dBm, below its own alarm limit of -6.0 dBm"),
+        ({"tx_power_dbm": -5.5}, "sends -5.5 dBm, below its own warning limit of -5.0 dBm"),
+        ({"bias_ma": 75.1}, "draws 75.1 mA, above its own alarm limit of 75.0 mA"),
+        ({"temperature_c": 72.0}, "is at 72.0 C, above its own warning limit of 70.0 C"),
+        ({"module_state": "ModuleFault", "module_fault": "TEC runaway"}, "says ModuleFault (TEC runaway)"),
+    ],
+)
+def test_the_sending_side_is_judged_by_the_module_s_own_limits(rack, reads, said):
+    well = {"tx_power_dbm": 0.0, "bias_ma": 36.0, "temperature_c": 40.0, "module_state": "ModuleReady"}
+    rack.module(LANE, thresholds=LASER, transmitting=True, **well)
+    assert rack.report().links[LANE].findings == ()
+    rack.module(LANE, thresholds=LASER, transmitting=True, **{**well, **reads})
+    (finding,) = rack.report().links[LANE].findings
+    assert (finding.rule, finding.state) == ("link.module", State.DEGRADED)
+    assert said in finding.evidence
+
+
+def test_a_laser_that_is_off_is_not_judged_and_limits_of_nothing_are_not_followed(rack):
+    rack.module(LANE, thresholds=LASER, transmitting=False, tx_power_dbm=-40.0, bias_ma=0.0)
+    assert rack.report().links[LANE].state is State.OK
+    blank = dict.fromkeys(LASER, 0.0) | {
+        "bias_low_alarm": 0.0,
+        "temperature_low_alarm": 0.0,
+        "tx_power_high_alarm": 0.0,
+    }
+    rack.module(LANE, thresholds=blank, transmitting=True, tx_power_dbm=-1.0, bias_ma=36.0, temperature_c=40.0)
+    assert rack.report().links[LANE].state is State.OK
+
+
 def test_an_infiniband_port_that_the_inventory_names_must_be_active(rack):
     lane = rack.inventory.transponders[LANE]
     rack.inventory.transponders[LANE] = replace(lane, interface="mlx5_3")
@@ -268,7 +311,7 @@ def test_an_infiniband_port_that_the_inventory_names_must_be_active(rack):
 
 @given(st.lists(st.floats(-60, 10), min_size=4, max_size=4))
 def test_limits_are_followed_only_in_a_possible_order(values):
-    limits = dict(zip(LIMITS, values, strict=True))
+    limits = dict(zip((f"rx_power_{level}" for level in LEVELS), values, strict=True))
     low_alarm, low_warning, high_warning, high_alarm = values
     possible = low_alarm <= low_warning < high_warning <= high_alarm and low_warning < 0
     assert (sane_limits(limits) is not None) == possible
