@@ -53,12 +53,12 @@ def top(cx: Invocation, interval: IntervalOption = 2.0) -> int:
     from lumctl.tui.marks import Marks
 
     glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
-    from lumctl.watch.client import MAX_AGE_S, observation_of
+    from lumctl.watch.client import MAX_AGE_S, Asking, observation_of
 
     def ask_daemon() -> "Observation | None":
         return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))
 
-    with Observer(lambda: _open(cx), ask_daemon) as observe:
+    with Observer(lambda: _open(cx), Asking(ask_daemon)) as observe:
         dashboard = Dashboard(
             observe,
             lambda job, failed: _plan(cx, job, failed),

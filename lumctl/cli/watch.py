@@ -13,7 +13,9 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause
 from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.watch.daemon import Daemon
@@ -48,18 +50,23 @@ def watch(
     ] = None,
     settle: Annotated[
         float,
-        typer.Option("--settle", metavar="SECONDS", min=0, help="How long something must be wrong before it is told."),
+        typer.Option(
+            "--settle", metavar="SECONDS", min=0, max=86400, help="How long something must be wrong before it is told."
+        ),
     ] = 5.0,
     remind: Annotated[
         float,
-        typer.Option("--remind", metavar="HOURS", min=0, help="Tell again of what is still open; 0 for never."),
+        typer.Option(
+            "--remind", metavar="HOURS", min=0, max=8760, help="Tell again of what is still open; 0 for never."
+        ),
     ] = 0.0,
 ) -> None:
     """Look at everything again and again, and hand on what is seen: the daemon, in the foreground.
 
-    Every change of a component's state is a line on standard error and a row of the rack's history. Metrics for
-    Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 once no look has succeeded for five
-    intervals, and for ten seconds at least. While it runs, ``check`` and ``top`` of the same user take its newest look.
+    Every change of a component's state is told on standard error, what changed alike in one line, and is a row of the
+    rack's history. Metrics for Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 once no look has
+    succeeded for five intervals, and for ten seconds at least. While it runs, ``check`` and ``top`` of the same user
+    take its newest look.
 
     With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
     incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
@@ -68,6 +75,8 @@ def watch(
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).
     """
+    if cx.out.format is not OutputFormat.TABLE:
+        raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
     from lumctl.watch.exporter import parse_listen
     from lumctl.watch.service import Settings, service
     from lumctl.watch.settings import webhook_from

@@ -11,11 +11,15 @@ from lumctl.inventory.model import Inventory
 from lumctl.watch.place import socket_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lumctl.site.observation import Observation
 
 MAX_AGE_S = 10.0
 """A look that is older is no better than none."""
 TIMEOUT_S = 2.0
+LEFT_ALONE_S = 30.0
+"""How long a daemon that hung is not asked again by those who ask all the time."""
 _MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -40,6 +44,28 @@ def observation_of(
         return decode(data, inventory)
     except ValueError:
         return None
+
+
+class Asking:
+    """Asks again and again. A daemon that hangs costs a question its whole time-out: it is left alone for a while."""
+
+    def __init__(
+        self, ask: "Callable[[], Observation | None]", monotonic: "Callable[[], float]" = time.monotonic
+    ) -> None:
+        self._ask = ask
+        self._monotonic = monotonic
+        self._not_before = monotonic()
+
+    def __call__(self) -> "Observation | None":
+        """The daemon's newest look; ``None`` as of :func:`observation_of`."""
+        began = self._monotonic()
+        if began < self._not_before:
+            return None
+        seen = self._ask()
+        ended = self._monotonic()
+        if seen is None and ended - began >= TIMEOUT_S / 2:
+            self._not_before = ended + LEFT_ALONE_S
+        return seen
 
 
 def _ask(path: Path, digest: str, max_age_s: float, deadline: float) -> bytes:

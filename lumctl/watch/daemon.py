@@ -1,6 +1,5 @@
 """The loop: one look at each beat, and what is done about it. Whatever goes wrong in one beat, the next one comes."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -10,23 +9,28 @@ from typing import Any, Protocol
 
 from lumctl.errors import LumctlError
 from lumctl.health.states import HealthReport, State
-from lumctl.health.transitions import Transition, transitions
+from lumctl.health.transitions import transitions
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.site.observation import Observation
 from lumctl.site.racks import rack_of
 from lumctl.watch.cadence import Cadence
+from lumctl.watch.clock import Clock
 from lumctl.watch.history import History
 from lumctl.watch.ledger import Ledger
+from lumctl.watch.lines import lines_of
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import Notes
 from lumctl.watch.outbox import Outbox
+from lumctl.watch.remembering import Remembering
 from lumctl.watch.supervisor import tell
 from lumctl.watch.troubles import Troubles
 from lumctl.watch.vitals import Vitals
 
 PAUSE_S = 5.0
-"""Before a store that refused is asked again, and before a site of which nothing answers is opened again."""
+"""Before a site of which nothing answers is opened again."""
+ALIVE_S = 10.0
+"""How often a supervisor hears that we live, however far apart the beats are."""
 
 Known = Mapping[tuple[str, str], State]
 """The states of components by id and kind, as an earlier daemon left them."""
@@ -79,7 +83,7 @@ class Daemon:
         interval_s: float,
         known: Known,
         load: Callable[[Path], Inventory] = load_inventory,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
     ) -> None:
         self.inventory = inventory
         self.orders: SimpleQueue[Order] = SimpleQueue()
@@ -89,12 +93,12 @@ class Daemon:
         self._say = say
         self._interval_s = interval_s
         self._load = load
-        self._monotonic = monotonic
+        self._clock = clock or Clock()
+        self._monotonic = monotonic = self._clock.monotonic
         self._eyes: Eyes | None = None
         self._known = known
         self._before: HealthReport | None = None
-        self._remember = False
-        self._remember_at = monotonic()
+        self._remembering = Remembering(monotonic)
         self._reopen_at = monotonic()
 
     def run(self) -> None:
@@ -112,11 +116,13 @@ class Daemon:
                     return
         finally:
             self._close()
+            self._keep()
 
     def beat(self) -> None:
         """One look and what is done about it."""
         # First what a store had no room for: it dates from before this look.
         wrote = self._safely("history", self._sinks.history.flush)
+        self._mind_the_clock()
         try:
             look = self._look()
         except Exception as error:  # noqa: BLE001 - the daemon outlives every look
@@ -129,20 +135,33 @@ class Daemon:
             self._safely("verdict", lambda: self._hand_on(look))
             if wrote and look.not_kept is not None:  # it was opened while the disk was full, and goes by that
                 self._reopen()
+        self._keep()
+
+    def _keep(self) -> None:
+        """Write down what the next daemon must know."""
+        self._safely("history", self._sinks.history.flush)
         self._safely("notes", self._sinks.notes.save)
 
     def _look(self) -> Observation:
         if self._eyes is None:
             self._eyes = self._open_eyes(self.inventory)
-        self._remember = self._monotonic() >= self._remember_at
-        look = self._eyes.observe(tick=True, remember=self._remember)
+        remember = self._remembering.is_due(self._before)
+        look = self._eyes.observe(tick=True, remember=remember)
         if look.not_kept is not None:
             self._sinks.troubles.arose("memory", NotKeptError(look.not_kept))
-            self._remember_at = self._monotonic() + PAUSE_S
-        elif self._remember:
+            self._remembering.refused()
+        elif remember:
             self._sinks.troubles.passed("memory")
+            self._remembering.wrote(look.report)
         self._mind_the_simulator(look)
         return look
+
+    def _mind_the_clock(self) -> None:
+        """Readings are dated by the clock: once that is set they look old, or yet to come, until all is read anew."""
+        set_by = self._clock.set_by()
+        if set_by is not None and self._eyes is not None:
+            self._say(f"clock: set by {set_by:+.0f} s; everything is read anew")
+            self._close()
 
     def _mind_the_simulator(self, look: Observation) -> None:
         """A simulator that was started again answers at other addresses: open it anew when nothing answers."""
@@ -159,11 +178,12 @@ class Daemon:
         sinks, report = self._sinks, look.report
         changes = transitions(self._before or _as_known(self._known, report), report)
         self._before = report
+        for line in lines_of(changes):
+            self._say(line)
         for change in changes:
-            self._say(line_of(change))
             sinks.vitals.changed(change)
-            if look.not_kept is not None or not self._remember:
-                sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
+            # A store takes a change once: what a look that was remembered has left there already is passed over.
+            sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
         if sinks.outbox is not None:
             for notification in sinks.ledger.review(look):
                 sinks.outbox.put(notification)
@@ -182,10 +202,14 @@ class Daemon:
     def _pause(self, until: float) -> bool:
         """Wait for the next beat and take orders meanwhile; whether there shall be a next beat."""
         while True:
+            left_s = max(until - self._monotonic(), 0.0)
             try:
-                order = self.orders.get(timeout=max(until - self._monotonic(), 0.0))
+                order = self.orders.get(timeout=min(left_s, ALIVE_S))
             except Empty:
-                return True
+                if left_s <= ALIVE_S:
+                    return True
+                tell("WATCHDOG=1")
+                continue
             if order is Order.STOP:
                 return False
             self._reload()
@@ -223,11 +247,3 @@ def _as_known(known: Known, report: HealthReport) -> HealthReport:
         for kind in (group.removesuffix("s"),)
     }
     return replace(report, **groups)
-
-
-def line_of(change: Transition) -> str:
-    """A transition in one line."""
-    before = change.before.value if change.before else "new"
-    rules = f" ({', '.join(change.rules)})" if change.rules else ""
-    evidence = f": {' '.join(change.evidence.split())}" if change.evidence else ""
-    return f"{change.kind} {change.component} {before} -> {change.after.value}{evidence}{rules}"

@@ -12,6 +12,9 @@ from lumctl.watch.cases import Case, cases_of, states_of
 from lumctl.watch.notes import Notes
 from lumctl.watch.notification import Notification, Occasion
 
+AGAIN_AFTER_S = 600.0
+"""How long after receivers could not be told they are told anew of what is still so."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Open:
@@ -29,7 +32,10 @@ class _Open:
 
 
 class Ledger:
-    """Turns reports into notifications. ``delivered`` may be called from another thread than ``review``."""
+    """Turns reports into notifications.
+
+    ``delivered`` and ``undelivered`` may be called from another thread than ``review``.
+    """
 
     def __init__(self, notes: Notes, *, settle_s: float = 0.0, remind_after_s: float = 0.0) -> None:
         """``settle_s`` is how long a case must be seen before it is told: its cause may be found in that time."""
@@ -40,14 +46,18 @@ class Ledger:
         self._told = _read(notes.told)
         self._open = dict(self._told)
         self._seen_at: dict[str, float] = {}
+        self._lost: dict[str, float | None] = {}
+        """Cases of which a notification was given up, and when they are told anew."""
 
     def review(self, look: Observation) -> list[Notification]:
         """What receivers have to be told now: what is new, worse or still so, then what is over."""
         cases = cases_of(look.report)
         states = states_of(look.report)
         now = look.at
-        self._seen_at = {key: self._seen_at.get(key, now) for key in cases}
+        # Where the clock was set back, what was seen before counts from now.
+        self._seen_at = {key: min(self._seen_at.get(key, now), now) for key in cases}
         with self._lock:
+            self._take_back(now)
             news = [self._news(case, look) for case in cases.values() if not case.silent]
             gone = [entry for key, entry in self._open.items() if key not in cases and _is_over(entry, states)]
             for entry in gone:
@@ -63,7 +73,23 @@ class Ledger:
                 self._told.pop(key, None)
             else:
                 self._told[key] = _entry(notification)
+            self._lost.pop(key, None)
             self._notes.note({key: _document(entry) for key, entry in self._told.items()})
+
+    def undelivered(self, notification: Notification) -> None:
+        """No receiver was told, and nobody tries any more."""
+        with self._lock:
+            self._lost[notification.case.key] = None
+
+    def _take_back(self, now: float) -> None:
+        """What was given up a while ago was never told: receivers know of that case what they knew before."""
+        latest = now + AGAIN_AFTER_S
+        self._lost = {key: min(latest if at is None else at, latest) for key, at in self._lost.items()}
+        for key in [key for key, at in self._lost.items() if at is not None and at <= now]:
+            del self._lost[key]
+            self._open.pop(key, None)
+            if key in self._told:
+                self._open[key] = self._told[key]
 
     def _news(self, case: Case, look: Observation) -> Notification | None:
         now = look.at

@@ -48,7 +48,10 @@ class Notes:
                 return False
             made = self._path.with_name(f".{self._path.name}.new")
             try:
-                with made.open("w", encoding="utf-8") as file:
+                made.unlink(missing_ok=True)  # a killed daemon's
+                with os.fdopen(
+                    os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
+                ) as file:
                     json.dump({"schema": SCHEMA, "told": self._told}, file)
                     file.flush()
                     os.fsync(file.fileno())

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from enum import StrEnum
 
 from lumctl.watch.notification import Notification
 from lumctl.watch.troubles import Troubles
@@ -12,9 +13,19 @@ from lumctl.watch.webhook import DeliveryError
 
 MOST_WAITING = 256
 GIVE_UP_AFTER_S = 3600.0
-"""News that could not be delivered for so long are none any more."""
+"""After that the next one has its turn: the ledger tells anew what is still so."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _END_WITHIN_S = 2.0
+
+
+class Outcome(StrEnum):
+    """What became of a notification."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    """It was given up, or the receiver does not want it."""
+    DROPPED = "dropped"
+    """There was no room for it."""
 
 
 class Outbox:
@@ -23,7 +34,7 @@ class Outbox:
     def __init__(
         self,
         deliver: Callable[[Notification], None],
-        delivered: Callable[[Notification], None],
+        ended: Callable[[Notification, Outcome], None],
         troubles: Troubles,
         *,
         most: int = MOST_WAITING,
@@ -33,7 +44,7 @@ class Outbox:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._deliver = deliver
-        self._delivered = delivered
+        self._ended_with = ended
         self._troubles = troubles
         self._most = most
         self._give_up_after_s = give_up_after_s
@@ -49,12 +60,15 @@ class Outbox:
 
     def put(self, notification: Notification) -> None:
         """Take a notification; where too many wait, the oldest is dropped."""
+        dropped: Notification | None = None
         with self._changed:
             if len(self._waiting) >= self._most:
-                self._waiting.popleft()
-                self._counts["dropped"] += 1
+                dropped, _ = self._waiting.popleft()
+                self._counts[Outcome.DROPPED] += 1
             self._waiting.append((notification, self._monotonic()))
             self._changed.notify()
+        if dropped is not None:
+            self._ended_with(dropped, Outcome.DROPPED)
 
     @property
     def waiting(self) -> int:
@@ -64,7 +78,7 @@ class Outbox:
     def counts(self) -> dict[str, int]:
         """How many were ``sent``, ``retried`` (each attempt), ``failed`` (given up) and ``dropped`` (no room)."""
         with self._changed:
-            return {outcome: self._counts[outcome] for outcome in ("sent", "retried", "failed", "dropped")}
+            return {outcome: self._counts[outcome] for outcome in ("retried", *Outcome)}
 
     def close(self) -> None:
         """Send nothing more. What was not delivered is not written down as told: the next daemon tells it."""
@@ -96,11 +110,10 @@ class Outbox:
             if again and self._monotonic() - taken_at < self._give_up_after_s:
                 self._count("retried")
                 return self._pause_s(failures, error.wait_s if isinstance(error, DeliveryError) else 0.0)
-            self._done(notification, "failed")
+            self._done(notification, Outcome.FAILED)
             return None
         self._troubles.passed("notifications")
-        self._done(notification, "sent")
-        self._delivered(notification)
+        self._done(notification, Outcome.SENT)
         return None
 
     def _pause_s(self, failures: int, asked_s: float) -> float:
@@ -115,9 +128,10 @@ class Outbox:
         with self._changed:
             self._counts[outcome] += 1
 
-    def _done(self, notification: Notification, outcome: str) -> None:
+    def _done(self, notification: Notification, outcome: Outcome) -> None:
         with self._changed:
             self._counts[outcome] += 1
             # It may have been dropped for want of room while it was tried.
             if self._waiting and self._waiting[0][0] is notification:
                 self._waiting.popleft()
+        self._ended_with(notification, outcome)

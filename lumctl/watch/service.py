@@ -17,7 +17,7 @@ from lumctl.watch.ledger import Ledger
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import FILE, Notes
 from lumctl.watch.notification import Notification, json_of
-from lumctl.watch.outbox import Outbox
+from lumctl.watch.outbox import Outbox, Outcome
 from lumctl.watch.place import LOCK, meeting_folder, socket_path
 from lumctl.watch.settings import Webhook
 from lumctl.watch.stores import Stores
@@ -91,11 +91,14 @@ def _outbox(
     def deliver(notification: Notification) -> None:
         post(webhook, json_of(notification))
 
-    def delivered(notification: Notification) -> None:
+    def ended(notification: Notification, outcome: Outcome) -> None:
+        if outcome is not Outcome.SENT:
+            ledger.undelivered(notification)
+            return
         ledger.delivered(notification)
         with suppress(OSError):  # the next beat tries again, and tells of it
             notes.save()
 
-    outbox = Outbox(deliver, delivered, troubles)
+    outbox = Outbox(deliver, ended, troubles)
     stack.callback(outbox.close)
     return outbox

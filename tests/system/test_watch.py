@@ -379,10 +379,28 @@ def test_a_stopped_daemon_costs_check_a_short_wait_only(watch, lumctl):
     assert "read directly: no daemon" in said.stderr
 
 
+def test_who_reads_beside_the_daemon_leaves_its_store_whole(watch, lumctl, environment):
+    daemon = watch()
+    daemon.looked()
+    (log,) = Path(environment["XDG_STATE_HOME"]).rglob("lumctl.db-wal")
+    assert lumctl("check", "--fresh").returncode == 0
+    assert log.exists()
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    daemon.hear(f"accelerator {GPU}", "-> failed")
+    assert lumctl("check", "--fresh").returncode == 2
+    daemon.looked()
+    assert daemon.end() == 0
+    assert history(environment, GPU)[-1] == "failed"
+    assert not [line for line in daemon.lines if "memory" in line or "malformed" in line]
+
+
 def test_what_cannot_be_had_is_one_line(environment):
     for options, word in (
         (["--listen", "nowhere"], "no place to listen at"),
         (["--token-file", "/absent"], "cannot read"),
+        (["--settle", "inf"], "--settle"),
+        (["--remind", "1e9"], "--remind"),
+        (["-o", "json"], "prints no data"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "lumctl", "watch", *options],

@@ -26,16 +26,35 @@ SECTIONS = (
             Restart=on-failure
             RestartSec=5
             WatchdogSec=60
+            LimitNOFILE=65536
+            UMask=0077
             NoNewPrivileges=yes
+            CapabilityBoundingSet=
             ProtectSystem=strict
             ProtectHome=read-only
+            PrivateTmp=yes
+            PrivateDevices=yes
+            ProtectKernelTunables=yes
+            ProtectKernelModules=yes
+            ProtectKernelLogs=yes
+            ProtectControlGroups=yes
+            ProtectClock=yes
+            ProtectHostname=yes
+            RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+            RestrictNamespaces=yes
+            RestrictRealtime=yes
+            RestrictSUIDSGID=yes
+            LockPersonality=yes
+            SystemCallArchitectures=native
+            SystemCallFilter=@system-service
 
             [Install]
             WantedBy=multi-user.target
 
-        Without notifications leave out LoadCredential and --webhook-file. The daemon tells systemd when it is ready and
-        that it lives; one that hangs is started anew, and goes on where it was: since when something is wrong, and
-        what was told of it, is kept beside the store.
+        Without notifications leave out LoadCredential and --webhook-file. Every host costs an open file. The daemon
+        tells systemd when it is ready and, every ten seconds at least, that it lives; one that hangs is started anew,
+        and goes on where it was: since when something is wrong, and what was told of it, is kept beside the store. What
+        health remembers is written when something is found or is over, and else every ten seconds.
         """,
     ),
     (
@@ -47,11 +66,17 @@ SECTIONS = (
 
             * * * * * lumctl XDG_RUNTIME_DIR=/run /usr/local/bin/lumctl -i /etc/lumctl/rack.yaml check --textfile /var/lib/node_exporter/lumctl.prom >/dev/null
 
-        Prometheus scrapes the daemon itself at 127.0.0.1:9469. What cannot be read any more disappears from the
+        The folder of the text file must be one in which ``lumctl`` may write. Prometheus scrapes the daemon itself at
+        127.0.0.1:9469; each metric says in its HELP line what it is. What cannot be read any more disappears from the
         metrics; so alert on what is there and on what is missing, such as:
 
-            lumctl_component_state{state="failed"} == 1
+            lumctl_component_state{state="failed"} == 1 unless on (target, kind, id) lumctl_component_acknowledged
+            lumctl_incident_since_timestamp_seconds{acknowledged="false"}
+            lumctl_accelerator_nvlinks{active="false"} > 0
+            increase(lumctl_link_errors_total[10m]) > 0
+            time() - lumctl_xid_timestamp_seconds < 300
             lumctl_watch_look_age_seconds > 30 or absent(lumctl_watch_look_age_seconds)
+            increase(lumctl_watch_notifications_total{outcome="failed"}[1h]) > 0
         """,  # noqa: E501 - a line of cron cannot be broken
     ),
     (
@@ -77,7 +102,8 @@ SECTIONS = (
             members        the components that it touches; member_count says how many
 
         An answer of 2xx is taken for delivered. Other answers of 5xx, 408, 425 and 429, and no answer within ten
-        seconds, are tried again for an hour, with pauses that grow to a minute; 256 notifications wait at most.
+        seconds, are tried again for an hour, with pauses that grow to a minute; 256 notifications wait at most. Of
+        what receivers could not be told by then they are told anew ten minutes later, while it is so.
         """,
     ),
 )

@@ -44,6 +44,8 @@ class Seen:
         self.incidents: list[Incident] = []
         self.silent_hosts: set[str] = set()
         self.gpu_read_at: float | None = None
+        self.of_hosts: dict[str, dict[str, Any]] = {}
+        """What else was read of a host, by field."""
         self.not_kept: str | None = None
 
     def find(self, component: str, state: State = State.FAILED, rule: str = "gpu.lost", **fields: Any) -> None:
@@ -119,6 +121,9 @@ class Seen:
         )
 
     def _host(self, name: str) -> HostSnapshot:
+        return replace(self._usual(name), **self.of_hosts.get(name, {}))
+
+    def _usual(self, name: str) -> HostSnapshot:
         at = self.now - 1
         lanes = [lane.interface for lane in self.inventory.transponders.values() if lane.host == name]
         return HostSnapshot(
@@ -127,7 +132,7 @@ class Seen:
             reachable=name not in self.silent_hosts,  # what was read of it before is kept
             probes={
                 each: ProbeOutcome(each, ProbeStatus.OK, at, 0.1)
-                for each in ("gpu", *(f"optics:{lane}" for lane in lanes))
+                for each in ("gpu", "kernel", *(f"optics:{lane}" for lane in lanes))
             },
             gpus=tuple(
                 GpuReading(

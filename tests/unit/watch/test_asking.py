@@ -17,7 +17,7 @@ import pytest
 from lumctl.errors import UsageError
 from lumctl.watch.answering import Answering
 from lumctl.watch.bounded import MOST_AT_ONCE
-from lumctl.watch.client import observation_of
+from lumctl.watch.client import LEFT_ALONE_S, TIMEOUT_S, Asking, observation_of
 from lumctl.watch.newest import Newest
 from lumctl.watch.place import meeting_folder, socket_path
 
@@ -245,3 +245,26 @@ def test_the_folder_is_the_same_however_the_inventory_is_named(seen, monkeypatch
     absolute = meeting_folder(seen.inventory, "sim")
     monkeypatch.chdir(seen.inventory.path.parent)
     assert meeting_folder(replace(seen.inventory, path=Path(seen.inventory.path.name)), "sim") == absolute
+
+
+def test_a_daemon_that_hung_is_left_alone_for_a_while(clock):
+    asked = []
+
+    def hang():
+        asked.append(clock.at)
+        clock.at += TIMEOUT_S
+
+    asking = Asking(hang, clock)
+    assert asking() is None
+    assert asking() is None
+    clock.at += LEFT_ALONE_S
+    asking()
+    assert len(asked) == 2
+
+
+def test_where_no_daemon_runs_it_is_asked_each_time(clock):
+    asked = []
+    asking = Asking(lambda: asked.append(1), clock)
+    asking()
+    asking()
+    assert len(asked) == 2

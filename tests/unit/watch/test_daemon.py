@@ -10,11 +10,13 @@ from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
+from lumctl.watch.clock import Clock
 from lumctl.watch.daemon import PAUSE_S, Daemon, Order, Sinks
 from lumctl.watch.history import History
 from lumctl.watch.ledger import Ledger
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import Notes
+from lumctl.watch.remembering import REMEMBER_S
 from lumctl.watch.troubles import Troubles
 from lumctl.watch.vitals import Vitals
 
@@ -28,6 +30,7 @@ class Stage:
         self.seen, self.clock, self.said = seen, clock, said
         self.error = None
         self.full = False
+        self.set_by = 0.0
         self.opened = []
         self.closed = 0
         self.asked = []
@@ -55,7 +58,7 @@ class Stage:
             interval_s=options.get("interval_s", 1.0),
             known=self.known,
             load=self.load,
-            monotonic=options.get("monotonic", self.clock),
+            clock=Clock(lambda: self.clock() + self.set_by, options.get("monotonic", self.clock)),
         )
 
     def open(self, inventory):
@@ -185,7 +188,7 @@ def test_a_full_disk_loses_no_transition_and_blinds_nobody(stage, said, clock):
     clock.at += 1
     stage.seen.find(GPU)
     daemon.beat()
-    assert stage.asked == [True, True, False, False]
+    assert stage.asked == [True, False, True, False]
     assert stage.newest.look.report.accelerators[GPU].state is State.FAILED
     assert stage.rows == []
     assert "memory: no room" in said
@@ -286,3 +289,62 @@ def test_a_new_inventory_is_in_force_at_once(stage, said, tmp_path):
     assert stage.opened[1].digest == daemon.inventory.digest
     assert stage.closed == 2
     assert said[0].endswith("read again, and in force")
+
+
+def test_memory_is_written_when_something_is_found_and_else_rarely(stage, clock):
+    daemon = stage.daemon()
+    for _ in range(3):
+        daemon.beat()
+        clock.at += 1
+    stage.seen.find(GPU)
+    for _ in range(3):
+        daemon.beat()
+        clock.at += 1
+    assert stage.asked == [True, False, False, False, True, False]
+    clock.at += REMEMBER_S
+    daemon.beat()
+    assert stage.asked[-1] is True
+
+
+def test_a_change_is_in_the_history_by_the_end_of_its_beat(stage):
+    daemon = stage.daemon()
+    daemon.beat()
+    stage.seen.find(GPU)
+    daemon.beat()
+    assert stage.asked[-1] is False
+    assert stage.rows == [("prototype", GPU, "failed")]
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0])
+def test_when_the_clock_was_set_everything_is_read_anew(stage, said, by):
+    daemon = stage.daemon()
+    daemon.beat()
+    stage.set_by = 0.4
+    daemon.beat()
+    assert stage.closed == 0
+    stage.set_by += by
+    daemon.beat()
+    daemon.beat()
+    assert stage.closed == 1
+    assert len(stage.opened) == 2
+    assert said == [f"clock: set by {by:+.0f} s; everything is read anew"]
+
+
+def test_a_supervisor_hears_of_it_between_beats_that_are_far_apart(stage, monkeypatch):
+    import time
+
+    told, enough = [], threading.Event()
+
+    def tell(state):
+        told.append(state)
+        if told.count("WATCHDOG=1") >= 3:
+            enough.set()
+
+    monkeypatch.setattr("lumctl.watch.daemon.tell", tell)
+    monkeypatch.setattr("lumctl.watch.daemon.ALIVE_S", 0.01)
+    daemon = stage.daemon(interval_s=3600.0, monotonic=time.monotonic)
+    thread = run_in_thread(daemon)
+    assert enough.wait(20)
+    daemon.orders.put(Order.STOP)
+    thread.join(20)
+    assert stage.looks == 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.health.states import Incident, State
-from lumctl.watch.ledger import Ledger
+from lumctl.watch.ledger import AGAIN_AFTER_S, Ledger
 from lumctl.watch.notes import Notes
 from lumctl.watch.notification import MOST_MEMBERS, Occasion, document_of, text_of
 
@@ -216,3 +216,48 @@ def test_a_huge_incident_is_a_bounded_message(ledger, seen):
     (told,) = ledger.review(seen.look())
     document = document_of(told)
     assert (len(document["members"]), document["member_count"]) == (MOST_MEMBERS, 5000)
+
+
+def test_what_receivers_could_not_be_told_is_told_anew_while_it_is_so(ledger, seen):
+    seen.find(GPU)
+    (opened,) = ledger.review(seen.look())
+    ledger.undelivered(opened)
+    assert ledger.review(seen.look()) == []
+    seen.now += AGAIN_AFTER_S - 1
+    assert ledger.review(seen.look()) == []
+    seen.now += 1
+    (again,) = ledger.review(seen.look())
+    assert occasions([again]) == [("opened", GPU, "ok", "failed")]
+    ledger.delivered(again)
+    seen.now += 2 * AGAIN_AFTER_S
+    assert ledger.review(seen.look()) == []
+
+
+def test_and_so_is_its_end(ledger, seen):
+    seen.find(GPU)
+    (opened,) = ledger.review(seen.look())
+    ledger.delivered(opened)
+    seen.heal()
+    (over,) = ledger.review(seen.look())
+    ledger.undelivered(over)
+    ledger.review(seen.look())
+    seen.now += AGAIN_AFTER_S
+    (again,) = ledger.review(seen.look())
+    assert again.id == over.id
+
+
+def test_a_clock_that_is_set_back_keeps_nothing_untold(notes, seen):
+    ledger = Ledger(notes, settle_s=5.0)
+    seen.find(GPU)
+    assert ledger.review(seen.look()) == []
+    seen.now -= 7200
+    assert ledger.review(seen.look()) == []
+    seen.now += 5
+    assert occasions(ledger.review(seen.look())) == [("opened", GPU, "ok", "failed")]
+
+
+def test_notes_are_nobody_elses(notes, tmp_path):
+    notes.note({})
+    assert notes.save()
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600

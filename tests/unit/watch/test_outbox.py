@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.watch.outbox import Outbox
+from lumctl.watch.outbox import Outbox, Outcome
 from lumctl.watch.troubles import Troubles
 from lumctl.watch.webhook import DeliveryError
 
@@ -18,6 +18,7 @@ class Receiver:
     def __init__(self):
         self.answers = []
         self.got = []
+        self.ended = []
         self.open = threading.Event()
         self.open.set()
         self.done = threading.Event()
@@ -29,7 +30,10 @@ class Receiver:
         if self.answers:
             raise self.answers.pop(0)
 
-    def settled(self, _notification):
+    def settled(self, notification, outcome):
+        self.ended.append((notification.name, outcome.value))
+        if outcome is not Outcome.SENT:
+            return
         self.wanted -= 1
         if self.wanted == 0:
             self.done.set()
@@ -129,3 +133,18 @@ def test_the_end_does_not_wait_for_a_pause(receiver, outbox_of):
 def test_pauses_grow_vary_are_bounded_and_heed_the_receiver(outbox_of, failures, chance, asked, pause):
     outbox = outbox_of(first_pause_s=1.0, chance=lambda: chance)
     assert outbox._pause_s(failures, asked) == pause
+
+
+def test_whoever_asked_is_told_what_became_of_each(outbox_of, receiver):
+    receiver.open.clear()
+    receiver.answers = [DeliveryError("no", again=False)]
+    outbox = outbox_of(most=2)
+    for name in "abc":
+        outbox.put(note(name))
+    receiver.open.set()
+    assert receiver.done.wait(WAIT_S)
+    outbox.close()
+    ended = dict(receiver.ended)
+    assert len(receiver.ended) >= 3
+    assert ended["c"] == "sent"
+    assert {"dropped", "failed"} >= {outcome for name, outcome in receiver.ended if name == "a"}
