@@ -51,6 +51,8 @@ class Connection:
         """Hang up. Whoever waits on a channel of it is woken."""
         self.transport.close()
         self.sock.close()
+        # Otherwise the watch over an unfinished handshake is a thread that outlives it, and holds up the program's end.
+        self.transport.packetizer.complete_handshake()
 
 
 class Connector:
@@ -79,8 +81,9 @@ class Connector:
         connection, shown = self._negotiate(route, deadline)
         try:
             self.known_hosts(route).check(route.key_name, route.label, shown)
-            connection.transport.auth_timeout = _left(deadline)
-            self._credentials.authenticate(connection.transport, route)
+            where = f"{route.label}: {route.address} port {route.port}"
+            transport = connection.transport
+            _or_unreachable(where, self._timeout_s, lambda: self._credentials.authenticate(transport, route, deadline))
         except BaseException:
             connection.close()
             raise

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
@@ -25,22 +26,26 @@ class Credentials:
         self._keys: dict[Path, paramiko.PKey | str] = {}
         self._certified: dict[tuple[Path, Path], paramiko.PKey | None] = {}
 
-    def authenticate(self, transport: paramiko.Transport, route: Route) -> None:
-        """Offer keys until one is taken.
+    def authenticate(self, transport: paramiko.Transport, route: Route, deadline: float) -> None:
+        """Offer keys until one is taken, or until a moment of the monotonic clock.
 
         Raises:
             AuthenticationFailedError: none was.
+            TimeoutError: the host has not said so in time.
         """
         offered = 0
         agent = _Agent()
         try:
             for key in self._candidates(agent, route):
                 offered += 1
+                transport.auth_timeout = max(0.05, deadline - time.monotonic())
                 try:
                     transport.auth_publickey(route.user, key)
                 except paramiko.BadAuthenticationType:
                     break
                 except paramiko.AuthenticationException:
+                    if time.monotonic() >= deadline:
+                        raise TimeoutError from None
                     if not transport.is_active():
                         break
                     continue

@@ -1,5 +1,6 @@
 """What a host's loop prints, cut into answers as it arrives."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,6 +9,8 @@ from lumctl.fleet.loop import GREETING
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
+_MAX_PREAMBLE_BYTES = 1024 * 1024
+"""A login script that prints without end never lets the loop begin."""
 _NEWLINE = ord("\n")
 
 
@@ -51,6 +54,7 @@ class Frames:
         self._buffer = bytearray()
         self._wanted = 0
         self._greeted = False
+        self._skipped = 0
 
     def feed(self, data: bytes) -> Iterator[Greeting | Frame]:
         """Take more bytes.
@@ -71,6 +75,10 @@ class Frames:
                 if line.startswith(GREETING):
                     self._greeted = True
                     yield _greeting(line)
+                    continue
+                self._skipped += end + 1
+                if self._skipped > _MAX_PREAMBLE_BYTES:
+                    raise NonsenseError("much, and no greeting")
                 continue
             mark, probe, request, status, length = _header(line)
             if length is None:
@@ -92,26 +100,21 @@ class Frames:
 def _greeting(line: bytes) -> Greeting:
     words = line[len(GREETING) :].decode("ascii", "replace").split()
     boot_id, uptime = (*words, "-", "-")[:2]
-    try:
-        uptime_s = float(uptime)
-    except ValueError:
-        uptime_s = None
+    uptime_s = float(uptime) if _SECONDS.fullmatch(uptime) else None
     return Greeting(None if boot_id == "-" else boot_id, uptime_s)
 
 
 def _header(line: bytes) -> tuple[Mark, int, int, int, int | None]:
-    try:
-        words = line.split(b" ")
-        mark = _MARKS[words[0]]
-        probe, request, status, *length = map(int, words[1:])
-    except (KeyError, ValueError):
-        raise NonsenseError(f"not an answer: {line[:80]!r}") from None
-    if len(length) != (mark in _WITH_BODY) or min(probe, request, status, *length) < 0:
+    header = _HEADER.fullmatch(line)
+    if header is None or (header[5] is None) != (header[1] in b"~!"):
         raise NonsenseError(f"not an answer: {line[:80]!r}")
-    if length and length[0] > MAX_ANSWER_BYTES:
+    length = None if header[5] is None else int(header[5])
+    if length is not None and length > MAX_ANSWER_BYTES:
         raise NonsenseError(f"an answer of more than {MAX_ANSWER_BYTES // 2**20} MiB")
-    return mark, probe, request, status, length[0] if length else None
+    return _MARKS[header[1]], int(header[2]), int(header[3]), int(header[4]), length
 
 
-_WITH_BODY = (Mark.WHOLE, Mark.MORE)
+_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_NUMBER = rb" (0|[1-9][0-9]{0,14})"
+_HEADER = re.compile(rb"([=+~!])" + 3 * _NUMBER + b"(?:" + _NUMBER + b")?")
 _MARKS = {mark.value.encode(): mark for mark in Mark}

@@ -66,6 +66,7 @@ class HostReader:
         self._conversation: Conversation | None = None
         self._greeted = False
         self._starting_since: float | None = None
+        self._life = 0
         self._connected = False
         self._error: LumctlError | None = None
         self._attempts = 0
@@ -83,7 +84,7 @@ class HostReader:
             self._connect_seconds = None
             self._ask(numbers, Owed(round_, numbers))
             start = self._must_start(deliberate=True)
-        self._go(start=start)
+        self._go(start)
 
     def read_due(self, round_: Round) -> None:
         """Ask for what is due. The round waits for what every tick wants, and for what was never answered.
@@ -99,16 +100,16 @@ class HostReader:
             elif self._starting_since is None and not self._attempts:
                 self._ask(due, Owed(round_, due))
             start = self._must_start(deliberate=False)
-        self._go(start=start)
+        self._go(start)
 
     def _wanted(self, names: Collection[str] | None) -> Sequence[int]:
         if names is None:
             return self._numbers
         return [n for n in self._numbers if self.probes[n].name in names or self.probes[n].kind in names]
 
-    def _go(self, *, start: bool) -> None:
-        if start:
-            self._means.workers.submit(self._start)
+    def _go(self, life: int | None) -> None:
+        if life is not None:
+            self._means.workers.submit(lambda: self._start(life))
         else:
             self._flush()
 
@@ -154,35 +155,40 @@ class HostReader:
 
     # --- connecting ---
 
-    def _must_start(self, *, deliberate: bool) -> bool:
+    def _must_start(self, *, deliberate: bool) -> int | None:
+        """The number of the loop's life that is to begin. What is heard of an earlier one does not count any more."""
         if self._conversation is not None or self._starting_since is not None:
-            return False
+            return None
         if not deliberate and time.monotonic() < self._retry_at:
-            return False
+            return None
         self._starting_since = inf
         self._connected = False
         self._error = None if deliberate else self._error
-        return True
+        self._life += 1
+        return self._life
 
-    def _begin_phase(self) -> None:
+    def _begin_phase(self, life: int, connected_in_s: float | None = None, *, connected: bool) -> None:
         """The time to connect, and then the time of the shell to answer, begin when their turn has come."""
         with self._lock:
-            if self._starting_since is not None:
+            if life == self._life:
                 self._starting_since = time.monotonic()
+                self._connected = connected
+                self._connect_seconds = connected_in_s
 
-    def _start(self) -> None:
+    def _start(self, life: int) -> None:
         frozen = False
         error: LumctlError | None = None
         conversation: Conversation | None = None
         try:
             with self._means.gate.passing():
-                self._begin_phase()
+                self._begin_phase(life, connected=False)
                 session = self._session()
-                self._connect_seconds = session.connect()
-                self._connected = True
-                self._begin_phase()
+                self._begin_phase(life, session.connect(), connected=True)
                 conversation = session.converse(
-                    program(self.probes), self._means.connect_timeout_s, self._hear, self._over
+                    program(self.probes),
+                    self._means.connect_timeout_s,
+                    lambda said: self._hear(life, said),
+                    lambda reason: self._over(life, reason),
                 )
         except FrozenError:
             frozen = True
@@ -191,18 +197,21 @@ class HostReader:
         except Exception as problem:  # noqa: BLE001 - one host's surprise must not take the others' readings along
             error = LumctlError(f"{self.host}: unexpected {type(problem).__name__}: {problem}")
         with self._lock:
-            if conversation is not None:
-                if self._starting_since is None:
-                    # It ended, or was given up, before this thread came back.
-                    return
+            # It may have ended, or been given up, before this thread came back; another may have begun since.
+            current = life == self._life
+            if current and conversation is not None:
                 self._conversation = conversation
                 self._settle()
-            elif self._starting_since is not None:
+            elif current:
                 self._failed(error, frozen=frozen)
-        self._flush()
+        if current:
+            self._flush()
+        elif conversation is not None:
+            conversation.end("it was given up")
 
     def _failed(self, error: LumctlError | None, *, frozen: bool) -> None:
         """There is no loop: nobody waits for it, and the next tries come at growing distances."""
+        self._life += 1
         self._starting_since = None
         self._conversation = None
         self._greeted = False
@@ -228,8 +237,10 @@ class HostReader:
 
     # --- hearing, in the connection's own thread ---
 
-    def _hear(self, said: Greeting | Frame) -> None:
+    def _hear(self, life: int, said: Greeting | Frame) -> None:
         with self._lock:
+            if life != self._life:
+                return
             if isinstance(said, Greeting):
                 self._welcome(said)
             elif said.mark is Mark.LOST:
@@ -292,10 +303,10 @@ class HostReader:
         answer = Answer(frame.status, frame.body.decode("utf-8", "replace"), frame.mark is Mark.MORE)
         return probe.take(answer, running.began_at, self._gathered)
 
-    def _over(self, reason: str) -> None:
+    def _over(self, life: int, reason: str) -> None:
         """The loop is gone: what it was asked is not known any more."""
         with self._lock:
-            if self._conversation is None and self._starting_since is None:
+            if life != self._life:
                 return
             self._failed(DeviceUnreachableError(f"{self.host}: {reason}"), frozen=False)
 

@@ -19,6 +19,7 @@ _CHUNK = 64 * 1024
 _PACKET = 128 * 1024
 """The largest piece in which a host may send: most answers come whole, and are decrypted and handed on once."""
 _SETTLE_S = 0.2
+_BROKEN = (paramiko.SSHException, EOFError, OSError)
 
 
 class StillRunningError(Exception):
@@ -81,32 +82,30 @@ class Session:
             DeviceUnreachableError: there is no connection.
             DeviceRefusedError: the host runs nothing for us.
         """
-        try:
-            channel, _ = self._open_channel(timeout_s)
-        except DeviceUnreachableError:
-            if self.alive:
-                raise FrozenError from None
-            raise
-        connection = self._connection
-        if connection is None:
-            raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
+        connection, channel = self._open_channel(time.monotonic() + timeout_s)
         conversation = Conversation(connection.transport, channel, hear, over)
-        connection.sock.on_quiet = conversation.drain
         connection.sock.on_closed = lambda: conversation.end("the connection was lost")
+        channel.settimeout(timeout_s)
         try:
-            channel.settimeout(timeout_s)
             channel.exec_command(COMMAND)
-            conversation.begin(program)
-        except TimeoutError:
-            raise FrozenError from None
-        except (paramiko.SSHException, EOFError, OSError):
+        except _BROKEN:
             if self._survived():
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
             raise DeviceUnreachableError(f"{self.route.label}: the connection was lost") from None
+        # Not before: a channel that is closed because the host refused looks like a shell that ended.
+        connection.sock.on_quiet = conversation.drain
+        try:
+            conversation.begin(program)
+        except TimeoutError:
+            channel.close()
+            raise FrozenError from None
+        except _BROKEN:
+            conversation.drain()
+            conversation.end("the connection was lost")
         return conversation
 
     def execute(self, command: str, timeout_s: float) -> CommandResult:
-        """Run a command; the time to connect, if need be, does not count.
+        """Run a command. It is not sent once its time is over: whoever waited has given it up, and looked elsewhere.
 
         Raises:
             StillRunningError: it did not end in time.
@@ -114,10 +113,16 @@ class Session:
             DeviceRefusedError: it was not started, the host runs no commands for us.
             OutcomeUnknownError: the connection was lost after it was sent.
         """
-        channel, deadline = self._open_channel(timeout_s)
+        deadline = time.monotonic() + timeout_s
+        try:
+            _, channel = self._open_channel(deadline)
+        except FrozenError:
+            raise DeviceUnreachableError(
+                f"{self.route.label}: the SSH server does not answer within {timeout_s:g} s"
+            ) from None
         try:
             channel.exec_command(command)
-        except (paramiko.SSHException, EOFError, OSError):
+        except _BROKEN:
             if self._survived():
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
             raise self._lost() from None
@@ -134,24 +139,34 @@ class Session:
         self._closed = True
         self.drop()
 
-    def _open_channel(self, timeout_s: float) -> tuple[paramiko.Channel, float]:
-        """A channel for one command and its deadline. A connection found dead is replaced once: nothing was sent."""
+    def _open_channel(self, deadline: float) -> tuple[Connection, paramiko.Channel]:
+        """A channel for one command. A connection found dead is replaced, for nothing was sent.
+
+        Raises:
+            FrozenError: the host says neither yes nor no; its connection is given up.
+            DeviceUnreachableError: there is no connection.
+            DeviceRefusedError: the host says no.
+        """
         was_kept = self.connect() is None
-        deadline = time.monotonic() + timeout_s
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise FrozenError
         connection = self._connection
         try:
             if connection is not None:
-                return connection.transport.open_session(max_packet_size=_PACKET, timeout=timeout_s), deadline
+                return connection, connection.transport.open_session(max_packet_size=_PACKET, timeout=left_s)
         except paramiko.ChannelException:
             raise DeviceRefusedError(f"{self.route.label}: the host opens no more sessions") from None
-        except (paramiko.SSHException, EOFError, OSError):
+        except _BROKEN:
             pass
         lost = not self._survived()
         if self._connection is connection:
             self.drop()
-        if was_kept and lost:
-            return self._open_channel(timeout_s)
-        raise DeviceUnreachableError(f"{self.route.label}: the SSH server does not answer within {timeout_s:g} s")
+        if was_kept and lost and time.monotonic() < deadline:
+            return self._open_channel(deadline)
+        if lost:
+            raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
+        raise FrozenError
 
     def _read(self, channel: paramiko.Channel, deadline: float) -> CommandResult:
         output = _drain(channel.recv, channel, deadline)
