@@ -39,7 +39,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
 nl='
 '
 files() { for f; do IFS= read -r v <"$f" && out=$out$f:$v$nl; done 2>/dev/null; out=${out%"$nl"}; rc=0; }
-run() { out=$(ulimit -Sv "$room"; "$@" 2>&1 </dev/null); rc=$?; }
+run() { out=$(ulimit -Sv "$room"; exec "$@" 2>&1 </dev/null); rc=$?; }
 grow() {
 more=1 pattern=$1; shift
 out=$({ { ulimit -Sv "$room"; "$@" 2>&3 3>&- </dev/null; printf '\\nlumctl-ended %s\\n' $?
@@ -48,6 +48,7 @@ case $out in
 *"lumctl-ended "*)
 rc=${out##*"lumctl-ended "} rc=${rc%%"$nl"*} out=${out%lumctl-ended*} out=${out%"$nl"} ;;
 esac
+case $rc in *[!0-9]* | '') rc=2 ;; esac
 }
 ask() {
 out= rc=0 more=0
@@ -55,21 +56,22 @@ case $1 in
 @TABLE@
 *) rc=127 ;;
 esac
-[ ${#out} -le @MOST@ ] || { out="it printed more than @MOST@ bytes" rc=1 more=0; }
+size=${#out}
+[ $size -le @MOST@ ] || { out="it printed more than @MOST@ bytes" size=${#out} rc=1 more=0; }
 }
 tell() {
-eval "old=\\$was$2 known=\\$rc$2"
-if [ "$known" = "$rc" ] && [ "$out" = "$old" ]; then
+if eval "[ \\"\\$rc$2 \\$size$2\\" = \\"\\$rc \\$size\\" ] && case \\$out in \\"\\$was$2\\") ;; *) false ;; esac"; then
 IFS= read -r turn <&8; printf '~ %s %s %s\\n' "$2" "$1" "$rc"
 else
-eval "was$2=\\$out rc$2=\\$rc"
-mark='='
-if [ $more = 1 ] && [ "$old" ]; then
+mark='=' old=
+[ $more = 0 ] || eval "old=\\$was$2"
+eval "was$2=\\$out rc$2=\\$rc size$2=\\$size"
+if [ "$old" ]; then
 case $out in
-"$old$nl"*) new=$(printf '%s' "$out" | tail -c +$((${#old} + 2))) && mark=+ out=$new ;;
+"$old$nl"*) new=$(printf '%s' "$out" | tail -c +$((${#old} + 2))) && mark=+ out=$new size=${#new} ;;
 esac
 fi
-IFS= read -r turn <&8; printf '%s %s %s %s %s\\n%s\\n' "$mark" "$2" "$1" "$rc" "${#out}" "$out"
+IFS= read -r turn <&8; printf '%s %s %s %s %s\\n%s\\n' "$mark" "$2" "$1" "$rc" "$size" "$out"
 fi
 echo >&8
 }
@@ -156,7 +158,7 @@ def program(probes: Sequence[Asked]) -> bytes:
         "NAMES": " ".join(f'"$d.{fd}"' for fd in (8, *fds.values())),
         "OPEN": " ".join(f'{fd}<>"$d.{fd}"' for fd in (8, *fds.values())),
         "START": "\n".join(_start(fd, closed) for fd in fds.values()),
-        "KEPT": " ".join(f"was{number} rc{number}" for number in range(len(probes))),
+        "KEPT": " ".join(f"was{number} rc{number} size{number}" for number in range(len(probes))),
         "MOST": str(_MOST_BYTES),
         "MEMORY": str(_MEMORY_KIB),
     }
