@@ -1,24 +1,24 @@
 """One host: its loop, what is asked of it and when, and the newest of all that it said."""
 
-import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import LumctlError
+from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.frames import Frame, Greeting, Mark
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.host_keys import HostKeyError
 from lumctl.fleet.lanes import Lanes, Running
 from lumctl.fleet.loop import lanes_of, program
+from lumctl.fleet.outcomes import Outcomes
 from lumctl.fleet.probes import Probe
-from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus
+from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Owed, Round
 from lumctl.fleet.session import FrozenError, Session
 from lumctl.fleet.visible import visible
@@ -27,7 +27,6 @@ from lumctl.fleet.workers import Workers
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
-_LONGEST_BACKOFF_S = 60.0
 _GRACE_S = 0.5
 """What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
 
@@ -56,8 +55,7 @@ class HostReader:
         self._lane_names = lanes_of(probes)
         self._gathered = Gathered()
         self._boot_id: str | None = None
-        self._numbers = range(len(probes))
-        self._outcomes: dict[int, ProbeOutcome | None] = dict.fromkeys(self._numbers)
+        self._outcomes = Outcomes(probes, means.now)
         self._verdicts: dict[int, Verdict] = {}
         self._due: dict[int, float] = {}
         self._again: set[int] = set()
@@ -69,18 +67,16 @@ class HostReader:
         self._life = 0
         self._connected = False
         self._error: LumctlError | None = None
-        self._attempts = 0
-        self._kept_attempts = 0
-        self._retry_at = 0.0
+        self._backoff = Backoff()
         self._connect_seconds: float | None = None
 
     # --- asking ---
 
     def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
         """Ask for probes, all or those named (``optics`` means all of that kind); the round waits for new answers."""
-        numbers = self._wanted(wanted)
+        numbers = self._outcomes.numbers(wanted)
         with self._lock:
-            self._kept_attempts = 0
+            self._backoff.asked_for()
             self._connect_seconds = None
             self._ask(numbers, Owed(round_, numbers))
             start = self._must_start(deliberate=True)
@@ -93,19 +89,14 @@ class HostReader:
         """
         now = time.monotonic()
         with self._lock:
-            due = [n for n in self._numbers if self._due.get(n, 0.0) <= now and not self._lanes.busy(n)]
-            awaited = [n for n in due if self.probes[n].every_s == 0 or self._outcomes[n] is None]
+            due = [n for n in range(len(self.probes)) if self._due.get(n, 0.0) <= now and not self._lanes.busy(n)]
+            awaited = [n for n in due if self.probes[n].every_s == 0 or not self._outcomes.known(n)]
             if self._greeted:
                 self._ask(due, Owed(round_, awaited))
-            elif self._starting_since is None and not self._attempts:
+            elif self._starting_since is None and not self._backoff.failures:
                 self._ask(due, Owed(round_, due))
             start = self._must_start(deliberate=False)
         self._go(start)
-
-    def _wanted(self, names: Collection[str] | None) -> Sequence[int]:
-        if names is None:
-            return self._numbers
-        return [n for n in self._numbers if self.probes[n].name in names or self.probes[n].kind in names]
 
     def _go(self, life: int | None) -> None:
         if life is not None:
@@ -122,11 +113,8 @@ class HostReader:
     def _owe(self, number: int, owed: Owed) -> None:
         hanging = self._lanes.blocked_by(number)
         if hanging is not None:
-            if self._lanes.busy(number):
-                self._outcomes[number] = self._overdue_outcome(number, hanging, again=True)
-            else:
-                # It would only queue up behind what hangs.
-                self._outcomes[number] = self._behind(number, hanging)
+            # If it is not under way itself, it would only queue up behind what hangs.
+            self._outcomes.overdue(number, hanging, time.monotonic(), again=self._lanes.busy(number))
             owed.forgive(number)
         else:
             # What is under way was begun before now; the request after it counts.
@@ -159,7 +147,7 @@ class HostReader:
         """The number of the loop's life that is to begin. What is heard of an earlier one does not count any more."""
         if self._conversation is not None or self._starting_since is not None:
             return None
-        if not deliberate and time.monotonic() < self._retry_at:
+        if not deliberate and time.monotonic() < self._backoff.until:
             return None
         self._starting_since = inf
         self._connected = False
@@ -216,24 +204,25 @@ class HostReader:
         self._conversation = None
         self._greeted = False
         self._error = error
-        self._attempts += 1
-        self._kept_attempts += 1
-        longest = min(_LONGEST_BACKOFF_S, 2.0 ** min(self._attempts - 1, 10))
-        # Not cryptography: hosts that were lost together must not all come back in the same moment.
-        self._retry_at = time.monotonic() + longest * random.uniform(0.5, 1.0)  # noqa: S311
-        refused = error if isinstance(error, DeviceRefusedError) else None
-        for number in {n for owed in self._owed for n in owed.probes} if frozen or refused else ():
-            detail = refused.message if refused else "the host's time ran out before it"
-            status = ProbeStatus.FAILED if refused else ProbeStatus.TIMED_OUT
-            self._outcomes[number] = ProbeOutcome(self.probes[number].name, status, self._means.now(), 0.0, detail)
+        self._backoff.failed(time.monotonic())
+        if isinstance(error, DeviceRefusedError):
+            self._outcomes.note(self._all_owed(), ProbeStatus.FAILED, error.message)
+        elif frozen:
+            self._outcomes.note(self._all_owed(), ProbeStatus.TIMED_OUT, "the host's time ran out before it")
         self._give_up()
 
     def _give_up(self) -> None:
         self._lanes.clear()
         self._again.clear()
+        self._forgive()
+
+    def _forgive(self) -> None:
         for owed in self._owed:
             owed.forgive_all()
         self._owed.clear()
+
+    def _all_owed(self) -> set[int]:
+        return {number for owed in self._owed for number in owed.probes}
 
     # --- hearing, in the connection's own thread ---
 
@@ -267,7 +256,7 @@ class HostReader:
         if self._greeted and self._conversation is not None:
             self._starting_since = None
             self._error = None
-            self._attempts = self._kept_attempts = 0
+            self._backoff.worked()
 
     def _take(self, frame: Frame) -> None:
         now, at = time.monotonic(), self._means.now()
@@ -280,8 +269,7 @@ class HostReader:
         except Exception as error:  # noqa: BLE001 - what one host prints must not end the reading of the others
             verdict = (ProbeStatus.FAILED, f"unexpected {type(error).__name__}: {error}")
         self._verdicts[frame.probe] = verdict
-        status, detail = verdict
-        self._outcomes[frame.probe] = ProbeOutcome(probe.name, status, running.began_at, now - running.since, detail)
+        self._outcomes.answered(frame.probe, verdict, running.began_at, now - running.since)
         for owed in list(self._owed):
             owed.answered(frame.probe, frame.request)
             if not owed.probes:
@@ -336,19 +324,13 @@ class HostReader:
             error = None if connected else DeviceUnreachableError(f"{self.host}: no SSH session in time")
             self._failed(error, frozen=connected)
             return True
-        for number in {n for owed in self._owed for n in owed.probes}:
-            self._outcomes[number] = ProbeOutcome(
-                self.probes[number].name, ProbeStatus.TIMED_OUT, self._means.now(), 0.0, "its shell does not answer"
-            )
-        for owed in self._owed:
-            owed.forgive_all()
-        self._owed.clear()
+        self._outcomes.note(self._all_owed(), ProbeStatus.TIMED_OUT, "its shell does not answer")
+        self._forgive()
         return False
 
     def _hang(self, lane: str, hanging: Running) -> None:
         for running in self._lanes.waiting_in(lane):
-            number = running.probe
-            self._outcomes[number] = self._overdue_outcome(number, hanging, again=False)
+            self._outcomes.overdue(running.probe, hanging, time.monotonic(), again=False)
         for owed in list(self._owed):
             for number in owed.probes:
                 if self.probes[number].lane == lane:
@@ -356,20 +338,6 @@ class HostReader:
             if not owed.probes:
                 self._owed.remove(owed)
         self._again -= {number for number in self._again if self.probes[number].lane == lane}
-
-    def _overdue_outcome(self, number: int, hanging: Running, *, again: bool) -> ProbeOutcome:
-        if number != hanging.probe:
-            return self._behind(number, hanging)
-        seconds = time.monotonic() - hanging.since
-        detail = f"no answer within {self.probes[number].deadline_s:g} s"
-        if again:
-            detail = f"still hanging since {datetime.fromtimestamp(hanging.began_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        at = self._means.now() if again else hanging.began_at
-        return ProbeOutcome(self.probes[number].name, ProbeStatus.TIMED_OUT, at, seconds, detail)
-
-    def _behind(self, number: int, hanging: Running) -> ProbeOutcome:
-        detail = f"waits behind {self.probes[hanging.probe].name}, which hangs"
-        return ProbeOutcome(self.probes[number].name, ProbeStatus.TIMED_OUT, self._means.now(), 0.0, detail)
 
     # --- telling ---
 
@@ -380,9 +348,7 @@ class HostReader:
             reachable = error is None and (self._connected or self._greeted)
             if isinstance(error, DeviceRefusedError):
                 reachable = True
-            outcomes = {
-                self.probes[n].name: outcome for n in self._wanted(wanted) if (outcome := self._outcomes[n]) is not None
-            }
+            outcomes = self._outcomes.named(wanted)
             return HostSnapshot(
                 host=self.host,
                 taken_at=self._means.now() if since is None else since,
@@ -393,6 +359,6 @@ class HostReader:
                 probes=outcomes if reachable else {},
                 boot_id=self._boot_id,
                 booted_at=self._gathered.booted_at,
-                attempts=self._kept_attempts if since is None else 0,
+                attempts=self._backoff.shown if since is None else 0,
                 **visible(self._gathered, outcomes, since),
             )
