@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import SQLAlchemyError
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
@@ -21,6 +22,7 @@ from lumctl.store.unwritable import open_unwritable
 
 BUSY_TIMEOUT_S = 5.0
 FILE_NAME = "lumctl.db"
+_DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin anew"
 
 
 def open_engine(place: Path | str) -> Engine:
@@ -42,13 +44,34 @@ def open_engine(place: Path | str) -> Engine:
         readable = open_unwritable(file, error, timeout_s=BUSY_TIMEOUT_S) if file is not None else None
         if readable is not None:
             _refuse_newer(readable)
+            _say_when_unreadable(readable, place)
             return readable
         reason = getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
         raise UsageError(
             f"the store at {_without_secret(place)} cannot be opened: {reason}",
-            hint="set $LUMCTL_STATE or the rack's `store:` to a place that can be written",
+            hint=_DAMAGED_HINT
+            if _is_damaged(error)
+            else "set $LUMCTL_STATE or the rack's `store:` to a place that can be written",
         ) from error
+    _say_when_unreadable(engine, place)
     return engine
+
+
+def _say_when_unreadable(engine: Engine, place: Path | str) -> None:
+    """Have a read that fails told in our words; :func:`writing` tells of writes itself."""
+
+    @event.listens_for(engine, "handle_error")
+    def _tell(context: ExceptionContext) -> None:
+        if context.connection is None or not context.connection.get_execution_options().get("writing", False):
+            raise StoreError(
+                f"the store at {_without_secret(place)} cannot be read: {context.original_exception}",
+                hint=_DAMAGED_HINT,
+            )
+
+
+def _is_damaged(error: Exception) -> bool:
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _file_of(place: Path | str) -> Path | None:
@@ -99,7 +122,7 @@ def _prepare_sqlite(engine: Engine) -> None:
 
 
 class StoreError(LumctlError):
-    """The store cannot be written: the disk is full, the database is gone, or another writer holds it too long."""
+    """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full."""
 
 
 @contextmanager

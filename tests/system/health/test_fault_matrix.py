@@ -100,8 +100,8 @@ CASES = (
         flapped=UNSTEADY,
         flapped_clears_s=FORGOTTEN_S,
     ),
-    # Light enough for the receivers, and much less than planned.
-    Case("n2-gpu0-a", FaultKind.DIM, {CIRCUIT: D}),
+    # Light enough for the receivers, and much less than planned; the module that sends it knows.
+    Case("n2-gpu0-a", FaultKind.DIM, {CIRCUIT: D, LANE: D}),
     Case("m1/port/10", FaultKind.DIM, {CIRCUIT: D}),
     # Two circuits pass these cells, one on each side: each now brings the other's light.
     Case(

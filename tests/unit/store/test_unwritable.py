@@ -127,3 +127,32 @@ def test_a_database_url_is_read_as_well(folder: Path, full_disk) -> None:
     with full_disk():
         store = store_at(f"sqlite:///{folder.parent / 'plain' / 'lumctl.db'}", files=folder)
         assert store.runs() == ()
+
+
+def spoil(file: Path, first: int, last: int) -> None:
+    with file.open("r+b") as damaged:
+        damaged.seek(first)
+        damaged.write(b"\xa5" * (last - first))
+
+
+def test_a_damaged_file_is_named_and_says_what_to_do(folder):
+    file = folder / "lumctl.db"
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'assignment'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    spoil(file, (page - 1) * size, page * size)
+    store = store_at(str(folder))
+    with pytest.raises(StoreError, match=r"cannot be read: .*malformed") as caught:
+        store.assignment()
+    assert str(folder) in caught.value.message
+    assert "move it away" in str(caught.value.hint)
+    store.close()
+
+
+@pytest.mark.parametrize("first", [0, 4096])
+def test_a_file_that_is_no_store_any_more_is_not_a_matter_of_leave(folder, first):
+    file = folder / "lumctl.db"
+    spoil(file, first, file.stat().st_size)
+    with pytest.raises(UsageError, match="cannot be opened") as caught:
+        store_at(str(folder))
+    assert "move it away" in str(caught.value.hint)
