@@ -15,7 +15,7 @@ from lumctl.errors import UnreachableError, UsageError
 from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
-    from lumctl.fleet.bundle_write import HostCapture
+    from lumctl.fleet.bundle.writing import HostCapture
     from lumctl.fleet.probes import Probe
     from lumctl.inventory.model import Inventory
     from lumctl.site import Site
@@ -57,7 +57,7 @@ def capture(
 
     Exit code: 3 if a host could not be reached; it is in the capture all the same.
     """
-    from lumctl.fleet.bundle_write import prepare
+    from lumctl.fleet.bundle.writing import prepare
     from lumctl.site import Site
 
     started = datetime.now(UTC)
@@ -85,8 +85,8 @@ def _known(inventory: "Inventory", names: list[str]) -> list[str]:
 
 def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, started: float) -> "list[HostCapture]":
     from lumctl import __version__
-    from lumctl.fleet import bundle_write
-    from lumctl.fleet.bundle import CaptureManifest
+    from lumctl.fleet.bundle import writing
+    from lumctl.fleet.bundle.capture import CaptureManifest
 
     about = CaptureManifest(
         taken_at=started,
@@ -97,7 +97,7 @@ def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, start
         assignment=site.assignment(sound=False),
     )
     probes = {host: _probes(site, host) for host in hosts}
-    return bundle_write.capture(site.fleet, probes, folder, about, now=site.now, narrate=cx.out.narrate)
+    return writing.capture(site.fleet, probes, folder, about, now=site.now, narrate=cx.out.narrate)
 
 
 def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
@@ -108,7 +108,7 @@ def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
 
 
 def _show(cx: Invocation, folder: Path, captured: "list[HostCapture]") -> None:
-    from lumctl.fleet.bundle_write import problems_of
+    from lumctl.fleet.bundle.writing import problems_of
 
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([str(folder)])

@@ -71,7 +71,7 @@ def _endpoints(cx: Invocation, names: list[str]) -> "list[HostEndpoint]":
 
 
 def _refuse_changed(offers: "list[Offer]") -> None:
-    from lumctl.fleet.host_keys import changed_hint, changed_message
+    from lumctl.fleet.ssh.host_keys import changed_hint, changed_message
 
     for offer in offers:
         if offer.known and offer.key:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.errors import LumctlError, UsageError
-from lumctl.fleet.connect import Connector
-from lumctl.fleet.host_keys import HostKey, KnownHosts, KnownKey
-from lumctl.fleet.routes import Route, Routes
+from lumctl.fleet.ssh.connect import Connector
+from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownKey
+from lumctl.fleet.ssh.routes import Route, Routes
 from lumctl.fleet.workers import Workers
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.errors import UsageError
-from lumctl.fleet.connect import Connector
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.reader import HostReader, Means
 from lumctl.fleet.readings import Snapshot
 from lumctl.fleet.rounds import Round
-from lumctl.fleet.routes import Routes
-from lumctl.fleet.session import Session, StillRunningError
+from lumctl.fleet.ssh.connect import Connector
+from lumctl.fleet.ssh.routes import Routes
+from lumctl.fleet.ssh.session import Session, StillRunningError
 from lumctl.fleet.workers import Workers
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory

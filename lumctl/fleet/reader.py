@@ -13,14 +13,14 @@ from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.frames import Frame, Greeting, Mark
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
-from lumctl.fleet.host_keys import HostKeyError
 from lumctl.fleet.lanes import Lanes, Running
 from lumctl.fleet.loop import lanes_of, program
 from lumctl.fleet.outcomes import Outcomes
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Owed, Round
-from lumctl.fleet.session import FrozenError, Session
+from lumctl.fleet.ssh.host_keys import HostKeyError
+from lumctl.fleet.ssh.session import FrozenError, Session
 from lumctl.fleet.visible import visible
 from lumctl.fleet.workers import Workers
 

@@ -5,8 +5,8 @@ That is which hosts it lacks, and which are not judged by the inventory at hand.
 
 from pathlib import Path
 
-from lumctl.fleet.bundle import ABOUT_CAPTURE, ABOUT_HOST, CaptureManifest, read_capture_manifest
-from lumctl.fleet.bundle_files import open_capture
+from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CaptureManifest, read_capture_manifest
+from lumctl.fleet.bundle.files import open_capture
 from lumctl.inventory.folding import fold
 from lumctl.inventory.model import Inventory
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.bundle_read import CapturedHost
+from lumctl.fleet.bundle.reading import CapturedHost
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
 from lumctl.health.matching import pci_slot
 from lumctl.health.rules.link import has_no_carrier, sane_limits

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumctl.fleet.bundle import CaptureManifest, read_capture_manifest
-from lumctl.fleet.bundle_files import open_capture
-from lumctl.fleet.bundle_read import CapturedHost, read_host
+from lumctl.fleet.bundle.capture import CaptureManifest, read_capture_manifest
+from lumctl.fleet.bundle.files import open_capture
+from lumctl.fleet.bundle.reading import CapturedHost, read_host
 from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.judging import judged, worst_first
 from lumctl.health.memory import Memory

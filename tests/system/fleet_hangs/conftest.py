@@ -223,7 +223,8 @@ class Twin:
 
     def cut(self):
         """Every connection is lost, and the client learns of it."""
-        for sock in self._sockets:
+        # Of those that are there now: the client may be back before the last of them is cut.
+        for sock in tuple(self._sockets):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 

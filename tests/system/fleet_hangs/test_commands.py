@@ -6,8 +6,8 @@ import time
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.fleet import session
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.ssh import session
 
 DOWN = "ip link set dev eth2 down"
 

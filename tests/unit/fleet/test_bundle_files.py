@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.fleet import bundle_files
-from lumctl.fleet.bundle_files import open_capture, shown
+from lumctl.fleet.bundle import files as bundle_files
+from lumctl.fleet.bundle.files import open_capture, shown
 
 OUTSIDE = "[Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119, secret"
 

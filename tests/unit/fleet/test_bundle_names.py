@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumctl.fleet.bundle import FILES, file_of
-from lumctl.fleet.bundle_names import SESSION, content_of
+from lumctl.fleet.bundle.capture import FILES, file_of
+from lumctl.fleet.bundle.names import SESSION, content_of
 
 
 @pytest.mark.parametrize(

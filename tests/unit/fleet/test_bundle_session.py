@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.fleet.bundle_session import as_xml, outputs
+from lumctl.fleet.bundle.session import as_xml, outputs
 from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
 
 QUERY = """

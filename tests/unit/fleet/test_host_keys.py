@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from lumctl.fleet.host_keys import HostKey, HostKeyError, KnownHosts, KnownHostsCache
+from lumctl.fleet.ssh.host_keys import HostKey, HostKeyError, KnownHosts, KnownHostsCache
 
 KEY, OTHER = HostKey("ssh-ed25519", b"one key"), HostKey("ssh-ed25519", b"another key")
 

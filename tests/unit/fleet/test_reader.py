@@ -13,7 +13,7 @@ from lumctl.fleet.probes import Probe
 from lumctl.fleet.reader import HostReader, Means
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.fleet.rounds import Round
-from lumctl.fleet.session import FrozenError
+from lumctl.fleet.ssh.session import FrozenError
 
 OK, FAILED, TIMED_OUT = ProbeStatus.OK, ProbeStatus.FAILED, ProbeStatus.TIMED_OUT
 GREETING = Greeting("boot-1", 100.0)

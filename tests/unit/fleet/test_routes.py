@@ -5,7 +5,7 @@ import pytest
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.errors import UsageError
-from lumctl.fleet.routes import Routes
+from lumctl.fleet.ssh.routes import Routes
 from lumctl.inventory.model import SshSettings
 
 CONFIG = """

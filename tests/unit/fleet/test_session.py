@@ -6,7 +6,7 @@ import paramiko
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.fleet.session import FrozenError, Session
+from lumctl.fleet.ssh.session import FrozenError, Session
 
 
 class Channel:

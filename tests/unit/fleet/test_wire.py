@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from lumctl.fleet.wire import PromptSocket, ProxySocket, open_tcp
+from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, open_tcp
 
 PATIENCE_S = 20.0
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lumctl.errors import UsageError
-from lumctl.fleet.bundle import ABOUT_CAPTURE, ABOUT_HOST
-from lumctl.fleet.bundle_names import Content, content_of
+from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST
+from lumctl.fleet.bundle.names import Content, content_of
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_HOST_BYTES = 256 * 1024 * 1024

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lumctl.devices.formats.complaint import first_line
-from lumctl.fleet import bundle_session
-from lumctl.fleet.bundle import TABLES, Asked, HostManifest, read_host_manifest
-from lumctl.fleet.bundle_files import CapturedFile, HostFolder
-from lumctl.fleet.bundle_names import SESSION
-from lumctl.fleet.bundle_times import log_time, smi_time
+from lumctl.fleet.bundle import session as bundle_session
+from lumctl.fleet.bundle.capture import TABLES, Asked, HostManifest, read_host_manifest
+from lumctl.fleet.bundle.files import CapturedFile, HostFolder
+from lumctl.fleet.bundle.names import SESSION
+from lumctl.fleet.bundle.times import log_time, smi_time
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
 from lumctl.fleet.parsers.pci import find_pci

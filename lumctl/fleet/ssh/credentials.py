@@ -11,7 +11,7 @@ import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceUnreachableError
-from lumctl.fleet.routes import Route
+from lumctl.fleet.ssh.routes import Route
 
 
 class AuthenticationFailedError(DeviceUnreachableError):

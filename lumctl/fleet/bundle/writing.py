@@ -12,7 +12,7 @@ from pathlib import Path
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import HostShell
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fleet.bundle import (
+from lumctl.fleet.bundle.capture import (
     ABOUT_CAPTURE,
     ABOUT_HOST,
     CAPTURE_SCHEMA,

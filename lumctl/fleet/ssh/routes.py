@@ -11,7 +11,7 @@ import paramiko
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.errors import UsageError
-from lumctl.fleet.ssh_config import read_config, where
+from lumctl.fleet.ssh.config import read_config, where
 from lumctl.inventory.model import SshSettings
 
 SSH_PORT = 22

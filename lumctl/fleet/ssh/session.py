@@ -8,11 +8,11 @@ import paramiko
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult
-from lumctl.fleet.connect import Connection, Connector
 from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting
 from lumctl.fleet.loop import COMMAND
-from lumctl.fleet.routes import Route
+from lumctl.fleet.ssh.connect import Connection, Connector
+from lumctl.fleet.ssh.routes import Route
 
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 _CHUNK = 64 * 1024

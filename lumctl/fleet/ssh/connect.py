@@ -14,10 +14,10 @@ from paramiko.ssh_exception import IncompatiblePeer
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.errors import LumctlError
-from lumctl.fleet.credentials import Credentials
-from lumctl.fleet.host_keys import HostKey, KnownHosts, KnownHostsCache
-from lumctl.fleet.routes import Route
-from lumctl.fleet.wire import PromptSocket, ProxySocket, open_tcp
+from lumctl.fleet.ssh.credentials import Credentials
+from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
+from lumctl.fleet.ssh.routes import Route
+from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, open_tcp
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Captures of hosts: what their probes printed, as files."""
