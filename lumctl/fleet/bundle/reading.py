@@ -19,6 +19,7 @@ from lumctl.fleet.parsers.kernel_log import parse_kernel_log
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
+from lumctl.fleet.visible import visible
 
 _NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
 """How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
@@ -233,17 +234,7 @@ def _snapshot(
         error=manifest.error if manifest else None,
         host_key_problem=manifest.host_key_problem if manifest else False,
         probes=outcomes,
-        gpus=gathered.gpus,
-        lost_gpus=gathered.lost_gpus,
-        xids=gathered.xids,
-        interfaces=gathered.interfaces,
-        infiniband=gathered.infiniband,
-        optics=gathered.optics,
-        neighbours=gathered.neighbours,
-        sxids=gathered.sxids,
-        nic_events=gathered.nic_events,
-        nvlinks=gathered.nvlinks,
-        counters=gathered.counters,
         boot_id=manifest.boot_id if manifest else None,
         booted_at=manifest.booted_at if manifest else None,
+        **visible(gathered, outcomes, None),
     )

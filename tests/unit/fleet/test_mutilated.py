@@ -16,6 +16,7 @@ import pytest
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.fleet.visible import visible
 from lumctl.health.evaluate import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory
@@ -113,18 +114,8 @@ class Rack:
             taken_at=1000.0,
             reachable=True,
             probes=outcomes,
-            gpus=gathered.gpus,
-            lost_gpus=gathered.lost_gpus,
-            xids=gathered.xids,
-            interfaces=gathered.interfaces,
-            infiniband=gathered.infiniband,
-            optics=gathered.optics,
-            neighbours=gathered.neighbours,
-            sxids=gathered.sxids,
-            nic_events=gathered.nic_events,
-            nvlinks=gathered.nvlinks,
-            counters=gathered.counters,
             booted_at=gathered.booted_at,
+            **visible(gathered, outcomes, None),
         )
         found = Snapshot(1000.0, 0.1, {"h1": seen})
         return evaluate(self.inventory, found, self.circuits, losses={}, devices={"mesh": None}, now=1002.0)
