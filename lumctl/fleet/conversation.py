@@ -2,11 +2,12 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import paramiko
 
 from lumctl.devices.formats.complaint import first_line
+from lumctl.fleet.direct import Direct
 from lumctl.fleet.frames import Frame, Frames, Greeting, NonsenseError
 
 _CHUNK = 1024 * 1024
@@ -32,6 +33,9 @@ class Conversation:
         self._hear = hear
         self._over = over
         self._frames = Frames()
+        self._direct = Direct()
+        self._expected: set[tuple[int, int]] = set()
+        self._greeted = self._mixed = False
         self._reading = threading.Lock()
         self._sending = threading.Lock()
         self._unsent = bytearray()
@@ -42,10 +46,16 @@ class Conversation:
         self._channel.sendall(program)
         self._channel.settimeout(0.0)
 
-    def ask(self, request: int, probes: Iterable[int]) -> None:
-        """Send a request, at once or when the host takes it. A connection that is lost is told by ``over``."""
+    def ask(self, request: int, probes: Iterable[int], direct: Collection[int] = ()) -> None:
+        """Send a request, at once or when the host takes it. A connection that is lost is told by ``over``.
+
+        The answers of the ``direct`` ones among the probes come straight from their tools, if the host will.
+        """
+        direct = () if self._mixed else direct
+        words = (f"{number}>{self._direct.token}" if number in direct else str(number) for number in probes)
         with self._sending:
-            self._unsent += f"{request} {' '.join(map(str, probes))}\n".encode()
+            self._expected.update((number, request) for number in direct)
+            self._unsent += f"{request} {' '.join(words)}\n".encode()
         self._send()
 
     def _send(self) -> None:
@@ -66,7 +76,7 @@ class Conversation:
         """Take in what has arrived. Never waits: called whenever the connection falls quiet."""
         channel = self._channel
         ended = channel.eof_received or channel.exit_status_ready()
-        if self._is_over or not (self._unsent or ended or channel.recv_ready()):
+        if self._is_over or not (self._unsent or ended or channel.recv_stderr_ready() or channel.recv_ready()):
             return
         if not self._transport.clear_to_send.is_set():
             # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
@@ -77,15 +87,38 @@ class Conversation:
         with self._reading:
             try:
                 while channel.recv_ready():
-                    for said in self._frames.feed(channel.recv(_CHUNK)):
-                        self._hear(said)
+                    self._take_direct(channel.recv(_CHUNK))
+                while channel.recv_stderr_ready():
+                    self._take_said(channel.recv_stderr(_CHUNK))
             except NonsenseError as error:
                 self.end(f"its shell answers what nobody asked: {error}")
                 return
         if ended:
-            complaint = channel.recv_stderr(_CHUNK) if channel.recv_stderr_ready() else b""
-            said_last = first_line(complaint.decode("utf-8", "replace"))
-            self.end(f"its shell ended: {said_last}" if said_last else "its shell ended")
+            complaint = first_line(self._frames.preamble.decode("utf-8", "replace"))
+            self.end(f"its shell ended: {complaint}" if complaint else "its shell ended")
+
+    def _take_direct(self, data: bytes) -> None:
+        """What nobody asked for is a login script's, or of what it, or a tool, left running.
+
+        After the greeting it is a reason to ask for no more: the next time it might stand in an answer.
+        """
+        if not self._expected:
+            self._mixed |= self._greeted
+            return
+        for said in self._direct.feed(data, last=len(self._expected) == 1):
+            self._expected.discard((said.probe, said.request))
+            if not self._expected:
+                self._mixed |= self._direct.drop()
+            self._hear(said)
+
+    def _take_said(self, data: bytes) -> None:
+        for said in self._frames.feed(data):
+            if isinstance(said, Greeting):
+                self._greeted = True
+            else:
+                # The host may answer so as well. What is lost stays expected: its tool may still print.
+                self._expected.discard((said.probe, said.request))
+            self._hear(said)
 
     def end(self, reason: str) -> None:
         """Have it over, once."""

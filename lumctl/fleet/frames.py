@@ -11,6 +11,7 @@ MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
 _MAX_PREAMBLE_BYTES = 1024 * 1024
 """A login script that prints without end never lets the loop begin."""
+_KEPT_PREAMBLE_BYTES = 1024
 _NEWLINE = ord("\n")
 
 
@@ -55,6 +56,12 @@ class Frames:
         self._wanted = 0
         self._greeted = False
         self._skipped = 0
+        self._preamble = bytearray()
+
+    @property
+    def preamble(self) -> bytes:
+        """The beginning of what was said in place of a greeting; nothing once there was one."""
+        return b"" if self._greeted else bytes(self._preamble + self._buffer[:_KEPT_PREAMBLE_BYTES])
 
     def feed(self, data: bytes) -> Iterator[Greeting | Frame]:
         """Take more bytes.
@@ -76,9 +83,7 @@ class Frames:
                     self._greeted = True
                     yield _greeting(line)
                     continue
-                self._skipped += end + 1
-                if self._skipped > _MAX_PREAMBLE_BYTES:
-                    raise NonsenseError("much, and no greeting")
+                self._skip(line)
                 continue
             mark, probe, request, status, length = _header(line)
             if length is None:
@@ -95,6 +100,13 @@ class Frames:
                 raise NonsenseError(f"an answer longer than it says: {line[:80]!r}")
             del self._buffer[:whole]
             yield Frame(mark, probe, request, status, body)
+
+    def _skip(self, line: bytes) -> None:
+        self._skipped += len(line) + 1
+        if len(self._preamble) < _KEPT_PREAMBLE_BYTES:
+            self._preamble += line[:_KEPT_PREAMBLE_BYTES] + b"\n"
+        if self._skipped > _MAX_PREAMBLE_BYTES:
+            raise NonsenseError("much, and no greeting")
 
 
 def _greeting(line: bytes) -> Greeting:

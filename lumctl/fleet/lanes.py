@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lumctl.fleet.frames import Frame
 from lumctl.fleet.probes import Probe
 
 
@@ -15,6 +16,8 @@ class Running:
     request: int
     since: float
     began_at: float
+    direct: bool = False
+    """Whether its tool prints straight to us, its answer not compared with the one before."""
 
 
 class Lanes:
@@ -27,6 +30,7 @@ class Lanes:
         self._probes = probes
         self._lanes: dict[str, deque[Running]] = {probe.lane: deque() for probe in probes}
         self._overdue: dict[str, Running] = {}
+        self._early: dict[tuple[int, int], Frame] = {}
 
     def busy(self, probe: int) -> bool:
         """Whether an answer of this probe is outstanding."""
@@ -36,9 +40,14 @@ class Lanes:
         """What hangs in the lane of a probe."""
         return self._overdue.get(self._probes[probe].lane)
 
-    def asked(self, probe: int, request: int, now: float, at: float) -> None:
+    def can_be_direct(self, probe: int) -> bool:
+        """Whether a tool of this probe's lane may print straight to us: those of two lanes at once would mix."""
+        mine = self._probes[probe].lane
+        return not any(running.direct for lane, all_ in self._lanes.items() if lane != mine for running in all_)
+
+    def asked(self, probe: int, request: int, now: float, at: float, *, direct: bool = False) -> None:
         """A request went out."""
-        self._lanes[self._probes[probe].lane].append(Running(probe, request, now, at))
+        self._lanes[self._probes[probe].lane].append(Running(probe, request, now, at, direct))
 
     def answered(self, probe: int, request: int, now: float, at: float) -> Running | None:
         """An answer came: the request that it is of, ``None`` if nobody asked."""
@@ -50,9 +59,20 @@ class Lanes:
         self._overdue.pop(lane, None)
         if running:
             # Its turn begins now; what it waited for is no time of its own.
-            first = running.popleft()
-            running.appendleft(Running(first.probe, first.request, now, at))
+            running.appendleft(replace(running.popleft(), since=now, began_at=at))
         return done
+
+    def came_early(self, frame: Frame) -> None:
+        """Keep an answer that overtook one before it in its lane. Only by two different ways can they have come so."""
+        lane = self._lanes[self._probes[frame.probe].lane]
+        own = next((each for each in lane if (each.probe, each.request) == (frame.probe, frame.request)), None)
+        if own is not None and (own.direct or lane[0].direct):
+            self._early[frame.probe, frame.request] = frame
+
+    def came_before(self, lane: str) -> Frame | None:
+        """The answer, kept until now, to what has just become the first of a lane."""
+        first = self.first_in(lane)
+        return None if first is None else self._early.pop((first.probe, first.request), None)
 
     def expire(self, now: float) -> list[tuple[str, Running]]:
         """The lanes whose first request has just run out of time, with that request."""
@@ -83,6 +103,7 @@ class Lanes:
         for running in self._lanes.values():
             running.clear()
         self._overdue.clear()
+        self._early.clear()
 
     def _ends(self, running: Running) -> float:
         return running.since + self._probes[running.probe].deadline_s

@@ -1,14 +1,22 @@
 """The program that answers for a host: a POSIX shell loop, sent over one SSH channel and gone with it.
 
 Nothing is installed. ``exec sh`` reads the program from its standard input, prints one line of greeting, and then
-answers requests until its input ends; then it kills all that it started. The lines, both ways (protocol 1):
+answers requests until its input ends; then it kills all that it started. It speaks on the channel's error stream. The
+lines, both ways (protocol 2):
 
-* ``lumctl-loop 1 BOOT_ID UPTIME_S``: the greeting. What a login script prints before it is skipped.
-* ``N ID ID ...``: a request. ``N`` counts requests, ``ID`` is a probe's place in the table.
+* ``lumctl-loop 2 BOOT_ID UPTIME_S``: the greeting. What a login script prints before it is skipped.
+* ``N ID ID>TOKEN ...``: a request. ``N`` counts requests, ``ID`` is a probe's place in the table.
 * ``= ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: an answer.
 * ``+ ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: what was added to the answer before.
 * ``~ ID N STATUS``: the answer before, unchanged.
 * ``! LANE 0 STATUS``: what ran in a lane took the lane's shell along; the lane goes on with what waits behind it.
+
+What was asked for as ``ID>TOKEN`` goes straight from the tool to the channel's output, followed by a newline, ``TOKEN
+ID N STATUS`` and a newline: the shell neither keeps nor compares it, which is most of what an answer costs a host
+beside the tool itself. That is for what says something new each time, and for one lane at a time, so that two tools do
+not mix. A tool that hangs on the way leaves the others' answers alone. What is in no lane, or is more than a tool's
+output, is answered as ever. The output is kept free for this because sshd hands it on in larger pieces than the error
+stream.
 
 Each lane is a process of its own that waits on a FIFO, so a tool that hangs holds up the probes of its lane only. The
 FIFOs lose their names before the first request. A second copy of a tool is never started, for its lane is busy. The
@@ -25,24 +33,29 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 COMMAND = "exec sh"
-GREETING = b"lumctl-loop 1 "
+GREETING = b"lumctl-loop 2 "
 _FIRST_LANE, _LANES_AT_MOST = 3, 5
-"""A shell's portable file descriptors are 3 to 9; 8 holds the right to print, 9 opens the lanes."""
+"""A shell's portable file descriptors are 3 to 9; 8 holds the right to print, 9 opens a lane, and then is its way to
+the channel's output."""
 
-_MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 8 * 1024 * 1024
 _MEMORY_KIB = 192 * 1024
 """What a shell may keep of one output, and the address space in which it does. The tools themselves are not bound."""
 
 _PROGRAM = """\
-LC_ALL=C; export LC_ALL; umask 077; unset ENV CDPATH out old more @KEPT@
+LC_ALL=C; export LC_ALL; umask 077; unset ENV CDPATH out old more ids token @KEPT@
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
 nl='
 '
 files() { for f; do IFS= read -r v <"$f" && out=$out$f:$v$nl; done 2>/dev/null; out=${out%"$nl"}; rc=0; }
-run() { out=$(ulimit -Sv "$room"; exec "$@" 2>&1 </dev/null); rc=$?; }
+run() {
+if [ "$token" ]; then ( ulimit -Sv "$room"; exec "$@" >&9 2>&9 9>&- </dev/null )
+else out=$(ulimit -Sv "$room"; exec "$@" 2>&1 9>&- </dev/null); fi
+rc=$?
+}
 grow() {
 more=1 pattern=$1; shift
-out=$({ { ulimit -Sv "$room"; "$@" 2>&3 3>&- </dev/null; printf '\\nlumctl-ended %s\\n' $?
+out=$(exec 9>&-; { { ulimit -Sv "$room"; "$@" 2>&3 3>&- </dev/null; printf '\\nlumctl-ended %s\\n' $?
 } | grep -E "$pattern|^lumctl-ended [0-9]"; } 3>&1); rc=$?
 case $out in
 *"lumctl-ended "*)
@@ -79,7 +92,16 @@ all_or_none() { trap 'kill -9 0' HUP INT PIPE TERM; }
 serve() {
 all_or_none
 ulimit -Sc 0; ulimit -Sv @MEMORY@
-while read -r n id; do ask "$id"; tell "$n" "$id"; done
+while read -r n id; do
+token=
+case $id in *'>'*) token=${id#*'>'} id=${id%%'>'*} ;; esac
+ask "$id"
+if [ "$token" ] && [ ! "$out" ]; then
+unset "was$id" "rc$id" "size$id"
+printf '\\n%s %s %s %s\\n' "$token" "$id" "$n" "$rc" >&9 || exit 1
+else tell "$n" "$id"
+fi
+done
 }
 lane() {
 all_or_none
@@ -90,6 +112,7 @@ done
 }
 main() {
 all_or_none
+exec 9>&1 1>&2
 room=$(ulimit -Sv)
 for d in /dev/shm "$XDG_RUNTIME_DIR" /tmp /var/tmp "$HOME"; do
 d=$d/lumctl.$$
@@ -97,21 +120,21 @@ mkfifo -m 600 @NAMES@ 2>/dev/null && break
 rm -f @NAMES@ 2>/dev/null
 d=
 done
-[ "$d" ] || { echo "lumctl: no FIFO can be made here" >&2; exit 1; }
-exec @OPEN@
+[ "$d" ] || { echo "lumctl: no FIFO can be made here"; exit 1; }
+exec @OPEN@ 2>&9
 @START@
 exec 9<&-
 rm -f @NAMES@
 echo >&8
 IFS= read -r boot </proc/sys/kernel/random/boot_id
 read -r up rest </proc/uptime
-printf '\\nlumctl-loop 1 %s %s\\n' "${boot:--}" "${up:--}"
+printf '\\nlumctl-loop 2 %s %s\\n' "${boot:--}" "${up:--}"
 exec 2>/dev/null
 while read -r n ids; do
 for id in $ids; do
-case $id in
+case ${id%%'>'*} in
 @ROUTES@
-*) ask "$id"; tell "$n" "$id" ;;
+*) id=${id%%'>'*}; ask "$id"; tell "$n" "$id" ;;
 esac
 done
 done
@@ -159,7 +182,7 @@ def program(probes: Sequence[Asked]) -> bytes:
         "OPEN": " ".join(f'{fd}<>"$d.{fd}"' for fd in (8, *fds.values())),
         "START": "\n".join(_start(fd, closed) for fd in fds.values()),
         "KEPT": " ".join(f"was{number} rc{number} size{number}" for number in range(len(probes))),
-        "MOST": str(_MOST_BYTES),
+        "MOST": str(MOST_BYTES),
         "MEMORY": str(_MEMORY_KIB),
     }
     text = _PLACE.sub(lambda place: parts[place[1]], _PROGRAM)
@@ -173,4 +196,4 @@ def lanes_of(probes: Iterable[Asked]) -> tuple[str, ...]:
 
 def _start(fd: int, closed: str) -> str:
     """A lane opens its FIFO before the loop goes on, for then the FIFO loses its name."""
-    return f'exec 9<"$d.{fd}"\n( exec {closed} 0<&9 9<&- 2>/dev/null; lane {fd - _FIRST_LANE} ) <&9 &'
+    return f'exec 9<"$d.{fd}"\n( exec {closed} 0<&9 9>&2 2>/dev/null; lane {fd - _FIRST_LANE} ) <&9 &'

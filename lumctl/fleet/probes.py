@@ -41,6 +41,11 @@ class Probe:
     again: Callable[[float, Gathered], None]
 
     @property
+    def may_be_direct(self) -> bool:
+        """Whether its tool may print straight to us; what the shell reads or compares itself it has to keep."""
+        return self.lane != "" and self.command.startswith("run ")
+
+    @property
     def kind(self) -> str:
         """The part of the name before the colon: ``optics`` of ``optics:eth2``."""
         return self.name.partition(":")[0]

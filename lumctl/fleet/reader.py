@@ -13,6 +13,7 @@ from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.frames import Frame, Greeting, Mark
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.habits import Habits
 from lumctl.fleet.lanes import Lanes, Running
 from lumctl.fleet.loop import lanes_of, program
 from lumctl.fleet.outcomes import Outcomes
@@ -27,6 +28,7 @@ from lumctl.fleet.workers import Workers
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
+_MIXED = "what ran before it was lost, and may have printed into it"
 _GRACE_S = 0.5
 """What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
 
@@ -53,6 +55,7 @@ class HostReader:
         self._sending = threading.RLock()
         self._lanes = Lanes(probes)
         self._lane_names = lanes_of(probes)
+        self._habits = Habits(probes)
         self._gathered = Gathered()
         self._boot_id: str | None = None
         self._outcomes = Outcomes(probes, means.now)
@@ -135,11 +138,14 @@ class HostReader:
                 now, at = time.monotonic(), self._means.now()
                 self._requests += 1
                 request = self._requests
+                direct: set[int] = set()
                 for number in unasked:
-                    self._lanes.asked(number, request, now, at)
+                    if self._habits.restless(number) and self._lanes.can_be_direct(number):
+                        direct.add(number)
+                    self._lanes.asked(number, request, now, at, direct=number in direct)
                     self._due[number] = now + self.probes[number].every_s
                 self._again.difference_update(unasked)
-            conversation.ask(request, unasked)
+            conversation.ask(request, unasked, direct)
 
     # --- connecting ---
 
@@ -248,6 +254,7 @@ class HostReader:
             self._gathered.booted_at = booted_at
         self._boot_id = greeting.boot_id
         self._verdicts.clear()
+        self._habits.forget()
         self._greeted = True
         self._settle()
 
@@ -260,10 +267,14 @@ class HostReader:
 
     def _take(self, frame: Frame) -> None:
         now, at = time.monotonic(), self._means.now()
-        running = self._lanes.answered(frame.probe, frame.request, now, at) if frame.probe < len(self.probes) else None
+        if frame.probe >= len(self.probes):
+            return
+        running = self._lanes.answered(frame.probe, frame.request, now, at)
         if running is None:
+            self._lanes.came_early(frame)
             return
         probe = self.probes[frame.probe]
+        self._habits.heard(frame, direct=running.direct)
         try:
             verdict = self._read(probe, frame, running)
         except Exception as error:  # noqa: BLE001 - what one host prints must not end the reading of the others
@@ -274,6 +285,9 @@ class HostReader:
             owed.answered(frame.probe, frame.request)
             if not owed.probes:
                 self._owed.remove(owed)
+        next_one = self._lanes.came_before(probe.lane)
+        if next_one is not None:
+            self._take(next_one)
 
     def _lose(self, frame: Frame) -> None:
         """What a tool printed was too much for its lane: it has no answer, and what waits behind it has its turn."""
@@ -283,6 +297,9 @@ class HostReader:
             self._take(Frame(Mark.LOST, running.probe, running.request, frame.status))
 
     def _read(self, probe: Probe, frame: Frame, running: Running) -> Verdict:
+        if running.direct and self._habits.barred:
+            lost = frame.mark is Mark.LOST
+            return ProbeStatus.FAILED, f"its shell was killed (status {frame.status})" if lost else _MIXED
         if frame.mark is Mark.LOST:
             return ProbeStatus.FAILED, f"it printed more than the host's shell can hold (status {frame.status})"
         if frame.mark is Mark.SAME and frame.probe in self._verdicts:

@@ -33,7 +33,7 @@ def forward(control: Path, host: str, command: str) -> int:
 
 
 def _forward_shell(control: Path, host: str) -> int:
-    """Carry our input and output to and from ``sh`` on a simulated host until either side ends."""
+    """Carry our input and error stream to and from the loop of a simulated host until either side ends."""
     try:
         connection = open_loop(control, host)
     except LumctlError as error:
@@ -41,7 +41,7 @@ def _forward_shell(control: Path, host: str) -> int:
         return _LOST
     with connection:
         try:
-            return _carry(connection, sys.stdin.fileno(), sys.stdout.fileno())
+            return _carry(connection, sys.stdin.fileno(), sys.stderr.fileno())
         except OSError:  # one side is gone in the middle of a word
             return _LOST
 

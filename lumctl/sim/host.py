@@ -38,7 +38,7 @@ class SimHost:
     def hello(self) -> bytes:
         """The first line of the loop: the id of this boot, and the seconds since it."""
         boot = self._world.boots[self.name]
-        return f"lumctl-loop 1 {boot.id} {self._now() - boot.at:.2f}\n".encode()
+        return f"lumctl-loop 2 {boot.id} {self._now() - boot.at:.2f}\n".encode()
 
     def output(self, row: Row | None) -> Output:
         """What one row of the program's table prints; a number without a row is not found."""

@@ -146,7 +146,7 @@ class Loop:
             raise ValueError("a request without an end")
         for line in lines:
             request, *numbers = line.decode(errors="replace").split() or [""]
-            for number in numbers:
+            for number in (number.partition(">")[0] for number in numbers):
                 waiting = self._waiting.setdefault(self._program.lanes.get(number, ""), deque())
                 if len(waiting) >= _MOST_WAITING:
                     raise ValueError("too many requests")

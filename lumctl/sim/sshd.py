@@ -98,7 +98,7 @@ class HostServer:
 
 
 class _ChannelPipe:
-    """A channel as the input and output of a loop."""
+    """A channel as the input and output of a loop, which speaks on the error stream."""
 
     def __init__(self, channel: paramiko.Channel) -> None:
         self._channel = channel
@@ -113,7 +113,7 @@ class _ChannelPipe:
     def write(self, data: bytes) -> None:
         self._channel.settimeout(_SEND_PATIENCE_S)
         try:
-            self._channel.sendall(data)
+            self._channel.sendall_stderr(data)
         except paramiko.SSHException as error:
             raise EOFError(str(error)) from None
 

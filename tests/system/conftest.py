@@ -4,23 +4,46 @@
 ``inventory, endpoints = simulate("prototype")``. It is dark: nothing is programmed yet. Faults and the true state of
 its meshes are at hand through ``simulated.process.inject(...)`` and ``.clear()``, and ``simulated.mesh(DEVICE)``.
 ``prototype_sim`` is one of the four-server example, shared by the tests of a module: clear what you inject.
+``serve_ssh(KEY, COMMAND)`` starts OpenSSH's sshd, which does this command for whoever has this key.
 """
 
+import getpass
+import os
 import shutil
+import socket
+import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import paramiko
 import pytest
 
+from lumctl.devices.endpoints import HostEndpoint
 from lumctl.devices.protocols import DriverContext
 from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.model import Inventory
+from lumctl.inventory.model import Inventory, SshSettings
 from lumctl.sim.driver import SimMesh
 from lumctl.sim.launch import SimProcess, launch
+
+SSHD_CONFIG = """
+ListenAddress 127.0.0.1
+Port {port}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+TrustedUserCAKeys {folder}/ca.pub
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+ForceCommand {command}
+"""
 
 
 class Simulated:
@@ -74,3 +97,55 @@ def prototype_sim() -> Iterator[Simulated]:
     simulations = Simulations()
     yield simulations("prototype")
     simulations.close()
+
+
+@pytest.fixture(scope="module")
+def serve_ssh(require_program, tmp_path_factory) -> Iterator[Callable[[Path, str], HostEndpoint]]:
+    """Start sshd; the endpoint is called s0, and the authority of its users lies beside the file of known hosts."""
+    with ExitStack() as running:
+        yield lambda key, command: _serve_ssh(require_program, tmp_path_factory.mktemp("sshd"), key, command, running)
+
+
+def _serve_ssh(
+    require_program: Callable[[str], str], folder: Path, client_key: Path, command: str, running: ExitStack
+) -> HostEndpoint:
+    program, keygen = require_program("sshd"), require_program("ssh-keygen")
+    for name in ("host_key", "ca"):
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    client = paramiko.PKey.from_path(client_key)
+    (folder / "authorized_keys").write_text(f"{client.get_name()} {client.get_base64()}\n")
+    if os.geteuid() == 0:
+        # sshd that runs as root wants this folder; the system makes it when it starts its own.
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = folder / "sshd_config"
+    config.write_text(SSHD_CONFIG.format(port=port, folder=folder, command=command))
+    serving = threading.Event()
+    process = subprocess.Popen([program, "-D", "-e", "-f", config], stderr=subprocess.PIPE, text=True)
+    lines: list[str] = []
+
+    def listen() -> None:
+        for line in process.stderr:
+            lines.append(line)
+            if "Server listening" in line:
+                serving.set()
+        serving.set()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+
+    def end() -> None:
+        process.terminate()
+        process.wait(10)
+        listener.join(10)
+        process.stderr.close()
+
+    running.callback(end)
+    assert serving.wait(10)
+    assert process.poll() is None, "".join(lines)
+    kind, blob, *_ = (folder / "host_key.pub").read_text().split()
+    known = folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{port} {kind} {blob}\n")
+    settings = SshSettings(user=getpass.getuser(), port=port, key_file=client_key, config_file=Path(os.devnull))
+    return HostEndpoint("s0", "127.0.0.1", settings, known)

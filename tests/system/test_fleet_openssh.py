@@ -1,13 +1,8 @@
 """The same collection against OpenSSH's sshd, which serves a simulated host through its ForceCommand."""
 
 import dataclasses
-import getpass
-import os
-import socket
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import paramiko
 import pytest
@@ -16,23 +11,7 @@ from lumctl.devices.endpoints import HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.model import SshSettings
 from lumctl.sim.launch import launch
-
-CONFIG = """
-ListenAddress 127.0.0.1
-Port {port}
-HostKey {folder}/host_key
-AuthorizedKeysFile {folder}/authorized_keys
-TrustedUserCAKeys {folder}/ca.pub
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-ForceCommand {python} -m lumctl.sim.forward {control} s0
-"""
 
 
 @pytest.fixture(scope="module")
@@ -47,49 +26,13 @@ def rack(inventory, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sshd(require_program, rack, tmp_path_factory):
-    """A real sshd that lets the simulator's client in and answers as host s0; gives its port."""
-    program, folder = require_program("sshd"), tmp_path_factory.mktemp("sshd")
-    subprocess.run(
-        [require_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", folder / "host_key"], check=True
-    )
-    subprocess.run([require_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", folder / "ca"], check=True)
-    client = paramiko.PKey.from_path(rack.folder / "client_key")
-    (folder / "authorized_keys").write_text(f"{client.get_name()} {client.get_base64()}\n")
-    if os.geteuid() == 0:
-        # sshd that runs as root wants this folder; the system makes it when it starts its own.
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    config = folder / "sshd_config"
+def sshd(serve_ssh, rack):
+    """A real sshd that lets the simulator's client in and answers as host s0."""
     control = rack.folder / "control.sock"
-    config.write_text(CONFIG.format(port=port, folder=folder, python=sys.executable, control=control))
-    serving = threading.Event()
-    process = subprocess.Popen([program, "-D", "-e", "-f", config], stderr=subprocess.PIPE, text=True)
-    lines = []
-
-    def listen():
-        for line in process.stderr:
-            lines.append(line)
-            if "Server listening" in line:
-                serving.set()
-        serving.set()
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    assert serving.wait(10)
-    assert process.poll() is None, "".join(lines)
-    kind, blob, *_ = (folder / "host_key.pub").read_text().split()
-    known = folder / "known_hosts"
-    known.write_text(f"{(rack.folder / 'known_hosts').read_text()}[127.0.0.1]:{port} {kind} {blob}\n")
-    settings = SshSettings(
-        user=getpass.getuser(), port=port, key_file=rack.folder / "client_key", config_file=Path(os.devnull)
-    )
-    yield HostEndpoint("s0", "127.0.0.1", settings, known)
-    process.terminate()
-    process.wait(10)
-    listener.join(10)
-    process.stderr.close()
+    endpoint = serve_ssh(rack.folder / "client_key", f"{sys.executable} -m lumctl.sim.forward {control} s0")
+    known = endpoint.known_hosts
+    known.write_text((rack.folder / "known_hosts").read_text() + known.read_text())
+    return endpoint
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def over_ssh(sim, host):
         channel = client.get_transport().open_session()
         channel.settimeout(20)
         channel.exec_command("exec sh")
-        talk = Talk(channel.sendall, channel.makefile("rb"))
+        talk = Talk(channel.sendall, channel.makefile_stderr("rb"))
         talk.end = channel.shutdown_write
         talk.ended = channel.recv_exit_status
         yield talk
@@ -93,8 +93,8 @@ def behind_sshd(sim, host):
         [sys.executable, "-m", "lumctl.sim.forward", str(sim.control), host],
         env=os.environ | {"SSH_ORIGINAL_COMMAND": "exec sh"},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
 
     def send(data):
@@ -102,7 +102,7 @@ def behind_sshd(sim, host):
         process.stdin.flush()
 
     with process:
-        talk = Talk(send, process.stdout)
+        talk = Talk(send, process.stderr)
         talk.end = process.stdin.close
         talk.ended = lambda: process.wait(20)
         try:
@@ -128,7 +128,7 @@ def talk(request, sim):
 
 def test_it_says_hello(talk):
     name, version, boot, up_s = talk.greeting
-    assert (name, version) == ("lumctl-loop", "1")
+    assert (name, version) == ("lumctl-loop", "2")
     assert len(boot) == 36
     assert float(up_s) > 0
 

@@ -91,7 +91,7 @@ class RealShell:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env={"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)},
             start_new_session=True,
         )
@@ -102,21 +102,23 @@ class RealShell:
         self.process.wait(20)
         self.process.stdin.close()
         self.process.stdout.close()
+        self.process.stderr.close()
 
     def send(self, data):
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def readline(self):
-        return self.process.stdout.readline()
+        return self.process.stderr.readline()
 
     def read(self, count):
-        return self.process.stdout.read(count)
+        return self.process.stderr.read(count)
 
     def end(self):
         """What it still says, and the signal that ends it."""
         self.process.stdin.close()
-        return self.process.stdout.read(), -self.process.wait(20)
+        assert self.process.stdout.read() == b""
+        return self.process.stderr.read(), -self.process.wait(20)
 
 
 class SimulatedShell:
@@ -189,7 +191,7 @@ def test_a_real_shell_and_a_simulated_one_give_the_same_answers(command, require
             shell.send(program(TABLE))
             # A real one begins a line of its own: a login script may have left one open.
             hellos.append(next(line for line in iter(shell.readline, None) if line.strip()).split())
-        assert [hello[:2] for hello in hellos] == [[b"lumctl-loop", b"1"]] * 2
+        assert [hello[:2] for hello in hellos] == [[b"lumctl-loop", b"2"]] * 2
         assert [len(hello[2]) for hello in hellos] == [36, 36]
         for request, (what, fault, numbers) in enumerate(STEPS):
             frozen.change(fault)

@@ -15,7 +15,7 @@ from typing import Any
 
 import asyncssh
 
-_REQUEST = re.compile(rb"(\d+)((?: \d+)+)")
+_REQUEST = re.compile(rb"(\d+)((?: \d+(?:>[0-9a-f]+)?)+)")
 """No line of the program that comes first looks like this."""
 
 
@@ -63,26 +63,31 @@ class Session(asyncssh.SSHServerSession[bytes]):
     def data_received(self, data: bytes, _datatype: int | None) -> None:
         if not self._greeted:
             self._greeted = True
-            self._channel.write(b"lumctl-loop 1 00000000-0000-4000-8000-000000000000 100.00\n")
+            self._channel.write_stderr(b"lumctl-loop 2 00000000-0000-4000-8000-000000000000 100.00\n")
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             asked = _REQUEST.fullmatch(line)
             if asked:
-                for probe in asked[2].split():
-                    self._answer(asked[1], probe)
+                for word in asked[2].split():
+                    self._answer(asked[1], *word.partition(b">")[::2])
 
     def eof_received(self) -> bool:
         return False
 
-    def _answer(self, number: bytes, probe: bytes) -> None:
+    def _answer(self, number: bytes, probe: bytes, token: bytes) -> None:
         content = self._content
+        if token:
+            self._told.pop(probe, None)
+            answer = b"%s\n%s %s %s 0\n" % (content.text, token, probe, number)
+            self._channel.write(answer[: len(answer) // 2] if content.stalls else answer)
+            return
         if self._told.get(probe) == content.generation:
-            self._channel.write(b"~ %s %s 0\n" % (probe, number))
+            self._channel.write_stderr(b"~ %s %s 0\n" % (probe, number))
             return
         self._told[probe] = content.generation
         text = content.text
         answer = b"= %s %s 0 %d\n%s\n" % (probe, number, len(text), text)
-        self._channel.write(answer[: len(answer) // 2] if content.stalls else answer)
+        self._channel.write_stderr(answer[: len(answer) // 2] if content.stalls else answer)
 
 
 async def serve(settings: dict[str, Any]) -> None:

@@ -25,6 +25,11 @@ class Entry:
     at_most: float | None = None
 
     @property
+    def tells_apart(self) -> bool:
+        """Whether it does less where a host says what it said before."""
+        return self.script == "contender_lumctl.py" or self.variant == "loop"
+
+    @property
     def missing(self) -> str | None:
         """The program of the system that this one lacks here."""
         return self.program if self.program and shutil.which(self.program) is None else None

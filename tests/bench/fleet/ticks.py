@@ -14,7 +14,8 @@ from driver import Contender, ContenderError, Kept, Tick
 from rack import Rack, addresses
 from roster import ROSTER, Entry
 
-_WARM_UPS = 2
+_WARM_UPS = 5
+"""More than the ticks after which lumctl knows that a host says something new, or nothing new, each time."""
 _BETWEEN_S = 0.1
 
 
@@ -54,7 +55,7 @@ class Result:
 
 
 def measure(entries: tuple[Entry, ...], hosts: int, rounds: int, size: int) -> list[Result]:
-    """Measure ticks in which every byte of every answer is new, then (where it is told apart) unchanged ones."""
+    """Measure ticks in which every byte of every answer is new, and then, where they are told apart, unchanged ones."""
     results = [Result(entry) for entry in entries]
     for result in results:
         if result.entry.missing:
@@ -63,26 +64,43 @@ def measure(entries: tuple[Entry, ...], hosts: int, rounds: int, size: int) -> l
     with Rack(addresses(hosts)) as rack, contextlib.ExitStack() as running:
         payload.put(rack.payload, payload.fresh(size))
         kept = running.enter_context(Kept(rack)) if any(entry.kept for entry in entries) else None
-        contenders: list[tuple[Contender, Result]] = []
-        for result in results:
-            if result.failed is None:
-                with _failure_noted(result):
-                    contender = _start(result, rack, python, kept)
-                    running.callback(contender.close)
-                    contenders.append((contender, result))
+        contenders = _started(results, rack, python, kept, running)
         visits = Visits(rack, size)
         for contender, result in contenders:
             with _failure_noted(result):
                 visits.warm_up(contender, result)
         for at in range(rounds):
             _say(f"round {at + 1} of {rounds}")
-            # Each round begins with another one: nobody always follows the same contender.
-            turn = at % max(1, len(contenders))
-            for contender, result in contenders[turn:] + contenders[:turn]:
-                if result.failed is None and at % result.entry.every == 0:
+            for contender, result in _from(contenders, at):
+                if at % result.entry.every == 0:
                     with _failure_noted(result):
                         visits.measure(contender, result)
+        telling = [pair for pair in contenders if pair[1].entry.tells_apart]
+        for at in range(rounds):
+            _say(f"round {at + 1} of {rounds}, nothing new")
+            for contender, result in _from(telling, at):
+                with _failure_noted(result):
+                    visits.measure_unchanged(contender, result, warm_up=at == 0)
     return results
+
+
+def _started(
+    results: list[Result], rack: Rack, python: str, kept: Kept | None, running: contextlib.ExitStack
+) -> list[tuple[Contender, Result]]:
+    contenders: list[tuple[Contender, Result]] = []
+    for result in results:
+        if result.failed is None:
+            with _failure_noted(result):
+                contender = _start(result, rack, python, kept)
+                running.callback(contender.close)
+                contenders.append((contender, result))
+    return contenders
+
+
+def _from(contenders: list[tuple[Contender, Result]], at: int) -> list[tuple[Contender, Result]]:
+    """Those that have not failed. Each round begins with another one: nobody always follows the same contender."""
+    turn = at % max(1, len(contenders))
+    return [pair for pair in contenders[turn:] + contenders[:turn] if pair[1].failed is None]
 
 
 class Visits:
@@ -114,10 +132,14 @@ class Visits:
             # Also after a failure: what the server did for this one is not to be counted for the next.
             self._rest()
         result.server_s += self._server_s - before_s
-        if result.entry.script == "contender_lumctl.py" or result.entry.variant == "loop":
-            for _ in range(result.entry.ticks):
-                result.unchanged.append(self._tick(contender, renew=False))
-            self._rest()
+
+    def measure_unchanged(self, contender: Contender, result: Result, *, warm_up: bool) -> None:
+        """A contender's turn in a round in which the hosts say what they said before."""
+        for _ in range(_WARM_UPS if warm_up else 0):
+            self._tick(contender, renew=False)
+        for _ in range(result.entry.ticks):
+            result.unchanged.append(self._tick(contender, renew=False))
+        self._rest()
 
     def _tick(self, contender: Contender, *, renew: bool = True) -> Tick:
         self._digest = self._renew() if renew else self._digest

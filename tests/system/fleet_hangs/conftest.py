@@ -35,7 +35,7 @@ ANSWERS = {
     "kernel": (0, b""),
     "net": (0, b"/sys/class/net/lo/operstate:unknown\n/sys/class/net/eno1/operstate:up"),
 }
-GREETING = b"lumctl-loop 1 0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d 100.00\n"
+GREETING = b"lumctl-loop 2 0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d 100.00\n"
 
 
 class Loop:
@@ -65,7 +65,7 @@ class Loop:
                 yield PROBES[number].name, request, number
 
     def say(self, data: bytes) -> None:
-        self.channel.sendall(data)
+        self.channel.sendall_stderr(data)
 
     def answer(self, name: str, request: int, number: int) -> None:
         self.say(frame(name, request, number))

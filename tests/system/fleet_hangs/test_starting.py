@@ -107,7 +107,7 @@ def test_a_shell_without_a_greeting_is_waited_for(twin, read, until):
     def late(loop):
         loop.take_program()
         let_go.wait(20)
-        loop.say(b"welcome to the machine\nlumctl-loop 1 - -\n")
+        loop.say(b"welcome to the machine\nlumctl-loop 2 - -\n")
         loop.serve()
 
     twin.script = late
@@ -143,7 +143,7 @@ def test_a_login_script_without_end(twin, read):
 
 def test_a_login_script_that_says_much(twin, read):
     def chat(loop):
-        loop.say(b"x" * 10_000 + b"\nlumctl-loop 2 is not this one\n" + b"\0\xff\n" * 100_000)
+        loop.say(b"x" * 10_000 + b"\nlumctl-loop 1 is not this one\n" + b"\0\xff\n" * 100_000)
         loop.begin()
         loop.serve()
 

@@ -1,5 +1,6 @@
 """A loop's channel, with a channel that does what a test says."""
 
+import re
 import threading
 
 import paramiko
@@ -8,7 +9,7 @@ import pytest
 from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting, Mark
 
-GREETING = b"lumctl-loop 1 - -\n"
+GREETING = b"lumctl-loop 2 - -\n"
 SAME = Frame(Mark.SAME, 3, 1, 0)
 
 
@@ -19,7 +20,7 @@ class Channel:
         self.room = 10**6
         self.sent = b""
         self.arrived: list[bytes] = []
-        self.complaint = b""
+        self.printed: list[bytes] = []
         self.ended = self.closed = self.eof_received = False
         self.breaks: Exception | None = None
         self.limits = []
@@ -42,19 +43,19 @@ class Channel:
             data = data[self.send(data) :]
 
     def recv_ready(self):
-        return bool(self.arrived)
+        return bool(self.printed)
 
     def recv(self, _size):
-        return self.arrived.pop(0)
+        return self.printed.pop(0)
 
     def exit_status_ready(self):
         return self.ended
 
     def recv_stderr_ready(self):
-        return bool(self.complaint)
+        return bool(self.arrived)
 
     def recv_stderr(self, _size):
-        return self.complaint
+        return self.arrived.pop(0)
 
     def close(self):
         self.closed = True
@@ -78,6 +79,14 @@ class Talk:
     def arrives(self, data):
         self.channel.arrived.append(data)
         self.conversation.drain()
+
+    def prints(self, data):
+        self.channel.printed.append(data)
+        self.conversation.drain()
+
+    def token(self):
+        """What the newest request gives for a token."""
+        return self.channel.sent.split(b">")[-1].split()[0]
 
 
 @pytest.fixture
@@ -148,10 +157,20 @@ def test_nonsense_ends_it_after_what_came_before(talk):
 @pytest.mark.parametrize("sign", ["ended", "eof_received"])
 def test_the_last_words_are_heard_before_the_end(talk, sign):
     setattr(talk.channel, sign, True)
-    talk.channel.complaint = b"\nsh: out of memory\nmore\n"
-    talk.arrives(GREETING + b"~ 3 1 0\n")
-    assert talk.heard == [Greeting(None, None), SAME]
+    talk.arrives(b"\nsh: out of memory\nmore")
     assert talk.reasons == ["its shell ended: sh: out of memory"]
+
+
+@pytest.mark.parametrize("sign", ["ended", "eof_received"])
+def test_the_last_answers_are_heard_before_the_end(talk, sign):
+    talk.arrives(b"Welcome!\n" + GREETING)
+    talk.conversation.ask(1, [4, 3], [4])
+    setattr(talk.channel, sign, True)
+    talk.channel.printed.append(b"printed\n\n%s 4 1 0\nand more" % talk.token())
+    talk.arrives(b"~ 3 1 0\n~ 3 ")
+    assert talk.heard == [Greeting(None, None), Frame(Mark.WHOLE, 4, 1, 0, b"printed"), SAME]
+    # What a login script said is not what a loop ends with.
+    assert talk.reasons == ["its shell ended"]
 
 
 def test_a_shell_that_ends_without_a_word(talk):
@@ -174,3 +193,106 @@ def test_who_hears_may_ask(talk):
     talk.channel.arrived.append(GREETING)
     conversation.drain()
     assert talk.channel.sent.endswith(b"9 1\n")
+
+
+def test_what_is_to_come_straight_from_a_tool_is_asked_for_with_a_token(talk):
+    talk.conversation.ask(7, [0, 3, 12], {3, 12})
+    token = talk.token().decode()
+    assert re.fullmatch(r"[0-9a-f]{16,}", token)
+    assert talk.channel.sent == f"program\n7 0 3>{token} 12>{token}\n".encode()
+    assert Talk().conversation._direct.token != token
+
+
+@pytest.mark.parametrize("cut", range(30))
+def test_answers_straight_from_tools_and_others_are_heard_alike(talk, cut):
+    talk.arrives(GREETING)
+    talk.conversation.ask(1, [0, 3, 4], {0, 4})
+    printed = b"zero\n\n%b 0 1 7\n\n%b 4 1 0\n" % (talk.token(), talk.token())
+    talk.prints(printed[:cut])
+    talk.arrives(b"~ 3 1 0\n")
+    talk.prints(printed[cut:])
+    direct = [Frame(Mark.WHOLE, 0, 1, 7, b"zero"), Frame(Mark.WHOLE, 4, 1, 0, b"")]
+    assert [said for said in talk.heard if said in direct] == direct
+    assert [said for said in talk.heard if said not in direct] == [Greeting(None, None), SAME]
+
+
+def is_asked_directly(talk, request):
+    sent = len(talk.channel.sent)
+    talk.conversation.ask(request, [5], [5])
+    return talk.channel.sent[sent:].startswith(b"%d 5>" % request)
+
+
+def test_what_a_login_script_prints_is_dropped(talk):
+    # Both came at once: the script's words were there first.
+    talk.channel.printed.append(b"Welcome!\nno answer")
+    talk.arrives(b"complaint\n" + GREETING)
+    assert is_asked_directly(talk, 1)
+    talk.prints(b"body\n%b 5 1 0\n" % talk.token())
+    assert talk.heard == [Greeting(None, None), Frame(Mark.WHOLE, 5, 1, 0, b"body")]
+    assert talk.reasons == []
+
+
+@pytest.mark.parametrize("stray", ["behind the end", "on its own"])
+def test_where_somebody_else_prints_no_tool_is_asked_to(talk, stray):
+    """What was printed may as well stand in the next answer."""
+    talk.arrives(GREETING)
+    assert is_asked_directly(talk, 1)
+    answer = b"body\n%b 5 1 0\n" % talk.token()
+    if stray == "behind the end":
+        talk.prints(answer + b"x")
+    else:
+        talk.prints(answer)
+        talk.prints(b"x" * 1000)
+    assert not is_asked_directly(talk, 2)
+    talk.prints(b"and on\n")
+    talk.arrives(b"= 5 2 0 3\nown\n")
+    assert talk.heard[1:] == [Frame(Mark.WHOLE, 5, 1, 0, b"body"), Frame(Mark.WHOLE, 5, 2, 0, b"own")]
+    assert talk.reasons == []
+
+
+def test_who_hears_the_last_answer_may_ask_at_once(talk):
+    """What stands behind an answer's end is no part of what is asked for then."""
+    heard = []
+
+    def hear(said):
+        heard.append(said)
+        if len(heard) < 4:
+            conversation.ask(len(heard), [5], [5])
+
+    conversation = Conversation(talk.transport, talk.channel, hear, pytest.fail)
+    talk.channel.arrived.append(GREETING)
+    conversation.drain()
+    talk.channel.printed.append(b"one\n%b 5 1 0\nstray" % talk.token())
+    conversation.drain()
+    assert talk.channel.sent.endswith(b"\n2 5\n")
+    talk.channel.arrived.append(b"= 5 2 0 3\ntwo\n")
+    conversation.drain()
+    assert [said.body for said in heard[1:]] == [b"one", b"two"]
+
+
+def test_a_host_may_answer_by_a_frame_all_the_same(talk):
+    talk.arrives(GREETING)
+    assert is_asked_directly(talk, 1)
+    talk.arrives(b"~ 5 1 0\n")
+    assert talk.heard[1:] == [Frame(Mark.SAME, 5, 1, 0)]
+    # Nothing is expected any more: what is printed now is nobody's.
+    talk.prints(b"noise")
+    assert not is_asked_directly(talk, 2)
+
+
+def test_another_lane_that_is_lost_does_not_cost_a_direct_answer(talk):
+    talk.arrives(GREETING)
+    assert is_asked_directly(talk, 1)
+    talk.prints(b"bo")
+    talk.arrives(b"! 2 0 137\n")
+    talk.prints(b"dy\n%b 5 1 0\n" % talk.token())
+    assert talk.heard[1:] == [Frame(Mark.LOST, 2, 0, 137), Frame(Mark.WHOLE, 5, 1, 0, b"body")]
+
+
+def test_nonsense_straight_from_a_tool_ends_it(talk):
+    talk.arrives(GREETING)
+    assert is_asked_directly(talk, 1)
+    talk.prints(b"body\n%b 5 1 zero\n" % talk.token())
+    (reason,) = talk.reasons
+    assert reason.startswith("its shell answers what nobody asked: not the end of an answer: b'")
+    assert talk.channel.closed

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lumctl.fleet import frames
 from lumctl.fleet.frames import MAX_ANSWER_BYTES, Frame, Frames, Greeting, Mark, NonsenseError
 
-GREETING = b"lumctl-loop 1 0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d 100.25\n"
+GREETING = b"lumctl-loop 2 0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d 100.25\n"
 GREETED = Greeting("0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d", 100.25)
 
 numbers = st.integers(0, 10**15 - 1) | st.integers(0, 9)
@@ -156,13 +156,13 @@ def test_nonsense_stays_nonsense():
 @pytest.mark.parametrize(
     ("line", "greeting"),
     [
-        (b"lumctl-loop 1 - -", Greeting(None, None)),
-        (b"lumctl-loop 1 ", Greeting(None, None)),
-        (b"lumctl-loop 1 abc 12", Greeting("abc", 12.0)),
-        (b"lumctl-loop 1 abc nan", Greeting("abc", None)),
-        (b"lumctl-loop 1 abc inf", Greeting("abc", None)),
-        (b"lumctl-loop 1 abc -5", Greeting("abc", None)),
-        (b"lumctl-loop 1 \xff 1e400 more", Greeting("�", None)),
+        (b"lumctl-loop 2 - -", Greeting(None, None)),
+        (b"lumctl-loop 2 ", Greeting(None, None)),
+        (b"lumctl-loop 2 abc 12", Greeting("abc", 12.0)),
+        (b"lumctl-loop 2 abc nan", Greeting("abc", None)),
+        (b"lumctl-loop 2 abc inf", Greeting("abc", None)),
+        (b"lumctl-loop 2 abc -5", Greeting("abc", None)),
+        (b"lumctl-loop 2 \xff 1e400 more", Greeting("�", None)),
     ],
 )
 def test_greetings(line, greeting):
@@ -170,4 +170,22 @@ def test_greetings(line, greeting):
 
 
 def test_a_greeting_of_another_protocol_is_none():
-    assert list(Frames().feed(b"lumctl-loop 2 abc 12\nlumctl-loop 10 abc 12\nlumctl-loop 1\n")) == []
+    assert list(Frames().feed(b"lumctl-loop 1 abc 12\nlumctl-loop 20 abc 12\nlumctl-loop 2\n")) == []
+
+
+def test_what_stands_in_place_of_a_greeting_is_kept():
+    reader = Frames()
+    assert reader.preamble == b""
+    assert fed(b"\nsh: 1: no\nnor", range(14), reader) == ([], False)
+    assert reader.preamble == b"\nsh: 1: no\nnor"
+    assert fed(b" that\n" + GREETING, (), reader) == ([GREETED], False)
+    assert reader.preamble == b""
+    assert fed(b"= 1 ", (), reader) == ([], False)
+    assert reader.preamble == b""
+
+
+def test_of_much_in_place_of_a_greeting_the_beginning_is_kept():
+    reader = Frames()
+    assert fed(b"first\n" + b"x" * 20_000 + b"\n" + b"more\n" * 9_000, range(0, 60_000, 1000), reader) == ([], False)
+    assert reader.preamble.startswith(b"first\nxxx")
+    assert len(reader.preamble) < 4096

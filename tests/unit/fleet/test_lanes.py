@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from lumctl.fleet.frames import Frame, Mark
 from lumctl.fleet.lanes import Lanes, Running
 from lumctl.fleet.probes import probes_for
 
@@ -88,3 +89,68 @@ def test_nothing_is_left_of_a_loop_that_is_gone(lanes):
     assert lanes.expire(99.0) == []
     assert not any(lanes.busy(probe) or lanes.blocked_by(probe) for probe in range(len(PROBES)))
     assert lanes.first_in("nvidia") is None
+
+
+def test_a_request_keeps_its_way_when_its_turn_comes(lanes):
+    lanes.asked(GPU, 1, now=0.0, at=0.0)
+    lanes.asked(NVLINK, 1, now=0.0, at=0.0, direct=True)
+    lanes.answered(GPU, 1, now=2.0, at=102.0)
+    assert lanes.first_in("nvidia") == Running(NVLINK, 1, 2.0, 102.0, direct=True)
+
+
+def test_tools_of_one_lane_only_may_print_straight_to_us(lanes):
+    assert all(lanes.can_be_direct(probe) for probe in range(len(PROBES)))
+    lanes.asked(KERNEL, 1, now=0.0, at=0.0)
+    assert lanes.can_be_direct(GPU)
+    lanes.asked(GPU, 1, now=0.0, at=0.0, direct=True)
+    assert [lanes.can_be_direct(probe) for probe in (GPU, NVLINK, KERNEL, NET)] == [True, True, False, False]
+    # Also one that hangs goes on printing some time.
+    lanes.expire(99.0)
+    assert not lanes.can_be_direct(KERNEL)
+    lanes.answered(GPU, 1, now=99.0, at=99.0)
+    assert lanes.can_be_direct(KERNEL)
+    lanes.asked(GPU, 2, now=99.0, at=99.0, direct=True)
+    lanes.clear()
+    assert lanes.can_be_direct(KERNEL)
+
+
+def frame(probe, request=1):
+    return Frame(Mark.SAME, probe, request, 0)
+
+
+@pytest.mark.parametrize("direct", [GPU, NVLINK])
+def test_an_answer_that_came_by_a_faster_way_is_kept_for_its_turn(lanes, direct):
+    for probe in (GPU, NVLINK):
+        lanes.asked(probe, 1, now=0.0, at=0.0, direct=probe == direct)
+    lanes.came_early(frame(NVLINK))
+    assert lanes.came_before("nvidia") is None
+    lanes.answered(GPU, 1, now=1.0, at=1.0)
+    assert lanes.came_before("nvidia") == frame(NVLINK)
+    assert lanes.came_before("nvidia") is None
+
+
+@pytest.mark.parametrize("answer", [(NVLINK, 2), (GPU, 7), (KERNEL, 1)], ids=str)
+def test_what_nobody_asked_for_is_not_kept(lanes, answer):
+    lanes.asked(GPU, 1, now=0.0, at=0.0, direct=True)
+    lanes.asked(NVLINK, 1, now=0.0, at=0.0)
+    lanes.came_early(frame(*answer))
+    lanes.answered(GPU, 1, now=1.0, at=1.0)
+    assert lanes.came_before("nvidia") is lanes.came_before("kernel") is None
+
+
+def test_by_one_way_nothing_overtakes_anything(lanes):
+    for probe in (GPU, NVLINK):
+        lanes.asked(probe, 1, now=0.0, at=0.0)
+    lanes.came_early(frame(NVLINK))
+    lanes.answered(GPU, 1, now=1.0, at=1.0)
+    assert lanes.came_before("nvidia") is None
+
+
+def test_what_came_early_goes_with_its_loop(lanes):
+    for _ in range(2):
+        lanes.asked(GPU, 1, now=0.0, at=0.0, direct=True)
+        lanes.asked(NVLINK, 1, now=0.0, at=0.0)
+    lanes.came_early(frame(NVLINK))
+    lanes.clear()
+    lanes.asked(NVLINK, 1, now=0.0, at=0.0)
+    assert lanes.came_before("nvidia") is None

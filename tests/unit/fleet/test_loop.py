@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from lumctl.fleet.direct import Direct
 from lumctl.fleet.frames import Frame, Frames, Greeting, Mark
 from lumctl.fleet.loop import lanes_of, program
 
@@ -31,6 +32,8 @@ OUTPUTS = (
     (b"no end of line", b"no end of line"),
     (b"\n leading\n", b"\n leading"),
     (b"nul\0in the middle\n", b"nulin the middle"),
+    (b"nul behind\n\0\n\0\0\n", b"nul behind"),
+    (b"\0\0", b""),
     (EVERY_BYTE, EVERY_BYTE),
     (b"= 0 1 0 5\nhello\n", b"= 0 1 0 5\nhello"),
     (b"-n\n", b"-n"),
@@ -47,7 +50,7 @@ class Asked(NamedTuple):
 
 
 class Loop:
-    """The program in a shell: requests go in, frames come out."""
+    """The program in a shell: requests go in, frames come out by its error stream, and direct answers by its output."""
 
     def __init__(self, shell: str, probes, env) -> None:
         self.process = subprocess.Popen(
@@ -61,7 +64,15 @@ class Loop:
         )
         self._frames = Frames()
         self._said: list[Greeting | Frame] = []
+        self._direct = Direct()
+        self._printed: list[Frame] = []
+        self._open = [self.process.stdout, self.process.stderr]
+        self.stray = b""
         self.send(program(probes))
+
+    @property
+    def token(self) -> str:
+        return self._direct.token
 
     def send(self, data: bytes) -> None:
         view = memoryview(data)
@@ -71,21 +82,42 @@ class Loop:
     def ask(self, request: int, *probes: int) -> None:
         self.send(f"{request} {' '.join(map(str, probes))}\n".encode())
 
-    def frames(self, count: int = 1) -> list[Greeting | Frame]:
-        """The next of what it says."""
+    def ask_directly(self, request: int, *probes: int) -> None:
+        self.send(f"{request} {' '.join(f'{probe}>{self.token}' for probe in probes)}\n".encode())
+
+    def _take(self, wanted: list, count: int, *, read_directly: bool = True) -> list:
         until = time.monotonic() + PATIENCE_S
-        out = self.process.stdout.fileno()
-        while len(self._said) < count:
-            readable, _, _ = select.select([out], [], [], max(0.0, until - time.monotonic()))
-            assert readable, f"only {self._said} in time"
-            data = os.read(out, 2**20)
-            assert data, f"it ended: {self.process.stderr.read()!r}, after {self._said}"
-            self._said += self._frames.feed(data)
-        taken, self._said = self._said[:count], self._said[count:]
+        while len(wanted) < count:
+            streams = self._open if read_directly else [self.process.stderr]
+            readable, _, _ = select.select(streams, [], [], max(0.0, until - time.monotonic()))
+            assert readable, f"only {self._said} and {self._printed} in time"
+            for stream in readable:
+                data = os.read(stream.fileno(), 2**20)
+                if stream is self.process.stdout:
+                    self._open = self._open if data else [self.process.stderr]
+                    self._printed += self._direct.feed(data, last=False)
+                else:
+                    assert data, f"it ended: {self._frames.preamble!r}, after {self._said}"
+                    self._said += self._frames.feed(data)
+        taken = wanted[:count]
+        del wanted[:count]
         return taken
+
+    def frames(self, count: int = 1, *, read_directly: bool = True) -> list[Greeting | Frame]:
+        """The next of what it says."""
+        return self._take(self._said, count, read_directly=read_directly)
+
+    def printed(self, count: int = 1) -> list[Frame]:
+        """The next of what its tools print straight to us."""
+        return self._take(self._printed, count)
 
     def frame(self) -> Frame:
         return self.frames()[0]
+
+    def directly(self, request: int, probe: int) -> Frame:
+        """Ask for one probe and have its answer straight from the tool."""
+        self.ask_directly(request, probe)
+        return self.printed()[0]
 
     def text(self, request: int, probe: int) -> bytes:
         """Ask for one probe and have its whole answer."""
@@ -96,7 +128,7 @@ class Loop:
 
     def silent(self, seconds: float = 0.05) -> bool:
         """Whether nothing comes for a moment."""
-        return not self._said and not select.select([self.process.stdout], [], [], seconds)[0]
+        return not (self._said or self._printed or select.select(self._open, [], [], seconds)[0])
 
     def group(self) -> dict[int, str]:
         """The processes of the loop's process group that are not dead, by what they run."""
@@ -218,7 +250,7 @@ def test_the_greeting(shell, tools):
 @pytest.mark.parametrize("noise", ["Welcome!\nlumctl is not installed\n", "\x1b]0;title\x07", "lumctl-loop "])
 def test_what_a_login_script_says_first(shell, tools, noise):
     script = tools.folder / "login"
-    script.write_text(f"printf '%s' '{noise}'; echo complaint >&2; exec {shell}")
+    script.write_text(f"echo much; printf '%s' '{noise}' | tee /dev/stderr; exec {shell}")
     loop = Loop(f"sh {script}", [Asked("", "files /proc/sys/kernel/ostype")], tools.env())
     assert isinstance(loop.frame(), Greeting)
     assert loop.text(1, 0) == b"/proc/sys/kernel/ostype:Linux"
@@ -462,11 +494,12 @@ def test_a_client_that_dies_while_everything_prints(start, tools):
     tools.prints("much", b"x" * 2**20)
     loop = start(Asked("a", "run hangs"), Asked("b", "run much"), Asked("c", "run much"), Asked("", "run much"))
     loop.ask(1, 0, 1, 2, 3)
-    assert select.select([loop.process.stdout], [], [], PATIENCE_S)[0]
+    assert select.select([loop.process.stderr], [], [], PATIENCE_S)[0]
     while tools.calls() != {"hangs": 1, "much": 3}:
         os.sched_yield()
     running = loop.group()
     loop.process.stdout.close()
+    loop.process.stderr.close()
     loop.process.stdin.close()
     assert everybody_ended(running)
 
@@ -510,7 +543,8 @@ def test_the_client_dies_while_it_sends_the_program(shell, tools):
             env=tools.env(),
             start_new_session=True,
         )
-        assert b"lumctl-loop" not in done.stdout or text[:length].endswith(b"main;")
+        assert b"\nlumctl-loop " not in done.stderr or text[:length].endswith(b"main;")
+        assert done.stdout == b""
     assert litter() == before
 
 
@@ -584,3 +618,204 @@ def test_more_lanes_than_a_shell_can_open():
     assert program([Asked(f"lane{n}", "run x") for n in range(5)])
     with pytest.raises(ValueError, match="6 lanes; the loop has room for 5"):
         program([Asked(f"lane{n}", "run x") for n in range(6)])
+
+
+@pytest.mark.parametrize("number", range(len(OUTPUTS)))
+def test_straight_from_the_tool_is_what_the_shell_would_have_said(start, tools, number):
+    said, heard = OUTPUTS[number]
+    tools.prints("tool", said, status=number)
+    loop = start(Asked("x", "run tool"))
+    assert loop.directly(1, 0) == Frame(WHOLE, 0, 1, number, heard)
+    loop.ask(2, 0)
+    assert loop.frame() == Frame(WHOLE, 0, 2, number, heard)
+    assert loop.directly(3, 0) == Frame(WHOLE, 0, 3, number, heard)
+
+
+def test_the_ends_of_tools_that_print_straight_to_us(start, tools):
+    tools.write("both", "echo out; echo err >&2; echo out again; exit 3")
+    tools.write("input", "cat; echo end")
+    tools.write("killed", "echo half; kill -9 $$")
+    loop = start(*(Asked("x", f"run {tool}") for tool in ("both", "input", "no-such-tool -q", "killed")))
+    loop.ask_directly(1, 0, 1, 2, 3)
+    both, given, missing, killed = loop.printed(4)
+    assert both == Frame(WHOLE, 0, 1, 3, b"out\nerr\nout again")
+    assert given == Frame(WHOLE, 1, 1, 0, b"end")
+    assert (missing.probe, missing.status, b"not found" in missing.body) == (2, 127, True)
+    assert killed == Frame(WHOLE, 3, 1, 137, b"half")
+    assert loop.silent()
+
+
+def test_what_came_straight_from_the_tool_is_compared_with_nothing(start, tools):
+    tools.prints("tool", b"as ever\n")
+    loop = start(Asked("x", "run tool"), Asked("x", "run tool --other"))
+    loop.ask(1, 0, 1)
+    assert [frame.mark for frame in loop.frames(2)] == [WHOLE, WHOLE]
+    tools.prints("tool", b"otherwise\n")
+    assert loop.directly(2, 0).body == b"otherwise"
+    tools.prints("tool", b"as ever\n")
+    loop.ask(3, 0, 1)
+    assert loop.frames(2) == [Frame(WHOLE, 0, 3, 0, b"as ever"), Frame(SAME, 1, 3, 0)]
+    loop.ask(4, 0)
+    assert loop.frame() == Frame(SAME, 0, 4, 0)
+
+
+def test_a_tool_that_hangs_while_it_prints_straight_to_us(start, tools):
+    gate = tools.gate("hangs")
+    tools.write("half", 'echo half; exec "${0%half}hangs"')
+    (tools.folder / "half.gate").symlink_to(gate)
+    tools.prints("well", b"well\n")
+    loop = start(
+        Asked("a", "run half"), Asked("a", "run well"), Asked("b", "run well"), Asked("", "files /proc/uptime")
+    )
+    loop.ask_directly(1, 0, 1)
+    for request in range(2, 5):
+        loop.ask(request, 2, 3)
+        assert {frame.probe for frame in loop.frames(2)} == {2, 3}
+    let_go(gate)
+    assert loop.printed(2) == [Frame(WHOLE, 0, 1, 0, b"half\nfree"), Frame(WHOLE, 1, 1, 0, b"well")]
+    loop.ask_directly(5, 0)
+    with gate.open("w"):
+        running = loop.group()
+        assert "hangs" in running.values()
+        loop.process.stdin.close()
+        assert everybody_ended(running)
+    assert not loop.group()
+
+
+def test_what_cannot_come_straight_from_a_tool_is_answered_all_the_same(start, tools):
+    tools.prints("log", b"ours\n")
+    tools.prints("silent-log", b"")
+    here = set(Path().iterdir())
+    loop = start(
+        Asked("k", "grow '^ours' log"),
+        Asked("k", "grow '^ours' silent-log"),
+        Asked("k", "files /proc/sys/kernel/ostype"),
+        Asked("k", "files /no/such/file"),
+        Asked("", "run log"),
+        Asked("", "files /proc/sys/kernel/ostype"),
+    )
+    loop.ask_directly(1, 0, 1, 2, 3, 4, 5, 99)
+    frames = {frame.probe: frame for frame in loop.frames(5)}
+    assert frames == {
+        0: Frame(WHOLE, 0, 1, 0, b"ours"),
+        2: Frame(WHOLE, 2, 1, 0, b"/proc/sys/kernel/ostype:Linux"),
+        4: Frame(WHOLE, 4, 1, 0, b"ours"),
+        5: Frame(WHOLE, 5, 1, 0, b"/proc/sys/kernel/ostype:Linux"),
+        99: Frame(WHOLE, 99, 1, 127, b""),
+    }
+    # What is nothing is told either way.
+    assert loop.printed(2) == [Frame(WHOLE, 1, 1, 0, b""), Frame(WHOLE, 3, 1, 0, b"")]
+    tools.prints("log", b"ours\nours too\n")
+    loop.ask_directly(2, 0, 1)
+    assert loop.frame() == Frame(MORE, 0, 2, 0, b"ours too")
+    assert loop.printed() == [Frame(WHOLE, 1, 2, 0, b"")]
+    loop.ask(3, 0, 1, 2)
+    assert loop.frames(3) == [Frame(SAME, 0, 3, 0), Frame(WHOLE, 1, 3, 0, b""), Frame(SAME, 2, 3, 0)]
+    assert loop.silent()
+    assert set(Path().iterdir()) == here
+
+
+def test_ten_megabytes_straight_from_a_tool_hold_up_nobody_else(start, tools):
+    tools.prints("most", b"x" * 8 * 2**20 + b"\n")
+    tools.prints("more", b"x" * 10 * 2**20 + b"\n")
+    tools.prints("well", b"well\n")
+    loop = start(Asked("a", "run most"), Asked("a", "run more"), Asked("a", "run well"), Asked("b", "run well"))
+    loop.ask_directly(1, 0, 1, 2)
+    for request in range(2, 12):
+        loop.ask(request, 3)
+        # The tool waits: nobody takes what it prints.
+        assert loop.frames(read_directly=False)[0].request == request
+    most, more, well = loop.printed(3)
+    assert (most.status, len(most.body)) == (0, 8 * 2**20)
+    assert (more.status, more.body) == (1, b"it printed more than 8388608 bytes")
+    assert well == Frame(WHOLE, 2, 1, 0, b"well")
+
+
+def test_a_tool_cannot_see_what_marks_its_answer_s_end(start, tools):
+    tools.write("tool", "env; cat /proc/$$/environ /proc/$$/cmdline /proc/$PPID/environ /proc/$PPID/cmdline")
+    left = {"token": "x", "id": "x", "ids": "x", "n": "x", "rest": "x", "v": "x"}
+    loop = start(Asked("x", "run tool"), Asked("y", "run tool"), Asked("", "run tool"), **left)
+    # Nor can those that are asked for in the same line.
+    loop.send(f"1 0>{loop.token} 1 2\n".encode())
+    for frame in loop.printed() + loop.frames(2):
+        assert b"PATH=" in frame.body
+        assert loop.token.encode() not in frame.body
+
+
+def test_the_channel_is_in_the_hands_of_those_who_print_on_it(start, tools):
+    tools.write("fds", "echo here; exec ls -l /proc/self/fd")
+    loop = start(Asked("a", "run fds"), Asked("a", "grow . fds"), Asked("", "run fds"), Asked("b", "run fds"))
+    output, frames = (
+        os.fsencode(Path(f"/proc/self/fd/{stream.fileno()}").readlink())
+        for stream in (loop.process.stdout, loop.process.stderr)
+    )
+    loop.ask(1, 0, 1, 2, 3)
+    for frame in loop.frames(4):
+        assert frame.body.count(b"pipe:") > 0
+        assert (output in frame.body, frames in frame.body) == (False, False), frame
+    body = loop.directly(2, 0).body
+    assert [line.split()[-3] for line in body.splitlines() if output in line] == [b"1", b"2"]
+    assert frames not in body
+
+
+def test_a_shell_that_is_lost_while_a_tool_prints_straight_to_us(start, tools):
+    tools.write("tool", "echo half; kill -9 $PPID")
+    tools.prints("well", b"well\n")
+    loop = start(Asked("a", "run tool"), Asked("a", "run well"), Asked("b", "run well"))
+    loop.ask_directly(1, 0, 1)
+    assert loop.frame() == Frame(LOST, 0, 0, 137)
+    (well,) = loop.printed()
+    assert (well.probe, well.request, well.status) == (1, 1, 0)
+    loop.ask(2, 1, 2)
+    assert {frame.body for frame in loop.frames(2)} == {b"well"}
+
+
+def test_an_end_that_cannot_be_told_is_no_silence(start, tools):
+    """A tool may leave the output so that a full one is not waited for."""
+    tools.write("tool", 'exec python3 -c "$(cat "$0.py")"')
+    (tools.folder / "tool.py").write_text(
+        "import os\nos.set_blocking(1, False)\ntry:\n    while os.write(1, bytes(1)): pass\n"
+        "except BlockingIOError: pass\n"
+    )
+    loop = start(Asked("a", "run tool"), Asked("b", "run tool"))
+    loop.ask_directly(1, 0)
+    (frame,) = loop.frames(read_directly=False)
+    assert (frame.mark, frame.probe) == (LOST, 0)
+
+
+def test_a_client_that_dies_while_a_tool_prints_straight_to_it(start, tools):
+    tools.gate("hangs")
+    tools.prints("much", b"x" * 2**20)
+    loop = start(Asked("a", "run hangs"), Asked("b", "run much"), Asked("c", "run much"))
+    loop.ask(1, 0, 2)
+    loop.ask_directly(2, 1)
+    for stream in (loop.process.stdout, loop.process.stderr):
+        assert select.select([stream], [], [], PATIENCE_S)[0]
+    while tools.calls() != {"hangs": 1, "much": 2}:
+        os.sched_yield()
+    running = loop.group()
+    loop.process.stdout.close()
+    loop.process.stderr.close()
+    loop.process.stdin.close()
+    assert everybody_ended(running)
+
+
+def test_answers_of_both_kinds_never_mix(start, tools):
+    """One lane prints straight to us, three others and the loop itself by frames, all as fast as they can."""
+    tools.write("tool", 'head -c "$1" "$0.output"; echo " $1"')
+    (tools.folder / "tool.output").write_bytes(b"= ~ + 1\n" * 12_000)
+    rng = random.Random(8)  # noqa: S311
+    sizes = [rng.choice([0, 1, 100, 5_000, 65_536, 90_000]) for _ in range(16)]
+    loop = start(*(Asked(f"lane{n % 4}", f"run tool {size}") for n, size in enumerate(sizes)), Asked("", "run tool 7"))
+    of_one_lane = [n for n in range(16) if n % 4 == 0]
+    others = [n for n in range(17) if n not in of_one_lane]
+    for request in range(1, 16):
+        loop.ask_directly(request, *of_one_lane)
+        loop.ask(request, *others)
+    printed, frames = loop.printed(15 * len(of_one_lane)), loop.frames(15 * len(others))
+    assert [(frame.probe, frame.request) for frame in printed] == [(n, r) for r in range(1, 16) for n in of_one_lane]
+    assert Counter((f.probe, f.request) for f in frames) == Counter((n, r) for r in range(1, 16) for n in others)
+    for frame in [*printed, *frames]:
+        size = [*sizes, 7][frame.probe]
+        assert frame.mark is SAME or frame.body == ((b"= ~ + 1\n" * 12_000)[:size] + b" %d" % size)
+    assert loop.silent()

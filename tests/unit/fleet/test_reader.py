@@ -38,10 +38,12 @@ class Talk:
     def __init__(self, hear, over):
         self.hear, self.over = hear, over
         self.asked = []
+        self.directly = []
         self.ended = None
 
-    def ask(self, request, probes):
+    def ask(self, request, probes, direct):
         self.asked.append((request, *probes))
+        self.directly.append(set(direct))
 
     def end(self, reason):
         self.ended = reason
@@ -398,3 +400,187 @@ def test_another_start_of_the_host_has_another_time(one, host, clock):
     host.begin()
     host.talks[-1].hear(Greeting("boot-2", 1.0))
     assert one.snapshot(None, None).booted_at == clock.now + 10**9 - 1.0
+
+
+SMI, LINKS, LEVELS, LOG, LINES, HERE = range(6)
+LANES = (
+    Probe("smi", "nvidia", "run smi", 2.0, 0.0, said, lambda *_: None),
+    Probe("links", "nvidia", "run links", 2.0, 0.0, said, lambda *_: None),
+    Probe("levels", "optics", "run levels", 2.0, 0.0, said, lambda *_: None),
+    Probe("log", "kernel", "grow x log", 2.0, 0.0, said, lambda *_: None),
+    Probe("lines", "optics", "files /x", 2.0, 0.0, said, lambda *_: None),
+    Probe("here", "", "run here", 2.0, 0.0, said, lambda *_: None),
+)
+
+
+class Chat:
+    """A reader of ``LANES`` and its host, which says something new of some probes each time."""
+
+    def __init__(self, host, clock):
+        self.host = host
+        self.reader = HostReader("h", lambda: host, LANES, Means(host, Gate(), lambda: clock.now, CONNECT_S))
+        self.words = 0
+
+    def begin(self):
+        tick(self.reader)
+        self.host.begin()
+        self.talk.hear(GREETING)
+        self.say_new()
+
+    @property
+    def talk(self):
+        return self.host.talks[-1]
+
+    @property
+    def direct(self):
+        """Those of the last request that are to print straight to us."""
+        return self.talk.directly[-1]
+
+    def say_new(self, *probes):
+        """Answer all that was asked last, these by something new, or all; the others by what they said before."""
+        request, *asked = self.talk.asked[-1]
+        for probe in asked:
+            self.words += 1
+            is_new = not probes or probe in probes
+            if is_new or probe in self.direct:
+                body = b"new %d" % self.words if is_new else b"as ever"
+                self.talk.hear(Frame(Mark.WHOLE, probe, request, 0, body))
+            else:
+                self.talk.hear(Frame(Mark.SAME, probe, request, 0))
+
+    def ask(self, *names):
+        if names:
+            read_now(self.reader, *names)
+        else:
+            tick(self.reader)
+        return self.talk.asked[-1][0], self.direct
+
+    def times(self, count, *probes):
+        """Some ticks: which tools were asked to print straight to us."""
+        found = []
+        for _ in range(count):
+            self.ask()
+            found.append(self.direct)
+            self.say_new(*probes)
+        return found
+
+
+@pytest.fixture
+def chat(host, clock):
+    chat = Chat(host, clock)
+    chat.begin()
+    return chat
+
+
+def test_what_was_new_three_times_running_comes_straight_from_the_tool(chat):
+    # What is read or compared by the shell itself, and what has no lane, does not.
+    assert chat.times(6, LEVELS, LOG, LINES, HERE) == [set(), set(), *[{LEVELS}] * 4]
+
+
+def test_the_tools_of_one_lane_at_a_time(chat):
+    assert chat.times(4) == [set(), set(), {SMI, LINKS}, {SMI, LINKS}]
+    # One that still prints keeps the other lanes from it, whoever asks.
+    request, direct = chat.ask("smi")
+    assert direct == {SMI}
+    assert chat.ask("levels")[1] == set()
+    assert chat.ask("links")[1] == {LINKS}
+    chat.talk.answer(request, SMI, text=b"new")
+    chat.talk.answer(request + 1, LEVELS, text=b"new")
+    assert chat.ask("levels")[1] == set()
+    chat.talk.answer(request + 2, LINKS, text=b"new")
+    chat.talk.answer(request + 3, LEVELS, text=b"new")
+    assert chat.ask("levels")[1] == {LEVELS}
+
+
+def test_one_that_hangs_keeps_the_other_lanes_from_it(chat, clock):
+    chat.times(3)
+    chat.ask("smi")
+    clock.now += 2.0
+    chat.reader.expire(clock.now)
+    assert chat.ask("levels")[1] == set()
+
+
+def test_what_stays_as_it_is_is_compared_by_the_host_again(chat):
+    assert chat.times(3, LEVELS)[-1] == {LEVELS}
+    assert chat.times(3, HERE) == [{LEVELS}, {LEVELS}, set()]
+    assert chat.times(4, LEVELS) == [set(), set(), set(), {LEVELS}]
+
+
+def test_another_loop_has_said_nothing_yet(chat):
+    assert chat.times(3)[-1] == {SMI, LINKS}
+    chat.talk.over("its shell ended")
+    read_now(chat.reader)
+    chat.host.begin()
+    chat.talk.hear(GREETING)
+    assert chat.direct == set()
+    chat.say_new()
+    assert chat.times(3) == [set(), set(), {SMI, LINKS}]
+
+
+def test_an_answer_that_overtook_one_straight_from_its_tool_has_its_turn(chat):
+    """The two come by different streams, each in its order."""
+    chat.times(2, LEVELS, SMI)
+    request, direct = chat.ask()
+    assert direct == {SMI}
+    chat.talk.answer(request, LINKS, text=b"links")
+    assert shown(chat.reader)[1]["links"] == (OK, "new 2")
+    chat.talk.answer(request, SMI, text=b"smi")
+    outcomes = shown(chat.reader)[1]
+    assert (outcomes["smi"], outcomes["links"]) == ((OK, "smi"), (OK, "links"))
+    # Neither is under way any more.
+    assert chat.ask("smi", "links")[0] == request + 1
+    assert chat.talk.asked[-1][1:] == (SMI, LINKS)
+
+
+def test_an_answer_straight_from_its_tool_that_overtook_another(chat):
+    chat.times(2, LINKS)
+    request, direct = chat.ask()
+    assert direct == {LINKS}
+    chat.talk.answer(request, LINKS, text=b"links")
+    chat.talk.answer(request, SMI, text=b"smi")
+    outcomes = shown(chat.reader)[1]
+    assert (outcomes["smi"], outcomes["links"]) == ((OK, "smi"), (OK, "links"))
+
+
+def test_a_shell_that_is_lost_while_a_tool_prints_past_it(chat):
+    """The tool may print on, into whatever comes after it: nothing of this loop comes straight from a tool again."""
+    chat.times(2)
+    request, direct = chat.ask()
+    assert direct == {SMI, LINKS}
+    chat.talk.hear(Frame(Mark.LOST, 0, 0, 137))
+    chat.talk.answer(request, LINKS, text=b"links, and what smi still printed")
+    outcomes = shown(chat.reader)[1]
+    assert outcomes["smi"] == (FAILED, "its shell was killed (status 137)")
+    assert outcomes["links"] == (FAILED, "what ran before it was lost, and may have printed into it")
+    chat.talk.answer(request, LEVELS, LOG, LINES, HERE)
+    assert chat.times(6) == [set()] * 6
+    outcomes = shown(chat.reader)[1]
+    assert (outcomes["smi"][0], outcomes["links"][0]) == (OK, OK)
+    chat.talk.over("its shell ended")
+    read_now(chat.reader)
+    chat.host.begin()
+    chat.talk.hear(GREETING)
+    chat.say_new()
+    assert chat.times(3)[-1] == {SMI, LINKS}
+
+
+def test_another_lane_s_loss_bars_nothing(chat):
+    chat.times(2)
+    request, direct = chat.ask()
+    assert direct == {SMI, LINKS}
+    chat.talk.hear(Frame(Mark.LOST, 1, 0, 137))
+    chat.talk.answer(request, SMI, LINKS, LOG, LINES, HERE, text=b"new")
+    outcomes = shown(chat.reader)[1]
+    assert (outcomes["smi"], outcomes["levels"][0]) == ((OK, "new"), FAILED)
+    assert chat.ask()[1] == {SMI, LINKS}
+
+
+def test_a_host_that_answers_the_other_way_is_understood(chat):
+    """It need not know how to let a tool print past it."""
+    chat.times(3, SMI)
+    request, direct = chat.ask()
+    assert direct == {SMI}
+    chat.talk.hear(Frame(Mark.SAME, SMI, request, 0))
+    assert shown(chat.reader)[1]["smi"] == (OK, "new 19")
+    chat.talk.answer(request, *range(1, len(LANES)))
+    assert chat.ask()[1] == set()

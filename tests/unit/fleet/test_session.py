@@ -31,7 +31,8 @@ class Channel:
         return bool(self.complaint)
 
     def recv_stderr(self, _size):
-        return self.complaint
+        taken, self.complaint = self.complaint, b""
+        return taken
 
     def close(self):
         self.closed = True

@@ -93,7 +93,7 @@ class Scripted:
         self._outputs = iter(outputs)
 
     def hello(self):
-        return b"lumctl-loop 1 - 0\n"
+        return b"lumctl-loop 2 - 0\n"
 
     def output(self, row):  # noqa: ARG002
         return next(self._outputs)
@@ -136,7 +136,7 @@ def test_it_says_hello_when_the_program_is_whole(fresh, bench):
     assert fresh.pipe.said == b""
     fresh.send(b"\n")
     boot = bench.world.boots["a"]
-    assert fresh.pipe.said.decode() == f"lumctl-loop 1 {boot.id} {bench.clock.time - boot.at:.2f}\n"
+    assert fresh.pipe.said.decode() == f"lumctl-loop 2 {boot.id} {bench.clock.time - boot.at:.2f}\n"
 
 
 @given(cuts=st.lists(st.integers(1, 200), min_size=1))

@@ -33,9 +33,9 @@ def test_a_client_that_vanishes_takes_its_loop_along(server, bench):
         channel = transport.open_session()
         channel.exec_command("exec sh")
         channel.sendall(PROGRAM)
-        assert channel.recv(100).startswith(b"lumctl-loop 1 ")
+        assert channel.recv_stderr(100).startswith(b"lumctl-loop 2 ")
         channel.sendall(b"1 1 0\n")
-        assert channel.recv(100) == b"= 0 1 0 0\n\n"
+        assert channel.recv_stderr(100) == b"= 0 1 0 0\n\n"
         (loop,) = server._loops
         assert not loop.ended
         ended = threading.Event()
