@@ -9,7 +9,8 @@ from lumctl.change.circuits import circuits_before_and_after
 from lumctl.change.plan import Do, Plan
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
-from lumctl.fabric import mesh, trace
+from lumctl.fabric import trace
+from lumctl.fabric.condition import mesh_of
 from lumctl.inventory.wiring import Circuit
 from lumctl.site import Site
 
@@ -62,8 +63,8 @@ def _pinned_changes(plan: Plan) -> Iterator[tuple[str, States, States]]:
 
 def _way(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, PucState], ...]:
     """The cells that a circuit runs through, with their states; empty where the states do not make it."""
-    geometry = site.inventory.devices[circuit.device].geometry
-    if geometry is None:
+    device = site.inventory.devices[circuit.device]
+    if device.geometry is None:
         return ()
-    found = trace(mesh(geometry.columns, geometry.rows), states, circuit.ports[0])
+    found = trace(mesh_of(device), states, circuit.ports[0])
     return tuple(found.passes) if found.exit == circuit.ports[1] else ()

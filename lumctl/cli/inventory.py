@@ -44,7 +44,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("KIND", "kind"),
         Column("DRIVER", "driver"),
         Column("ADDRESS", "address"),
-        Column("CELLS", "cells"),
+        Column("SHAPE", "shape"),
         Column("PUCS", "pucs", right=True),
         Column("PORTS", "ports", right=True),
         Column("USED", "used", right=True),
@@ -52,7 +52,16 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("DB/PORT", "loss_per_port_db", wide=True, right=True),
         Column("SETTLE MS", "settle_ms", wide=True, right=True),
         Column("STUCK", "stuck", wide=True),
+        Column("DAMAGED", "damaged", wide=True),
         Column("BLOCKED", "blocked", wide=True),
+        Column("EXCESS DB", "excess", wide=True),
+    ),
+    "fibres": (
+        Column("FIBRE", "name"),
+        Column("FROM", "from"),
+        Column("TO", "to"),
+        Column("LOSS dB", "loss_db", right=True),
+        Column("CAPACITY", "capacity", right=True),
     ),
     "transponders": (
         Column("TRANSPONDER", "id"),
@@ -99,7 +108,7 @@ def validate(
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(path)])
     else:
-        shown = [_counted(count, noun) for noun, count in counts.items() if count or noun != "switches"]
+        shown = [_counted(count, noun) for noun, count in counts.items() if count or noun not in {"switches", "fibres"}]
         cx.out.text(f"{path}: {', '.join(shown)}: no errors")
     return ExitCode.DONE
 
@@ -121,7 +130,8 @@ def show(
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([row[SECTIONS[section]] for section in SECTIONS for row in data[section]])
     else:
-        for number, section in enumerate(SECTIONS):
+        written = [section for section in SECTIONS if section != "fibres" or inventory.fibres]
+        for number, section in enumerate(written):
             cx.out.text(f"\n{section}" if number else section)
             folded = cx.out.format is not OutputFormat.WIDE
             cx.out.table(_COLUMNS[section], rows_of(inventory, section, folded=folded))
@@ -174,6 +184,7 @@ def _counts(inventory: Inventory) -> dict[str, int]:
         "lanes": len(inventory.transponders),
         "meshes": kinds.count(DeviceKind.MESH),
         "switches": kinds.count(DeviceKind.SWITCH),
+        "fibres": len(inventory.fibres),
         "jobs": len(inventory.jobs),
     }
 

@@ -1,25 +1,37 @@
-"""The fabric as a graph: the mesh, the ways of light through it, routes for circuits, and what they lose.
+"""The fabric as a graph: meshes, the ways of light through them, routes for circuits, and what they lose.
 
-Everything here is computed from what is handed in; nothing is read and nothing is written.
+Everything here is computed from what is handed in; nothing is read and nothing is written. What needs a library that is
+not always there (the exact solver, the optical tracer, PNG) is imported from its own folder.
 """
 
+from lumctl.fabric.condition import Condition, condition_of, mesh_of
 from lumctl.fabric.errors import InconsistentFabricError, Unroutable
-from lumctl.fabric.geometry import Mesh, mesh
+from lumctl.fabric.geometry import Mesh, PortPair, hexagon, mesh, square
 from lumctl.fabric.loss import circuit_losses, loss_db
-from lumctl.fabric.routing import Route, changes, route
+from lumctl.fabric.routing import Objective, Route, changes, route
+from lumctl.fabric.shapes import from_data, shape
 from lumctl.fabric.tracing import Trace, exits, trace
 
 __all__ = [
+    "Condition",
     "InconsistentFabricError",
     "Mesh",
+    "Objective",
+    "PortPair",
     "Route",
     "Trace",
     "Unroutable",
     "changes",
     "circuit_losses",
+    "condition_of",
     "exits",
+    "from_data",
+    "hexagon",
     "loss_db",
     "mesh",
+    "mesh_of",
     "route",
+    "shape",
+    "square",
     "trace",
 ]

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 
 from lumctl.devices.types import PucState
-from lumctl.fabric.geometry import mesh
+from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.fabric.tracing import trace
 from lumctl.inventory.model import Device
 from lumctl.inventory.wiring import Circuit
 
 
-def loss_db(device: Device, pucs: int) -> float:
-    """Loss from one port through so many PUCs to another, in dB."""
-    return pucs * device.loss_per_puc_db + 2 * device.loss_per_port_db
+def loss_db(device: Device, ports: Iterable[int], pucs: Iterable[int]) -> float:
+    """Loss at these ports of a device and in these PUCs, in dB; a PUC that is passed twice is named twice."""
+    return condition_of(device).loss_db(ports, pucs)
 
 
 def circuit_losses(device: Device, states: Mapping[int, PucState], circuits: Iterable[Circuit]) -> dict[str, float]:
@@ -22,13 +22,13 @@ def circuit_losses(device: Device, states: Mapping[int, PucState], circuits: Ite
     """
     if device.geometry is None:
         return {}
-    shape = mesh(device.geometry.columns, device.geometry.rows)
+    mesh, condition = mesh_of(device), condition_of(device)
     losses: dict[str, float] = {}
     for circuit in circuits:
         if circuit.device != device.id:
             continue
         start, end = circuit.ports
-        found = trace(shape, states, start)
+        found = trace(mesh, states, start)
         if found.exit == end:
-            losses[circuit.id] = loss_db(device, len(found.passes))
+            losses[circuit.id] = condition.loss_db(circuit.ports, found.pucs)
     return losses

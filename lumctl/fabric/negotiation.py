@@ -1,12 +1,14 @@
 """Ways for many circuits at once, by negotiated congestion.
 
-Every circuit first takes the cheapest way for itself. Where several want the same waveguide, or one PUC in both states,
-those circuits look again, round by round: getting in the way of another circuit has a price, and what is fought over
-becomes dearer for good, until nobody is in anybody's way. What stands already (live circuits, stuck PUCs) is not up for
-negotiation: it cannot be had at any price.
+Every circuit first takes the cheapest way for itself. Where several want the same waveguide, those circuits look
+again, round by round: getting in the way of another circuit has a price, and what is fought over becomes dearer for
+good, until nobody is in anybody's way. What stands already (live circuits, stuck PUCs) is not up for negotiation: it
+cannot be had at any price.
+
+The lower the price of getting in the way, the shorter the ways that are found, and the more rounds it takes: it is low
+at first, and higher where the rounds run out.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,11 +23,24 @@ Step = tuple[int, int]
 
 Way = tuple[Step, ...]
 
-ROUNDS = 100
-_PRESSURE = 1.0
-"""The price of getting in the way of one circuit at one place."""
-_GRUDGE = 0.2
-"""What each round adds to the price of everything that is fought over."""
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How hard is bargained: the price of being in the way of one circuit at one place, and what each round adds to it.
+
+    ``rounds`` is how many there are, ``stall`` how many without fewer losers end it.
+    """
+
+    price: float
+    grudge: float
+    rounds: int
+    stall: int
+
+
+GENTLE = (Pressure(0.25, 0.12, 200, 100),)
+HARDER = (Pressure(1.0, 0.2, 60, 60), Pressure(2.0, 0.05, 60, 60))
+BRISK = (Pressure(0.3, 0.15, 150, 80),)
+"""For those who have other demands to try: most that can be routed are within so many rounds."""
 
 
 @dataclass(frozen=True)
@@ -38,55 +53,110 @@ class Prices:
     turn: list[float]
     wire: list[float]
 
+    def pass_costs(self, puc: int, more: float) -> None:
+        """Make a PUC dearer, in whichever state."""
+        self.turn[2 * puc] += more
+        self.turn[2 * puc + 1] += more
+
     def copy(self) -> "Prices":
         """The same prices, to be changed freely."""
         return Prices(self.turn.copy(), self.wire.copy())
 
-    def charge(self, mesh: Mesh, way: Way) -> None:
-        """Set a price on getting in the way of ``way``: on its waveguides, and on its PUCs in their other state."""
-        for terminal, turn in way:
-            self.turn[(terminal >> 2) * 2 + 1 - turn] += _PRESSURE
-        for wire in _wires(mesh, way):
-            self.raise_wire(mesh, wire, _PRESSURE)
 
-    def raise_wire(self, mesh: Mesh, wire: int, price: float) -> None:
-        """Make a waveguide dearer, whichever way light runs in it."""
-        self.wire[wire] += price
-        self.wire[mesh.peers[wire]] += price
+class Ledger:
+    """Who uses what, and the prices that others see: everything that is in the way of a circuit costs ``price``.
+
+    A way in bar and one in cross through the same PUC always meet at one of its four terminals, so whoever is in
+    somebody's way uses a waveguide that he uses. ``sharing`` is the price of passing a PUC that another circuit passes
+    in the same state, on its other side.
+    """
+
+    def __init__(self, mesh: Mesh, prices: Prices, price: float, sharing: float = 0.0) -> None:
+        self.prices = prices.copy()
+        self._peers = mesh.peers
+        self._price = price
+        self._sharing = sharing
+        self._users = [0] * len(prices.wire)
+
+    def enter(self, way: Way, count: int = 1) -> None:
+        """Write a way in, or with -1 out again."""
+        wire_price, users, peers = self.prices.wire, self._users, self._peers
+        price = count * self._price
+        for terminal, _ in way[1:]:
+            peer = peers[terminal]
+            users[terminal] += count
+            users[peer] += count
+            wire_price[terminal] += price
+            wire_price[peer] += price
+        if self._sharing:
+            for terminal, turn in way:
+                self.prices.turn[(terminal >> 2) * 2 + turn] += count * self._sharing
+
+    def is_fought_over(self, way: Way) -> bool:
+        """Whether a way that is written in wants what another wants too; one alone can be in its own way."""
+        users = self._users
+        return any(users[terminal] > 1 for terminal, _ in way[1:])
+
+    def bear_grudges(self, ways: Sequence[Way], grudge: float) -> None:
+        """Make dearer for good whatever these ways are fought over for."""
+        fought = {terminal for way in ways for terminal, _ in way[1:] if self._users[terminal] > 1}
+        for terminal in fought | {self._peers[terminal] for terminal in fought}:
+            self.prices.wire[terminal] += grudge
+
+    def blockers(self, way: Way, ways: Sequence[Way]) -> list[int]:
+        """Which of the ways stand in the way of one that is not written in."""
+        wires = {wire for terminal, _ in way[1:] for wire in (terminal, self._peers[terminal])}
+        return [at for at, other in enumerate(ways) if any(terminal in wires for terminal, _ in other[1:])]
 
 
-def negotiate(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]:
+def negotiate(
+    mesh: Mesh,
+    demands: Sequence[PortPair],
+    prices: Prices,
+    *,
+    sharing: float = 0.0,
+    pressures: Sequence[Pressure] = (*GENTLE, *HARDER),
+) -> list[Way]:
     """One way for each demand, none in the way of another.
 
     Raises:
         Unroutable: a demand has no way even alone (proven), or the rounds ran out (not proven).
     """
-    ways = _alone(mesh, demands, prices)
-    grown = prices.copy()
+    alone = _alone(mesh, demands, prices)
     losers: list[int] = []
-    for _ in range(ROUNDS):
-        wires, pucs = _fought_over(mesh, ways)
-        losers = [at for at, way in enumerate(ways) if _touches(mesh, way, wires, pucs)]
+    for pressure in pressures:
+        ways = list(alone)
+        losers = _bargain(mesh, demands, Ledger(mesh, prices, pressure.price, sharing), ways, pressure)
         if not losers:
             return ways
-        for puc in pucs:
-            grown.turn[2 * puc] += _GRUDGE
-            grown.turn[2 * puc + 1] += _GRUDGE
-        for wire in wires:
-            grown.raise_wire(mesh, wire, _GRUDGE)
-        for at in losers:
-            now = grown.copy()
-            for other, way in enumerate(ways):
-                if other != at:
-                    now.charge(mesh, way)
-            ways[at] = cheapest_way(mesh, demands[at], now) or ways[at]
-    left = tuple(demands[at] for at in losers)
+    left, rounds = tuple(demands[at] for at in losers), sum(each.rounds for each in pressures)
     raise Unroutable(
         left,
-        f"no way found for {named(left)}: gave up after {ROUNDS} rounds, which does not prove that there is none",
+        f"no way found for {named(left)}: gave up after {rounds} rounds, which does not prove that there is none",
         proven=False,
         hint="try other ports or another spare, or program the whole mesh afresh",
     )
+
+
+def _bargain(mesh: Mesh, demands: Sequence[PortPair], ledger: Ledger, ways: list[Way], pressure: Pressure) -> list[int]:
+    """Change ``ways`` until nobody is in anybody's way; who still is when the rounds are over."""
+    for way in ways:
+        ledger.enter(way)
+    fewest, fewest_at = len(ways) + 1, 0
+    for round_ in range(pressure.rounds):
+        losers = [at for at, way in enumerate(ways) if ledger.is_fought_over(way)]
+        if not losers:
+            return []
+        if len(losers) < fewest:
+            fewest, fewest_at = len(losers), round_
+        elif round_ - fewest_at > pressure.stall:
+            return losers
+        ledger.bear_grudges([ways[at] for at in losers], pressure.grudge)
+        for at in losers:
+            ledger.enter(ways[at], -1)
+            ways[at] = cheapest_way(mesh, demands[at], ledger.prices) or ways[at]
+            ledger.enter(ways[at])
+    return [at for at, way in enumerate(ways) if ledger.is_fought_over(way)]
 
 
 def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]:
@@ -109,25 +179,6 @@ def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]
     return ways
 
 
-def _wires(mesh: Mesh, way: Way) -> Iterator[int]:
-    """The waveguides between the PUCs of a way, each by the lower of its two terminals."""
-    return (min(terminal, mesh.peers[terminal]) for terminal, _ in way[1:])
-
-
-def _fought_over(mesh: Mesh, ways: Sequence[Way]) -> tuple[set[int], set[int]]:
-    """Waveguides used more than once, and PUCs wanted in both states; one way alone can do either to itself."""
-    users = Counter(wire for way in ways for wire in _wires(mesh, way))
-    wanted = {(terminal >> 2, turn) for way in ways for terminal, turn in way}
-    return (
-        {wire for wire, count in users.items() if count > 1},
-        {puc for puc, turn in wanted if (puc, 1 - turn) in wanted},
-    )
-
-
-def _touches(mesh: Mesh, way: Way, wires: set[int], pucs: set[int]) -> bool:
-    return any(terminal >> 2 in pucs for terminal, _ in way) or not wires.isdisjoint(_wires(mesh, way))
-
-
 def cheapest_way(mesh: Mesh, demand: PortPair, prices: Prices) -> Way | None:
     """The cheapest way by A*, ``None`` if there is none; among equals always the same one.
 
@@ -136,7 +187,7 @@ def cheapest_way(mesh: Mesh, demand: PortPair, prices: Prices) -> Way | None:
     """
     start, goal = mesh.ports[demand[0]], mesh.ports[demand[1]]
     peers, turn_price, wire_price = mesh.peers, prices.turn, prices.wire
-    ahead = _pucs_ahead(mesh, goal)
+    ahead = pucs_ahead(mesh, goal)
     best = {start: 0.0}
     came: dict[int, Step] = {}
     queue = [(ahead[start], ahead[start], start)]
@@ -148,15 +199,16 @@ def cheapest_way(mesh: Mesh, demand: PortPair, prices: Prices) -> Way | None:
         if terminal in settled:
             continue
         settled.add(terminal)
+        so_far, first = best[terminal], terminal >> 1 & -2
         for turn in (0, 1):
             out = terminal ^ (2 + turn)
-            entered = peers[out]
-            cost = best[terminal] + turn_price[(terminal >> 2) * 2 + turn]
+            cost = so_far + turn_price[first + turn]
             if out == goal:
                 entered, left = goal, 0.0
-            elif entered == FREE:
-                continue
             else:
+                entered = peers[out]
+                if entered == FREE:
+                    continue
                 cost += wire_price[entered]
                 left = ahead[entered]
             if cost < best.get(entered, inf):
@@ -174,7 +226,7 @@ def _walked_back(came: dict[int, Step], start: int, goal: int) -> Way:
 
 
 @lru_cache(maxsize=256)
-def _pucs_ahead(mesh: Mesh, goal: int) -> tuple[float, ...]:
+def pucs_ahead(mesh: Mesh, goal: int) -> tuple[float, ...]:
     """For light that comes in at each terminal of an idle mesh, the fewest PUCs it passes before it leaves at ``goal``.
 
     A way of light can be walked backwards, so one search from the goal answers for all terminals.
@@ -190,3 +242,8 @@ def _pucs_ahead(mesh: Mesh, goal: int) -> tuple[float, ...]:
         frontier = {mesh.peers[out] for out in outs} - seen - {FREE}
         seen |= frontier
     return tuple(ahead)
+
+
+def wires_of(mesh: Mesh, way: Way) -> Iterator[int]:
+    """The waveguides between the PUCs of a way, each by the lower of its two terminals."""
+    return (min(terminal, mesh.peers[terminal]) for terminal, _ in way[1:])

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 from math import inf
 from types import MappingProxyType
@@ -9,14 +10,32 @@ from types import MappingProxyType
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric.errors import InconsistentFabricError, Unroutable, named
+from lumctl.fabric.exhaustion import Undecided, exhaust
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.negotiation import Prices, Way, negotiate
+from lumctl.fabric.negotiation import BRISK, GENTLE, HARDER, Prices, Way, negotiate
+from lumctl.fabric.shortening import level, shorten
 from lumctl.fabric.tracing import Pass, Trace, trace
 
 _CHANGE = 1 / 32
 """What it costs, beside the 1 of every pass, to change a PUC's state: decides only between ways of equal length."""
 
+_SHARING = 0.5
+"""What it costs to share a PUC with another circuit, where light that leaks from one into the other counts."""
+
+_NODES = 300
+"""How many settings of single PUCs are looked at to find ways, or to prove that there are none."""
+
 _NO_STUCK: Mapping[int, PucState] = MappingProxyType({})
+_NO_LOSS: Mapping[int, float] = MappingProxyType({})
+
+
+class Objective(StrEnum):
+    """What makes routes good: any at all, few PUCs together, the least loss of the worst circuit, few shared PUCs."""
+
+    FEASIBLE = "feasible"
+    PUCS = "pucs"
+    LOSS = "loss"
+    CROSSTALK = "crosstalk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +51,26 @@ class Route:
         return tuple(puc for puc, _ in self.passes)
 
 
-def route(
+def route(  # noqa: PLR0913 - what stands, what is wanted, and what may not be used
     mesh: Mesh,
     demands: Sequence[PortPair],
     *,
     states: Mapping[int, PucState],
     live: Collection[PortPair] = (),
     stuck: Mapping[int, PucState] = _NO_STUCK,
+    damaged: Collection[int] = (),
     blocked_ports: Collection[int] = (),
+    excess: Mapping[int, float] = _NO_LOSS,
+    objective: Objective = Objective.PUCS,
+    brisk: bool = False,
 ) -> tuple[Route, ...]:
     """Find a route for every demand, all at once, that leaves the ``live`` circuits untouched.
 
     A live circuit keeps the state of every PUC and every waveguide that it uses; a new route may pass such a PUC only
     as it stands, on its other side. ``stuck`` PUCs are passed only in the state they are stuck in, whatever ``states``
-    says of them. PUCs that no route needs are left as they are. The result has been traced before it is returned.
+    says of them; no light is led through ``damaged`` ones. ``excess`` is what passing a PUC costs more than passing
+    another, in times of that (its extra loss by the usual loss, say). PUCs that no route needs are left as they are.
+    ``brisk`` gives up sooner. The result has been traced before it is returned.
 
     Raises:
         UsageError: a port is not on the mesh, or is wanted twice.
@@ -58,10 +83,49 @@ def route(
         raise Unroutable(blocked, f"there is no way for {named(blocked)}: a port is blocked", proven=True)
     standing = {**states, **stuck}
     carried = _live_traces(mesh, standing, live)
-    ways = negotiate(mesh, demands, _prices(mesh, standing, carried, stuck))
+    prices = _prices(mesh, standing, carried, stuck)
+    for puc, more in excess.items():
+        prices.pass_costs(puc, more)
+    for puc in damaged:
+        prices.pass_costs(puc, inf)
+    ways = _best(mesh, demands, prices, objective, brisk=brisk)
     routes = tuple(Route(demand, _passes(way)) for demand, way in zip(demands, ways, strict=True))
     _prove(mesh, {**standing, **changes(standing, routes)}, routes, carried, stuck)
     return routes
+
+
+def _best(mesh: Mesh, demands: Sequence[PortPair], prices: Prices, objective: Objective, *, brisk: bool) -> list[Way]:
+    sharing = _SHARING if objective is Objective.CROSSTALK else 0.0
+    if brisk:
+        ways = negotiate(mesh, demands, prices, sharing=sharing, pressures=BRISK)
+    else:
+        ways = _whatever_it_takes(mesh, demands, prices, sharing)
+    if objective is Objective.PUCS:
+        return shorten(mesh, demands, ways, prices)
+    if objective is Objective.LOSS:
+        return level(mesh, demands, shorten(mesh, demands, ways, prices), prices)
+    return ways
+
+
+def _whatever_it_takes(mesh: Mesh, demands: Sequence[PortPair], prices: Prices, sharing: float) -> list[Way]:
+    """Where a negotiation ends without agreement, try everything; where that takes too long, negotiate harder."""
+    try:
+        return negotiate(mesh, demands, prices, sharing=sharing, pressures=GENTLE)
+    except Unroutable as refused:
+        if refused.proven:
+            raise
+    try:
+        ways = exhaust(mesh, demands, prices, nodes=_NODES)
+    except Undecided:
+        return negotiate(mesh, demands, prices, sharing=sharing, pressures=HARDER)
+    if ways is None:
+        raise Unroutable(
+            tuple(demands),
+            f"there are no ways for {named(demands)} together, around live circuits and stuck PUCs",
+            proven=True,
+            hint="try other ports or another spare, or program the whole mesh afresh",
+        )
+    return ways
 
 
 def changes(states: Mapping[int, PucState], routes: Iterable[Route]) -> dict[int, PucState]:

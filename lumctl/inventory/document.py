@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.positions import MarkedDict, MarkedList
 from lumctl.inventory.probe_times import PROBE_TIMES
@@ -151,11 +152,23 @@ class HostEntry(Entry):
     accelerators: list[AcceleratorEntry] = []
 
 
-class GeometryEntry(Entry):
-    """The shape of a mesh: a parallelogram of hexagonal cells."""
+Columns = Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
 
-    columns: Annotated[int, Field(ge=1, le=64)]
-    rows: Annotated[int, Field(ge=1, le=64)]
+
+class GeometryEntry(Entry):
+    """The shape of a mesh, or the file that says what it is made of."""
+
+    shape: Literal["parallelogram", "hexagon", "square"] = Field(
+        "parallelogram", description="What the cells form: two shapes of hexagonal cells, and a grid of squares."
+    )
+    columns: Columns | None = Field(None, description="Of a parallelogram or a grid of squares, and needed there.")
+    rows: Columns | None = Field(None, description="Of a parallelogram or a grid of squares, and needed there.")
+    side: Annotated[int, Field(ge=1, le=MOST_SIDE)] | None = Field(
+        None, description="Of a hexagon, and needed there: how many cells lie along each of its sides."
+    )
+    mesh: Text | None = Field(
+        None, description="Instead of all these: the file of a mesh as data; relative to this file, ~ allowed."
+    )
 
 
 class DeviceEntry(Entry):
@@ -176,7 +189,34 @@ class DeviceEntry(Entry):
         5.0, description="How long after a change light is where it should be."
     )
     stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="PUCs that do not move, and how they stand.")
+    damaged: list[Number] = Field([], description="PUCs through which nothing may be routed.")
     blocked_ports: list[Number] = Field([], description="Ports that must not be used.")
+    puc_loss_db: dict[int, Decibel] = Field({}, description="What single PUCs lose beyond loss_per_puc_db.")
+    port_loss_db: dict[int, Decibel] = Field({}, description="What single ports lose beyond loss_per_port_db.")
+
+
+class FibreEndEntry(Entry):
+    """One end of a fibre or a bundle: ports of one device."""
+
+    device: Text
+    port: OneOrMany[Number]
+
+
+def _fibre_end(value: Any) -> str:
+    return "ports" if isinstance(value, dict) else "text"
+
+
+class FibreEntry(Entry):
+    """A fibre, or a bundle of them, between ports of two devices."""
+
+    name: Text
+    ends: list[
+        Annotated[Annotated[Text, Tag("text")] | Annotated[FibreEndEntry, Tag("ports")], Discriminator(_fibre_end)]
+    ] = Field(min_length=2, max_length=2, description="DEVICE/port/N, folded for a bundle, or a device and its ports.")
+    loss_db: Decibel = Field(0.0, description="Planning value: loss from port to port, without the ports.")
+    capacity: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, description="How many circuits it may carry at once (default: as many as it has fibres)."
+    )
 
 
 class TransponderEntry(Entry):
@@ -285,6 +325,7 @@ class Document(Entry):
     defaults: Defaults | None = None
     hosts: list[HostEntry] = Field(min_length=1)
     devices: list[DeviceEntry] = []
+    fibres: list[FibreEntry] = []
     transponders: list[TransponderEntry] = []
     jobs: list[JobEntry] = []
     thresholds: ThresholdsEntry | None = None

@@ -4,7 +4,9 @@ import re
 from typing import NamedTuple
 
 from lumctl.inventory.document import DeviceEntry, Document, TransponderDefaults, TransponderEntry
-from lumctl.inventory.model import Device, DeviceKind, Evidence, Geometry, Lane, Transponder
+from lumctl.inventory.geometries import resolve_geometry
+from lumctl.inventory.geometry import Geometry
+from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
 from lumctl.inventory.problems import Mark
 from lumctl.inventory.scope import Scope
 
@@ -47,6 +49,9 @@ def resolve_devices(document: Document, scope: Scope) -> None:
                 settle_ms=entry.settle_ms,
                 stuck=dict(entry.stuck),
                 blocked_ports=frozenset(entry.blocked_ports),
+                damaged=frozenset(entry.damaged),
+                puc_loss_db=dict(entry.puc_loss_db),
+                port_loss_db=dict(entry.port_loss_db),
             )
 
 
@@ -59,24 +64,32 @@ def _size(entry: DeviceEntry, scope: Scope) -> tuple[Geometry | None, int]:
         scope.problems.add(entry.at, f"key {needed!r} is missing here: a {entry.kind} needs it")
     if entry.kind is DeviceKind.SWITCH:
         return None, entry.port_count or 0
-    if entry.geometry is None:
-        return None, 0
-    geometry = Geometry(entry.geometry.columns, entry.geometry.rows)
-    return geometry, geometry.port_count
+    geometry = resolve_geometry(entry.geometry, scope) if entry.geometry is not None else None
+    return geometry, geometry.port_count if geometry else 0
 
 
 def _check_numbers(entry: DeviceEntry, geometry: Geometry | None, port_count: int, scope: Scope) -> None:
     """PUCs and ports that the entry itself names lie within its size."""
-    if entry.stuck and geometry is None:
-        scope.problems.add(entry.mark("stuck"), "a switch has no PUCs that could be stuck")
-    last = geometry.puc_count - 1 if geometry else 0
-    for puc in entry.stuck if geometry else ():
-        if not 0 <= puc <= last:
-            scope.problems.add(entry.item_mark("stuck", puc), f"found PUC {puc}, expected 0 to {last}")
-    for at, port in enumerate(entry.blocked_ports):
-        if port >= port_count:
-            mark = entry.mark("blocked_ports", at, len(entry.blocked_ports))
-            scope.problems.add(mark, f"found port {port}, expected 0 to {port_count - 1}")
+    for key, fate in (("stuck", "be stuck"), ("damaged", "be damaged"), ("puc_loss_db", "lose light")):
+        if getattr(entry, key) and geometry is None:
+            scope.problems.add(entry.mark(key), f"a switch has no PUCs that could {fate}")
+    pucs = geometry.puc_count if geometry else None
+    for key, noun, count in (
+        ("stuck", "PUC", pucs),
+        ("puc_loss_db", "PUC", pucs),
+        ("port_loss_db", "port", port_count),
+    ):
+        for number in getattr(entry, key) if count else ():
+            _check_number(number, noun, count, entry.item_mark(key, number), scope)
+    for key, noun, count in (("damaged", "PUC", pucs), ("blocked_ports", "port", port_count)):
+        numbers: list[int] = getattr(entry, key)
+        for at, number in enumerate(numbers) if count else ():
+            _check_number(number, noun, count, entry.mark(key, at, len(numbers)), scope)
+
+
+def _check_number(number: int, noun: str, count: int | None, mark: Mark, scope: Scope) -> None:
+    if count is not None and not 0 <= number < count:
+        scope.problems.add(mark, f"found {noun} {number}, expected 0 to {count - 1}")
 
 
 def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:

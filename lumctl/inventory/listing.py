@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from lumctl.inventory.fibres import fibre_rows
 from lumctl.inventory.folding import fold
 from lumctl.inventory.model import Device, Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks
 from lumctl.inventory.wiring import job_circuits
@@ -14,6 +15,7 @@ SECTIONS = {
     "hosts": "name",
     "accelerators": "id",
     "devices": "id",
+    "fibres": "name",
     "transponders": "id",
     "jobs": "name",
 }
@@ -80,13 +82,23 @@ def _device(inventory: Inventory, device: Device) -> Row:
     shape = device.geometry
     row: Row = _plain(device)
     return row | {
-        "cells": f"{shape.columns} x {shape.rows}" if shape else None,
+        "shape": shape.described if shape else None,
         "pucs": shape.puc_count if shape else None,
         "ports": device.port_count,
         "used": len(used),
         "stuck": ", ".join(f"{puc} {state}" for puc, state in device.stuck.items()),
+        "damaged": ", ".join(str(puc) for puc in sorted(device.damaged)),
         "blocked": ", ".join(str(port) for port in sorted(device.blocked_ports)),
+        "excess": ", ".join(
+            f"{noun} {number} {loss:g}"
+            for noun, losses in (("PUC", device.puc_loss_db), ("port", device.port_loss_db))
+            for number, loss in losses.items()
+        ),
     }
+
+
+def _fibres(inventory: Inventory) -> list[Row]:
+    return fibre_rows(inventory.fibres)
 
 
 def _transponders(inventory: Inventory) -> list[Row]:
@@ -137,6 +149,7 @@ _ROWS: Mapping[str, tuple[Callable[[Inventory], list[Row]], tuple[str, ...]]] = 
     "hosts": (_hosts, ("address",)),
     "accelerators": (_accelerators, ("host", "index", "pci", "uuid")),
     "devices": (_devices, ("address",)),
+    "fibres": (_fibres, ("from", "to")),
     "transponders": (_transponders, ("accelerator", "host", "interface", "lane")),
     "jobs": (_jobs, ()),
 }

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import example_paths
+from lumctl.inventory.fibres import resolve_fibres
+from lumctl.inventory.files import decoded, read_bytes
 from lumctl.inventory.hosts import resolve_hosts, resolve_probes, resolve_racks
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
 from lumctl.inventory.lanes import resolve_devices, resolve_transponders
@@ -14,8 +16,6 @@ from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts, Unsure, read_document
 from lumctl.inventory.scope import Scope
-
-_MAX_BYTES = 4 * 1024 * 1024
 
 
 def find_inventory(path: str | None) -> Path:
@@ -47,43 +47,25 @@ def load_inventory(path: Path) -> Inventory:
         InventoryError: it cannot be read or has errors; all of them are in it.
     """
     problems = Problems(path)
-    content = _read(path, problems)
-    text = _decode(content, problems)
+    content = read_bytes(path)
+    if isinstance(content, str):
+        problems.add(None, content)
+        raise problems.error()
+    text = decoded(content, problems)
+    if text is None:
+        raise problems.error()
     data = read_yaml(text, problems)
     if not isinstance(data, MarkedDict):
         if not problems:
             problems.add(Mark(1, 1), f"found {found(data)}, expected a mapping with the keys lumctl, racks, hosts, ...")
         raise problems.error()
-    inventory = _resolve(data, path, hashlib.sha256(content).hexdigest(), problems)
+    inventory = _resolve(data, path, content, problems)
     if problems:
         raise problems.error()
     return inventory
 
 
-def _read(path: Path, problems: Problems) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        problems.add(None, f"cannot be read: {getattr(error, 'strerror', None) or error}")
-        raise problems.error() from None
-    if len(content) > _MAX_BYTES:
-        problems.add(None, f"is larger than {_MAX_BYTES // 1024 // 1024} MiB, expected an inventory")
-        raise problems.error()
-    return content
-
-
-def _decode(content: bytes, problems: Problems) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8-sig", errors="replace")
-        mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        problems.add(mark, f"found byte 0x{content[error.start]:02x}, expected UTF-8 text")
-        raise problems.error() from None
-
-
-def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> Inventory:
+def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -> Inventory:
     doubts = Doubts(Unsure(), Unsure())
     document = read_document(data, problems, doubts)
     if document is None:
@@ -93,11 +75,12 @@ def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> I
     resolve_hosts(document, scope)
     resolve_devices(document, scope)
     resolve_transponders(document, scope)
+    fibres = resolve_fibres(document, scope)
     sound_jobs = resolve_jobs(document, scope)
     thresholds = Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds()
     inventory = Inventory(
         path=path,
-        digest=digest,
+        digest=_digest(content, scope),
         racks=scope.racks,
         hosts=scope.hosts,
         accelerators=scope.accelerators,
@@ -106,6 +89,15 @@ def _resolve(data: MarkedDict, path: Path, digest: str, problems: Problems) -> I
         jobs=scope.jobs,
         thresholds=thresholds,
         probes=resolve_probes(document, thresholds, problems),
+        fibres=fibres,
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory
+
+
+def _digest(content: bytes, scope: Scope) -> str:
+    """The SHA-256 of the file; where meshes lie beside it, of the file and of the SHA-256 of each of them."""
+    digest = hashlib.sha256(content)
+    for mesh in scope.contents:
+        digest.update(hashlib.sha256(mesh).digest())
+    return digest.hexdigest()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from lumctl.inventory.fibres import Fibre
+from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 
@@ -126,26 +128,12 @@ class Transponder:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
-    """The shape of a mesh: a parallelogram of ``columns`` x ``rows`` hexagonal cells."""
-
-    columns: int
-    rows: int
-
-    @property
-    def puc_count(self) -> int:
-        """Number of PUCs: three edges for each hexagon, and those that close the rim."""
-        return 3 * self.columns * self.rows + 2 * self.columns + 2 * self.rows - 1
-
-    @property
-    def port_count(self) -> int:
-        """Number of ports: two free waveguides at each rim vertex where only two PUCs meet."""
-        return 4 * self.columns + 4 * self.rows + 4
-
-
-@dataclass(frozen=True, slots=True)
 class Device:
-    """A mesh or a switch. A mesh has a ``geometry``; a switch has ``port_count`` only."""
+    """A mesh or a switch. A mesh has a ``geometry``; a switch has ``port_count`` only.
+
+    ``stuck`` PUCs carry light as they stand; through ``damaged`` ones nothing may be routed. ``puc_loss_db`` and
+    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
+    """
 
     id: str
     rack: str
@@ -159,6 +147,9 @@ class Device:
     settle_ms: float
     stuck: Mapping[int, str] = field(default_factory=dict)
     blocked_ports: frozenset[int] = frozenset()
+    damaged: frozenset[int] = frozenset()
+    puc_loss_db: Mapping[int, float] = field(default_factory=dict)
+    port_loss_db: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +202,9 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """A whole inventory file. All mappings keep the order of the file; ``digest`` is the SHA-256 of its text.
+    """A whole inventory file. All mappings keep the order of the file.
 
+    ``digest`` is the SHA-256 of its text, and of the meshes that lie in files beside it.
     ``probes`` are by kind, each with the times of :data:`PROBE_TIMES` unless the file says otherwise.
     """
 
@@ -226,6 +218,7 @@ class Inventory:
     jobs: Mapping[str, Job]
     thresholds: Thresholds
     probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
+    fibres: Mapping[str, Fibre] = field(default_factory=dict)
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

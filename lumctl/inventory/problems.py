@@ -48,7 +48,7 @@ class InventoryError(UsageError):
 
 
 class Problems:
-    """Collects the problems of one file."""
+    """Collects the problems of one file, and of those that it names."""
 
     def __init__(self, file: Path | str) -> None:
         self._file = str(file)
@@ -61,6 +61,10 @@ class Problems:
     def add(self, mark: Mark | None, message: str, hint: str | None = None) -> None:
         """Note a problem; the same one twice (a value that several aliases share) is one."""
         self._found[Problem(self._file, mark, message, hint)] = None
+
+    def adopt(self, others: "Problems") -> None:
+        """Take in the problems of another file: they come after those of this one."""
+        self._found |= others._found  # noqa: SLF001 - of its own kind
 
     def unknown(self, mark: Mark, what: str, word: str, known: Collection[str], *, listed: bool = False) -> str | None:
         """Note a word that is not known, with the nearest known one (also returned) or, if ``listed`` or few, all."""
@@ -81,7 +85,9 @@ class Problems:
 
     def error(self) -> InventoryError:
         """All problems as one error; there must be one at least."""
-        return InventoryError(tuple(sorted(self._found, key=lambda problem: problem.mark or Mark(0, 0))))
+        files = [self._file, *dict.fromkeys(problem.file for problem in self._found if problem.file != self._file)]
+        in_order = sorted(self._found, key=lambda problem: (files.index(problem.file), problem.mark or Mark(0, 0)))
+        return InventoryError(tuple(in_order))
 
 
 def listing(words: Iterable[object]) -> str:

@@ -8,14 +8,16 @@ were cut out are kept aside as *unsure*: who refers to them is not reported as w
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from lumctl.inventory.document import Document
+from lumctl.inventory.document import Document, Entry
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems, listing
+
+EntryType = TypeVar("EntryType", bound=Entry)
 
 _EXPECTED = {
     "string_type": "a text (quote it if it looks like a number)",
@@ -87,6 +89,16 @@ def read_document(data: MarkedDict, problems: Problems, doubts: Doubts) -> Docum
             return None
 
 
+def read_whole(model: type[EntryType], data: MarkedDict, problems: Problems) -> EntryType | None:
+    """An entry that is a file of its own: whole, or ``None`` and everything that does not fit is noted."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            _report(detail, _spot(data, detail), problems)
+    return None
+
+
 class _Spot(NamedTuple):
     """Where an error of the model lies in the data: the value and the containers around it, outermost first."""
 
@@ -130,6 +142,9 @@ def _report(detail: ErrorDetails, spot: _Spot, problems: Problems) -> None:
             problems.add(spot.mark, f"key {str(detail['loc'][-1])!r} is missing here")
         case "missing":
             pass
+        case "int_type" if detail["loc"][-1] == "[key]":
+            key = spot.around[-1][1]
+            problems.add(spot.key_mark, f"found {found(key)} as a key, expected a whole number")
         case "literal_error" | "enum":
             _report_word(spot, re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]], problems)
         case "union_tag_invalid" if isinstance(spot.value, MarkedDict) and "kind" in spot.value:

@@ -11,6 +11,7 @@ from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts
 
 if TYPE_CHECKING:
+    from lumctl.inventory.mesh_data import MeshData
     from lumctl.inventory.model import Accelerator, Device, Host, Job, Rack, Transponder
 
 T = TypeVar("T")
@@ -32,6 +33,10 @@ class Scope:
         self.devices: dict[str, Device] = {}
         self.transponders: dict[str, Transponder] = {}
         self.jobs: dict[str, Job] = {}
+        self.meshes: dict[Path, MeshData | None] = {}
+        """The meshes in files of their own that were read, ``None`` for one that is wrong."""
+        self.contents: list[bytes] = []
+        """What stands in those files, in the order in which they were read."""
         self._folder = folder
         self._names: dict[str, tuple[str, Mark]] = {}
         self._said: set[tuple[str, Mark]] = set()

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.types import PucState
-from lumctl.fabric import Trace, mesh, trace
-from lumctl.inventory.model import Device, Geometry, Transponder
+from lumctl.fabric import Trace, trace
+from lumctl.fabric.condition import condition_of, mesh_of
+from lumctl.inventory.model import Device, Transponder
 
 DevicePort = tuple[str, int]
 """A device's id and the number of one of its ports."""
-
-_STATE_WORDS = {word: state for state in PucState for word in (state.value, state.word)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +25,13 @@ class Light:
 class Chip:
     """One simulated mesh: the states of its cells, all bar at first, and the cells that do not obey."""
 
-    def __init__(self, device: Device, geometry: Geometry) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
-        self.puc_count = geometry.puc_count
-        self._mesh = mesh(geometry.columns, geometry.rows)
+        self._mesh = mesh_of(device)
+        self._condition = condition_of(device)
+        self.puc_count = self._mesh.puc_count
         self._states = dict.fromkeys(range(self.puc_count), PucState.BAR)
-        self._worn = {puc: _STATE_WORDS[str(word)] for puc, word in device.stuck.items()}
+        self._worn = self._condition.stuck
         self._states |= self._worn
         self._stuck = set(self._worn)
         self._traces: dict[int, Trace] = {}
@@ -75,6 +75,12 @@ class Chip:
             self._traces[port] = trace(self._mesh, self._states, port)
         return self._traces[port]
 
+    def loss_db(self, way: Trace) -> float:
+        """What light loses on a way; ``inf`` where it begins or ends at a port that lets nothing through."""
+        ports = (way.port, way.exit)
+        blocked = not self._condition.blocked_ports.isdisjoint(ports)
+        return math.inf if blocked else self._condition.loss_db(ports, way.pucs)
+
 
 def illuminate(
     chips: Mapping[str, Chip], emitted: Iterable[tuple[Transponder, float]], port_loss: Mapping[DevicePort, float]
@@ -88,11 +94,8 @@ def illuminate(
         chip = chips.get(transponder.lane.device)
         if chip is None:
             continue
-        device, entry = chip.device, transponder.lane.tx
-        way = chip.trace(entry)
-        loss = 2 * device.loss_per_port_db + len(way.passes) * device.loss_per_puc_db
-        for port in (entry, way.exit):
-            loss += math.inf if port in device.blocked_ports else port_loss.get((device.id, port), 0.0)
+        device, way = chip.device.id, chip.trace(transponder.lane.tx)
+        loss = chip.loss_db(way) + sum(port_loss.get((device, port), 0.0) for port in (way.port, way.exit))
         if loss < math.inf:
-            leaving[device.id, way.exit] = Light(power_dbm - loss, transponder.id)
+            leaving[device, way.exit] = Light(power_dbm - loss, transponder.id)
     return leaving

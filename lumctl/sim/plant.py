@@ -14,7 +14,7 @@ class Plant:
 
     def __init__(self, inventory: Inventory, faults: Faults) -> None:
         self._faults = faults
-        self.chips = {d.id: Chip(d, d.geometry) for d in inventory.devices.values() if d.geometry}
+        self.chips = {d.id: Chip(d) for d in inventory.devices.values() if d.geometry}
         self.links = {t.id: Link(t) for t in inventory.transponders.values()}
         self.leaving: dict[DevicePort, Light] = {}
         self.marks: dict[str, str] = {}

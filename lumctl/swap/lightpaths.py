@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from lumctl.change.plan import PlannedChange, PlannedCircuit
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
-from lumctl.fabric import Route, changes, loss_db, mesh, route, trace
+from lumctl.fabric import Route, changes, loss_db, route, trace
+from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.wiring import Circuit, CircuitEnd
 
@@ -56,8 +57,8 @@ def light_paths(
         RefusedError: a circuit would lose more light than its receiver can do without.
     """
     old, new = set(before), tuple(after)
-    gone = [circuit for circuit in old if circuit not in set(new)]
-    result = LightPaths(remove=_described(inventory, sorted(gone, key=lambda c: c.id), states))
+    gone = sorted(old.difference(new), key=lambda c: c.id)
+    result = LightPaths(remove=_described(inventory, gone, states))
     touched = {*rewrite, *(circuit.device for circuit in (*gone, *new))}
     for device_id, device in inventory.devices.items():
         if device_id not in touched:
@@ -97,13 +98,16 @@ def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPath
 def _routes(device: Device, wanted: list[Circuit], kept: list[Circuit], held: States) -> tuple[Route, ...]:
     if device.kind is not DeviceKind.MESH or device.geometry is None:
         raise RefusedError(f"{device.id} is a {device.kind}: circuits through a {device.kind} cannot be planned yet")
+    condition = condition_of(device)
     return route(
-        mesh(device.geometry.columns, device.geometry.rows),
+        mesh_of(device),
         [circuit.ports for circuit in wanted],
         states=held,
         live=[circuit.ports for circuit in kept],
-        stuck={puc: PucState(mark) for puc, mark in device.stuck.items()},
-        blocked_ports=device.blocked_ports,
+        stuck=condition.stuck,
+        damaged=condition.damaged,
+        blocked_ports=condition.blocked_ports,
+        excess=condition.excess,
     )
 
 
@@ -134,7 +138,7 @@ def _described(
         device, held = inventory.devices[circuit.device], states.get(circuit.device)
         pucs: tuple[int, ...] = ()
         if held and device.geometry:
-            found = trace(mesh(device.geometry.columns, device.geometry.rows), held, circuit.ports[0])
+            found = trace(mesh_of(device), held, circuit.ports[0])
             pucs = tuple(puc for puc, _ in found.passes) if found.exit == circuit.ports[1] else ()
         described.append(_with_budget(inventory, device, circuit, pucs))
     return tuple(described)
@@ -145,7 +149,7 @@ def _planned(inventory: Inventory, device: Device, circuit: Circuit, way: Route)
 
 
 def _with_budget(inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...]) -> PlannedCircuit:
-    loss = loss_db(device, len(pucs)) if pucs else None
+    loss = loss_db(device, circuit.ports, pucs) if pucs else None
     sent = min(inventory.transponders[transmitter].tx_power_dbm for _, transmitter in circuit.receivers)
     return PlannedCircuit(
         id=circuit.id,

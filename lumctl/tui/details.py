@@ -185,7 +185,7 @@ def _session(read: HostSnapshot, now: float) -> Iterator[Fact]:
 def _device(observation: Observation, device: str, now: float) -> Iterator[Section]:
     written = observation.inventory.devices[device]
     health = observation.report.devices.get(device)
-    shape = f"{written.geometry.columns} x {written.geometry.rows} cells, " if written.geometry else ""
+    shape = f"{written.geometry.described}, " if written.geometry else ""
     yield _section(
         "place",
         ("rack", written.rack),

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.fabric import changes, circuit_losses, loss_db, mesh, route
+from lumctl.fabric.condition import DAMAGED_LOSS_DB
 from lumctl.inventory.model import Device, DeviceKind, Geometry
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
 
@@ -25,8 +26,22 @@ def circuit(name, a, b, device="mesh"):
 
 
 def test_loss_counts_pucs_and_both_ports():
-    assert loss_db(DEVICE, 0) == pytest.approx(2.0)
-    assert loss_db(DEVICE, 20) == pytest.approx(7.0)
+    assert loss_db(DEVICE, (2, 17), ()) == pytest.approx(2.0)
+    assert loss_db(DEVICE, (2, 17), range(20)) == pytest.approx(7.0)
+
+
+def test_what_single_pucs_and_ports_lose_is_added():
+    worn = replace(DEVICE, puc_loss_db={4: 1.5}, port_loss_db={17: 0.5}, damaged=frozenset({5}))
+    assert loss_db(worn, (2, 17), (3, 6)) == pytest.approx(2.0 + 0.5 + 2 * 0.25)
+    assert loss_db(worn, (2, 9), (4, 3, 4)) == pytest.approx(2.0 + 3 * 0.25 + 2 * 1.5)
+    assert loss_db(worn, (2, 9), (5,)) == pytest.approx(2.0 + 0.25 + DAMAGED_LOSS_DB)
+
+
+def test_a_circuit_over_a_worn_puc_loses_more():
+    made = route(mesh(4, 3), [(2, 17)], states={})
+    worn = replace(DEVICE, puc_loss_db={made[0].pucs[0]: 1.5}, port_loss_db={17: 0.5})
+    sound = circuit_losses(DEVICE, changes({}, made), [circuit("it", 2, 17)])["it"]
+    assert circuit_losses(worn, changes({}, made), [circuit("it", 2, 17)]) == {"it": pytest.approx(sound + 2.0)}
 
 
 def test_only_circuits_that_the_states_make_have_a_loss():

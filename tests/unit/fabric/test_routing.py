@@ -166,11 +166,54 @@ def test_what_cannot_be_is_proven():
     assert refused.value.exit_code is ExitCode.REFUSED
 
 
-def test_what_was_not_found_is_not_called_proven():
+def test_what_cannot_be_together_is_proven():
     # Each has a way alone; together they want the PUCs of the sharp corner in both states.
-    with pytest.raises(Unroutable, match="does not prove") as refused:
+    with pytest.raises(Unroutable, match="no ways for 1:40, 74:20 together") as refused:
         route(mesh(9, 9), [(1, 40), (74, 20)], states={})
+    assert refused.value.proven
+
+
+def test_what_was_not_found_in_short_is_not_called_proven():
+    with pytest.raises(Unroutable, match="does not prove") as refused:
+        route(mesh(9, 9), [(1, 40), (74, 20)], states={}, brisk=True)
     assert not refused.value.proven
+
+
+@pytest.mark.parametrize("objective", routing.Objective)
+def test_every_objective_finds_routes_that_trace(objective):
+    demands = [(2, 40), (5, 33), (10, 61), (15, 71), (20, 52)]
+    states = changes({}, route(mesh(9, 9), demands, states={}, objective=objective))
+    assert [exits(mesh(9, 9), states)[a] for a, _ in demands] == [b for _, b in demands]
+
+
+def test_an_objective_gets_what_it_asks_for():
+    def cost(objective):
+        found = [route(mesh(5, 5), pairs, states={}, objective=objective) for pairs in draws]
+        shared = [sum(len(set(a.pucs) & set(b.pucs)) for a, b in combinations(routes, 2)) for routes in found]
+        longest = [max(len(planned.passes) for planned in routes) for routes in found]
+        total = [sum(len(planned.passes) for planned in routes) for routes in found]
+        return sum(total), sum(longest), sum(shared)
+
+    rng, draws = seeded(5), []
+    while len(draws) < 30:
+        ports = rng.sample(range(2, 40), 8)
+        pairs = list(zip(ports[::2], ports[1::2], strict=True))
+        if attempt(mesh(5, 5), pairs, states={})[0]:
+            draws.append(pairs)
+    pucs, loss, apart = (
+        cost(each) for each in (routing.Objective.PUCS, routing.Objective.LOSS, routing.Objective.CROSSTALK)
+    )
+    assert pucs[0] <= min(loss[0], apart[0])
+    assert loss[1] <= min(pucs[1], apart[1])
+    assert apart[2] < min(pucs[2], loss[2])
+
+
+def test_what_costs_more_is_passed_less_and_damage_never():
+    (plain,) = route(mesh(5, 5), [(3, 25)], states={})
+    (around,) = route(mesh(5, 5), [(3, 25)], states={}, excess=dict.fromkeys(plain.pucs[2:-2], 4.0))
+    assert len(set(around.pucs) & set(plain.pucs[2:-2])) < len(plain.pucs[2:-2])
+    (avoiding,) = route(mesh(5, 5), [(3, 25)], states={}, damaged=plain.pucs[2:-2])
+    assert set(avoiding.pucs).isdisjoint(plain.pucs[2:-2])
 
 
 def test_a_blocked_port_is_no_way_in():
@@ -210,7 +253,7 @@ def test_wrong_ports_are_named(demands, live, said):
 def test_a_wrong_answer_of_the_search_never_leaves_the_room(monkeypatch):
     astray = routing.negotiate
     monkeypatch.setattr(
-        routing, "negotiate", lambda shape, demands, prices: astray(shape, [(0, 17)], prices) * len(demands)
+        routing, "negotiate", lambda shape, demands, prices, **_: astray(shape, [(0, 17)], prices) * len(demands)
     )
     with pytest.raises(LumctlError, match="the route of 0:5 does not trace"):
-        route(mesh(3, 3), [(0, 5)], states={})
+        route(mesh(3, 3), [(0, 5)], states={}, objective=routing.Objective.FEASIBLE)

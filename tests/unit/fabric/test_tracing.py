@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import exits, mesh, trace
+from lumctl.fabric.geometry import hexagon, square
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
+
+sizes = st.integers(1, 5)
+drawn_meshes = st.builds(mesh, sizes, sizes) | st.builds(square, sizes, sizes) | st.builds(hexagon, st.integers(1, 4))
 
 
 @st.composite
 def programmed_meshes(draw):
-    found = mesh(draw(st.integers(1, 5)), draw(st.integers(1, 5)))
+    found = draw(drawn_meshes)
     marks = draw(st.lists(st.sampled_from(PucState), min_size=found.puc_count, max_size=found.puc_count))
     return found, dict(enumerate(marks))
 
@@ -42,9 +46,12 @@ def test_a_pass_is_in_the_state_of_its_puc_and_leads_to_an_adjacent_one(programm
         way = trace(found, states, port)
         assert all(states[puc] is state for puc, state in way.passes)
         assert all(set(found.ends[a]) & set(found.ends[b]) for a, b in pairwise(way.pucs))
-        # Never back out of the end it came in by: three PUCs in a row would then share one vertex.
-        for before, here, after in zip(way.pucs, way.pucs[1:], way.pucs[2:], strict=False):
-            assert not set(found.ends[before]) & set(found.ends[here]) & set(found.ends[after])
+        # Never back out of the end it came in by: from vertex to vertex it walks over both ends of every PUC.
+        vertex = found.port_vertex(port)
+        for puc in way.pucs:
+            assert vertex in found.ends[puc]
+            vertex = sum(found.ends[puc]) - vertex
+        assert vertex == found.port_vertex(way.exit)
 
 
 @given(programmed_meshes())
@@ -54,8 +61,8 @@ def test_no_puc_is_passed_more_than_once_on_each_side(programmed):
     assert all(used.count(puc) <= 2 for puc in set(used))
 
 
-def test_unnamed_pucs_are_in_bar_and_light_keeps_outside():
-    found = mesh(3, 2)
+@given(drawn_meshes)
+def test_unnamed_pucs_are_in_bar_and_light_keeps_outside(found):
     assert exits(found, {}) == {port: port ^ 1 for port in range(found.port_count)}
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumctl.errors import UsageError
+from lumctl.fabric.shapes import from_data
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 
@@ -19,6 +20,23 @@ BITS = st.sampled_from(
      b"!!set ",
      b"'", b'"', b"\x00", b"\xff", b"0-7", b"[01-99]", b"{host}", b"{id}", b"true", b"[]", b"{}", b"kind", b"<<", b"/"]
 )  # fmt: skip
+
+
+INVENTORY = b"""\
+lumctl: 1
+racks: {r: }
+hosts: [{name: h}]
+devices: [{id: m, kind: mesh, driver: x, address: "m:1", geometry: {mesh: tile.yaml}}]
+"""
+MESH = b"""\
+mesh: 1
+pucs: 3
+junctions:
+  - [[0, 1, 0], [1, 0, 0]]
+  - [[1, 1, 0], [2, 0, 0]]
+ports: [[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1], [2, 0, 1], [2, 1, 0], [2, 1, 1]]
+positions: [[0, 0, 1, 0], [1, 0, 0.5, 0.87], [0.5, 0.87, 0, 0]]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +84,26 @@ def test_values_and_lines_moved_about(load: Callable[[bytes], Any], seed: bytes,
             case _:
                 lines[at] = lines[at] + b" " + word
     assert load(b"\n".join(lines))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), BITS | st.binary(max_size=3)), max_size=3))
+def test_bytes_of_a_mesh_replaced_anywhere(edits: list[tuple[float, int, bytes]]) -> None:
+    mesh = MESH
+    for where, length, new in edits:
+        at = int(where * len(mesh))
+        mesh = mesh[:at] + new + mesh[at + length :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rack.yaml"
+        path.write_bytes(INVENTORY)
+        (path.parent / "tile.yaml").write_bytes(mesh)
+        try:
+            geometry = load_inventory(path).devices["m"].geometry
+        except UsageError as error:
+            refused = error.message
+        else:
+            assert geometry is not None
+            assert from_data(geometry.data).port_count == geometry.port_count
+            return
+    assert edits
+    assert "tile.yaml" in refused

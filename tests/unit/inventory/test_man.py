@@ -8,12 +8,13 @@ from pydantic import BaseModel
 
 from lumctl.inventory import document
 from lumctl.inventory.load import load_inventory
+from lumctl.inventory.mesh_file import MeshFile
 
 PAGE = (Path(__file__).parents[3] / "man" / "lumctl-inventory.5").read_text().replace("\\-", "-")
 
 
 def keys() -> Iterator[str]:
-    for model in vars(document).values():
+    for model in (*vars(document).values(), MeshFile):
         if isinstance(model, type) and issubclass(model, BaseModel):
             yield from model.model_fields
 
@@ -27,3 +28,9 @@ def test_its_example_is_an_inventory(write: Callable[[str | bytes], Path]) -> No
     example = PAGE.split(".ft CW\n")[1].split(".ft\n")[0]
     inventory = load_inventory(write(example))
     assert [len(inventory.hosts), len(inventory.transponders), len(inventory.jobs)] == [3, 6, 1]
+
+
+def test_its_mesh_is_one(tmp_path: Path, small: str, write: Callable[[str | bytes], Path]) -> None:
+    (tmp_path / "ring.yaml").write_text("mesh: 1" + PAGE.split("\nmesh: 1")[1].split("\n.fi")[0])
+    inventory = load_inventory(write(small.replace("{columns: 3, rows: 2}", "{mesh: ring.yaml}")))
+    assert inventory.devices["mesh"].port_count == 6

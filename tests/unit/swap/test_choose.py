@@ -114,6 +114,35 @@ def test_a_path_that_loses_too_much_light_is_refused(
         choose(observe(changed), programmed(changed.path), "train-a", ["h03-gpu2"], [])
 
 
+def test_a_new_path_goes_round_what_is_damaged_and_stands_as_what_is_stuck(
+    rack64: Inventory, observe: Observe, programmed: Programmed, other_text: OtherText
+) -> None:
+    states = programmed(rack64.path)
+    usual = choose(observe(rack64), states, "train-a", ["h03-gpu2"], []).paths
+    kept = {puc for circuit in usual.keep for puc in circuit.pucs}
+    device, way = usual.add[0].device, usual.add[0].pucs
+    damaged, stuck = [puc for puc in way[len(way) // 2 :] if puc not in kept][:2]
+    mark = states[device][stuck].word
+    geometry = "geometry: {columns: 9, rows: 9}"
+    changed = other_text(rack64, geometry, f"{geometry}\n    damaged: [{damaged}]\n    stuck: {{{stuck}: {mark}}}")
+    found = choose(observe(changed), states, "train-a", ["h03-gpu2"], []).paths
+    assert all(damaged not in circuit.pucs for circuit in found.add)
+    assert stuck not in {cell.puc for cell in found.writes[device]}
+
+
+def test_a_planned_loss_counts_what_single_ports_lose(
+    rack64: Inventory, observe: Observe, programmed: Programmed, other_text: OtherText
+) -> None:
+    states = programmed(rack64.path)
+    usual = choose(observe(rack64), states, "train-a", ["h03-gpu2"], []).paths.add[0]
+    geometry, port = "geometry: {columns: 9, rows: 9}", usual.ends[0]["port"]
+    changed = other_text(rack64, geometry, f"{geometry}\n    port_loss_db: {{{port}: 0.7}}")
+    found = choose(observe(changed), states, "train-a", ["h03-gpu2"], []).paths.add[0]
+    assert found.pucs == usual.pucs
+    assert found.loss_db == pytest.approx((usual.loss_db or 0.0) + 0.7)
+    assert found.expected_rx_dbm == pytest.approx((usual.expected_rx_dbm or 0.0) - 0.7)
+
+
 def test_a_rack_whose_spares_are_all_used_says_so(
     inventory: Inventory, observe: Observe, programmed: Programmed
 ) -> None:

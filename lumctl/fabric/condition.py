@@ -1,0 +1,78 @@
+"""What is known of a device beyond its shape: what is stuck, damaged or blocked, and what light loses where."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lumctl.devices.types import PucState
+from lumctl.errors import UsageError
+from lumctl.fabric.geometry import Mesh
+from lumctl.fabric.shapes import mesh_with
+from lumctl.inventory.model import Device
+
+DAMAGED_LOSS_DB = 40.0
+"""What light loses in a damaged PUC, in dB, beside what it loses in any: as good as all, and still a number.
+
+It stands in for a coupler that leads only stray light to where it should go. Light that is left over is too little for
+any receiver, so a circuit through such a PUC shows as dark without being an infinite loss in tables and documents.
+"""
+
+_USUAL_LOSS_DB = 0.25
+
+_WORDS = {state.word: state for state in PucState}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition of one mesh. Losses are in dB.
+
+    ``stuck`` PUCs stand as they are, whatever is written; nothing may be routed through ``damaged`` ones or to
+    ``blocked_ports``. ``puc_loss_db`` and ``port_loss_db`` are what single PUCs and ports lose beyond what all do.
+    """
+
+    stuck: Mapping[int, PucState] = field(default_factory=dict)
+    damaged: frozenset[int] = frozenset()
+    blocked_ports: frozenset[int] = frozenset()
+    loss_per_puc_db: float = _USUAL_LOSS_DB
+    loss_per_port_db: float = 1.0
+    puc_loss_db: Mapping[int, float] = field(default_factory=dict)
+    port_loss_db: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def excess(self) -> dict[int, float]:
+        """What single PUCs lose beyond what all do, in times of that; a mesh without loss counts as one of 0.25 dB."""
+        usual = self.loss_per_puc_db or _USUAL_LOSS_DB
+        return {puc: loss / usual for puc, loss in self.puc_loss_db.items()}
+
+    def pass_loss_db(self, puc: int) -> float:
+        """What light loses in passing one PUC once."""
+        damage = DAMAGED_LOSS_DB if puc in self.damaged else 0.0
+        return self.loss_per_puc_db + self.puc_loss_db.get(puc, 0.0) + damage
+
+    def loss_db(self, ports: Iterable[int], pucs: Iterable[int]) -> float:
+        """What light loses at these ports and in these PUCs; one that is passed twice is named twice."""
+        coupling = sum(self.loss_per_port_db + self.port_loss_db.get(port, 0.0) for port in ports)
+        return coupling + sum(self.pass_loss_db(puc) for puc in pucs)
+
+
+def condition_of(device: Device) -> Condition:
+    """The condition of a device as the inventory states it."""
+    return Condition(
+        stuck={puc: _WORDS[word] for puc, word in device.stuck.items()},
+        damaged=device.damaged,
+        blocked_ports=device.blocked_ports,
+        loss_per_puc_db=device.loss_per_puc_db,
+        loss_per_port_db=device.loss_per_port_db,
+        puc_loss_db=device.puc_loss_db,
+        port_loss_db=device.port_loss_db,
+    )
+
+
+def mesh_of(device: Device) -> Mesh:
+    """The mesh of a device.
+
+    Raises:
+        UsageError: the device is no mesh.
+    """
+    if device.geometry is None:
+        raise UsageError(f"{device.id} is a {device.kind}: it has no PUCs")
+    return mesh_with(device.geometry)

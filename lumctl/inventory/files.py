@@ -1,0 +1,28 @@
+"""Reading a file of an inventory: its bytes, within bounds, and the text that they are."""
+
+from pathlib import Path
+
+from lumctl.inventory.problems import Mark, Problems
+
+MOST_BYTES = 4 * 1024 * 1024
+
+
+def read_bytes(path: Path) -> bytes | str:
+    """What is in the file, or what is wrong with it, as a message goes on after its name."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    return f"is larger than {MOST_BYTES // 1024 // 1024} MiB" if len(content) > MOST_BYTES else content
+
+
+def decoded(content: bytes, problems: Problems) -> str | None:
+    """The text; ``None`` where it is not UTF-8, which is noted."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", errors="replace")
+        mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        problems.add(mark, f"found byte 0x{content[error.start]:02x}, expected UTF-8 text")
+        return None
