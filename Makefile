@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench bench-fleet campaign lock clean
+.PHONY: help demo test lint types man bench bench-fleet bench-fabric campaign lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -32,9 +32,15 @@ bench: $(READY) ## Measure what is promised about the start of a command.
 bench-fleet: $(READY) ## Measure the reading of hosts beside its peers (needs sshd, pdsh and a quiet machine; minutes).
 	$(BIN)/python tests/bench/fleet/run.py $(or $(ARGS),all)
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers.
+bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the planning of a swap (minutes).
+	$(BIN)/python tests/bench/fabric/matchings.py --bounds
+	$(BIN)/python tests/bench/fabric/damage.py
+	$(BIN)/python tests/bench/fabric/swap.py
+
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
-	  tests/unit/fleet/test_mutilated.py -k "any_accelerator or quiet_week or mutilated"
+	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py \
+	  -k "any_accelerator or quiet_week or mutilated or router_against"
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock
