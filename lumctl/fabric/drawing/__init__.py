@@ -1,0 +1,53 @@
+"""Meshes drawn with their circuits: in characters for a terminal, as SVG, as PNG. Nothing is read, nothing written."""
+
+from collections.abc import Mapping, Sequence
+
+from lumctl.devices.types import PucState
+from lumctl.fabric.condition import Condition
+from lumctl.fabric.drawing.carried import carried
+from lumctl.fabric.drawing.colours import terminal_style
+from lumctl.fabric.drawing.picture import picture
+from lumctl.fabric.drawing.png import painted
+from lumctl.fabric.drawing.svg import written
+from lumctl.fabric.drawing.text import Glyph, Row, legend, text
+from lumctl.fabric.geometry import Mesh
+from lumctl.fabric.routing import Route
+
+__all__ = ["Glyph", "Row", "legend", "png", "svg", "terminal_style", "text"]
+
+
+def svg(
+    mesh: Mesh,
+    states: Mapping[int, PucState],
+    routes: Sequence[Route],
+    *,
+    condition: Condition,
+    names: Sequence[str] = (),
+    title: str = "",
+) -> str:
+    """Draw a mesh with its circuits as SVG. Without a ``title`` the mesh's own name stands over it.
+
+    Raises:
+        UsageError: the mesh has no positions.
+        InconsistentFabricError: a route is no way through this mesh.
+    """
+    return written(picture(carried(mesh, states, routes, condition, names), title or mesh.name))
+
+
+def png(
+    mesh: Mesh,
+    states: Mapping[int, PucState],
+    routes: Sequence[Route],
+    *,
+    condition: Condition,
+    names: Sequence[str] = (),
+    title: str = "",
+    scale: float = 2,
+) -> bytes:
+    """The same picture as PNG; with a ``scale`` of 1 an edge is 60 pixels long.
+
+    Raises:
+        UsageError: the mesh has no positions, Pillow is not installed, or the scale makes no picture.
+        InconsistentFabricError: a route is no way through this mesh.
+    """
+    return painted(picture(carried(mesh, states, routes, condition, names), title or mesh.name), scale)

@@ -1,0 +1,109 @@
+"""What is drawn: the circuits by letter, which waveguides they run in, and how every PUC stands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+
+from lumctl.devices.types import PucState
+from lumctl.fabric.condition import Condition
+from lumctl.fabric.errors import InconsistentFabricError
+from lumctl.fabric.geometry import FREE, Mesh, PortPair
+from lumctl.fabric.routing import Route
+from lumctl.fabric.tracing import TURN
+
+Leg = tuple[int, int]
+"""One pass through a PUC: the terminal where light comes in and the one where it goes out."""
+
+
+# Without those that look like a waveguide, a cross or a nought.
+_CAPITALS = "".join(letter for letter in ascii_uppercase if letter not in "IOX")
+_LETTERS = _CAPITALS + "".join(letter for letter in ascii_lowercase if letter not in "lox")
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """One circuit of a drawing. ``number`` counts from 0 and decides letter and colour; ``loss_db`` is planned."""
+
+    number: int
+    name: str
+    ports: PortPair
+    legs: tuple[Leg, ...]
+    loss_db: float
+
+    @property
+    def letter(self) -> str:
+        """What stands for the circuit where there is no colour: A to Z, a to z, then AA, AB and so on."""
+        if self.number < len(_LETTERS):
+            return _LETTERS[self.number]
+        major, minor = divmod(self.number - len(_LETTERS), len(_CAPITALS))
+        return _CAPITALS[major % len(_CAPITALS)] + _CAPITALS[minor]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A mesh with all that stands in a drawing of it. ``lit`` is the circuit at each terminal where there is one."""
+
+    mesh: Mesh
+    circuits: tuple[Circuit, ...]
+    states: Mapping[int, PucState]
+    condition: Condition
+    lit: Mapping[int, Circuit]
+
+    def state(self, puc: int) -> PucState:
+        """How a PUC stands; in bar if nobody said."""
+        return self.states.get(puc, PucState.BAR)
+
+    def circuits_through(self, puc: int) -> tuple[Circuit, ...]:
+        """The circuits that pass a PUC: none, one, or two. One that passes it twice stands here once."""
+        found = {self.lit[t].number: self.lit[t] for t in range(4 * puc, 4 * puc + 4) if t in self.lit}
+        return tuple(found.values())
+
+
+def carried(
+    mesh: Mesh,
+    states: Mapping[int, PucState],
+    routes: Sequence[Route],
+    condition: Condition,
+    names: Sequence[str],
+) -> Carried:
+    """Lay the routes on the mesh.
+
+    A PUC that a route passes is drawn as the route wants it, whatever ``states`` says: a plan can be drawn before it is
+    written. A stuck PUC is drawn as it is stuck. Without ``names`` a circuit is called by its ports.
+
+    Raises:
+        InconsistentFabricError: a route is no way through this mesh.
+        ValueError: there are names, but not one for each route.
+    """
+    called = names or [f"{a}:{b}" for a, b in (found.ports for found in routes)]
+    circuits = tuple(
+        Circuit(number, name, found.ports, tuple(_legs(mesh, found)), condition.loss_db(found.ports, found.pucs))
+        for number, (found, name) in enumerate(zip(routes, called, strict=True))
+    )
+    wanted = {puc: state for found in routes for puc, state in found.passes}
+    lit = {terminal: circuit for circuit in circuits for leg in circuit.legs for terminal in leg}
+    return Carried(mesh, circuits, {**states, **wanted, **condition.stuck}, condition, lit)
+
+
+def _legs(mesh: Mesh, route: Route) -> Iterator[Leg]:
+    """Walk a route from its first port."""
+    start, end = route.ports
+    if not (0 <= start < mesh.port_count and 0 <= end < mesh.port_count):
+        raise _astray(mesh, route)
+    terminal = mesh.ports[start]
+    out = FREE
+    for puc, state in route.passes:
+        if terminal >> 2 != puc:  # also after the route has left the mesh: FREE >> 2 is no PUC
+            raise _astray(mesh, route)
+        out = terminal ^ TURN[state]
+        yield terminal, out
+        terminal = mesh.peers[out]
+    if out != mesh.ports[end]:
+        raise _astray(mesh, route)
+
+
+def _astray(mesh: Mesh, route: Route) -> InconsistentFabricError:
+    a, b = route.ports
+    return InconsistentFabricError(
+        f"the route {a}:{b} is no way through the mesh {mesh.name}", hint="was it made for another mesh?"
+    )

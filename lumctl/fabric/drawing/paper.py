@@ -1,0 +1,117 @@
+"""Where the parts of a mesh lie on paper: corners, and the room that each leaves for light to turn or to leave.
+
+Lengths are in those of the shortest edge, ``x`` to the right and ``y`` downwards, so that angles grow clockwise.
+"""
+
+from dataclasses import dataclass
+from math import atan2, cos, hypot, pi, sin
+
+from lumctl.errors import UsageError
+from lumctl.fabric.geometry import FREE, Mesh
+
+Point = tuple[float, float]
+
+_SAME = 1e-9
+"""Angles closer than this, in radians, are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """The room beside an edge's end, on one side of it, up to the next edge: where a terminal's waveguide turns.
+
+    ``vertex`` is where the edge ends and ``edge`` the angle at which it leaves from there, in radians. ``width`` is the
+    angle to the next edge, positive clockwise.
+    """
+
+    vertex: Point
+    edge: float
+    width: float
+
+    @property
+    def middle(self) -> float:
+        """The angle that halves the room."""
+        return self.edge + self.width / 2
+
+    @property
+    def quarter(self) -> float:
+        """The angle that halves the half at this edge: for what shares the room and not the waveguide."""
+        return self.edge + self.width / 4
+
+    @property
+    def lone(self) -> bool:
+        """Whether no other edge ends here."""
+        return abs(self.width) > 2 * pi - _SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A mesh on paper: ``ends`` of every PUC, and the ``corners`` of every terminal."""
+
+    ends: tuple[tuple[Point, Point], ...]
+    corners: tuple[Corner, ...]
+
+
+def paper(mesh: Mesh) -> Paper:
+    """Lay a mesh on paper.
+
+    Raises:
+        UsageError: the mesh has no positions, or they cannot be drawn.
+    """
+    if not mesh.points:
+        raise UsageError(
+            f"mesh {mesh.name} cannot be drawn: it was given without positions",
+            hint="give a position to every junction of its geometry",
+        )
+    lengths = [hypot(*_from(mesh.points[a], mesh.points[b])) for a, b in mesh.ends]
+    unit = min(lengths)
+    if unit <= 0:
+        puc = lengths.index(unit)
+        raise UsageError(f"mesh {mesh.name} cannot be drawn: the two ends of PUC {puc} have one position")
+    points = [(x / unit, y / unit) for x, y in mesh.points]
+    ends = tuple((points[a], points[b]) for a, b in mesh.ends)
+    return Paper(ends, _corners(mesh, points))
+
+
+def along(start: Point, angle: float, length: float) -> Point:
+    """The point so far from ``start`` in this direction."""
+    return start[0] + length * cos(angle), start[1] + length * sin(angle)
+
+
+def _from(a: Point, b: Point) -> Point:
+    return b[0] - a[0], b[1] - a[1]
+
+
+def _corners(mesh: Mesh, points: list[Point]) -> tuple[Corner, ...]:
+    angles: list[float] = []  # by terminal, the direction in which its edge leaves the vertex there
+    stars: dict[int, list[float]] = {}
+    for pair in mesh.ends:
+        for end in (0, 1):
+            dx, dy = _from(points[pair[end]], points[pair[1 - end]])
+            angles += 2 * [atan2(dy, dx)]
+            stars.setdefault(pair[end], []).append(angles[-1])
+    corners: list[Corner] = []
+    for puc, pair in enumerate(mesh.ends):
+        mirrored = _mirrored(mesh, puc, angles)
+        for terminal in range(4 * puc, 4 * puc + 4):
+            end, side = terminal >> 1 & 1, terminal & 1
+            here = angles[terminal]
+            # Seen from end 0 side 0 is the clockwise one, seen from end 1 side 1.
+            sign = 1 if (end == side) != mirrored else -1
+            others = (sign * (angle - here) % (2 * pi) for angle in stars[pair[end]])
+            width = min((turn for turn in others if _SAME < turn < 2 * pi - _SAME), default=2 * pi)
+            corners.append(Corner(points[pair[end]], here, sign * width))
+    return tuple(corners)
+
+
+def _mirrored(mesh: Mesh, puc: int, angles: list[float]) -> bool:
+    """Whether a PUC's sides lie the other way round than in the meshes made here: data may say so.
+
+    What its waveguides lead to tells: the neighbour that is joined with a side lies on that side.
+    """
+    agreed = 0.0
+    for terminal in range(4 * puc, 4 * puc + 4):
+        peer = mesh.peers[terminal]
+        if peer != FREE:
+            clockwise = sin(angles[peer] - angles[terminal])
+            agreed += clockwise if terminal >> 1 & 1 == terminal & 1 else -clockwise
+    return agreed < -_SAME
