@@ -86,13 +86,15 @@ class Output:
 
     def state(self, word: str) -> str:
         """A state as glyph and word."""
-        return f"{(ASCII_GLYPHS if self._plain_glyphs() else GLYPHS).get(word, ' ')} {word}"
+        return f"{(ASCII_GLYPHS if self.plain_glyphs else GLYPHS).get(word, ' ')} {word}"
 
     def text(self, text: str = "") -> None:
         """Print a line of data."""
         print(text, flush=True)
 
-    def _plain_glyphs(self) -> bool:
+    @property
+    def plain_glyphs(self) -> bool:
+        """Whether only ASCII may be printed: because it was asked for, or because stdout takes no more."""
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         return self.ascii_only or "utf" not in encoding.lower()
 

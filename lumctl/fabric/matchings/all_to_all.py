@@ -23,8 +23,8 @@ from lumctl.fabric.routing import Route, route
 _FAILURES = 12
 """How many attempts may fail in one drawing: exchanges that do not help, and matchings that find no routes."""
 _DRAWS, _FAR = 3, 1.2
-"""How many sets of ports, or drawings of pairs, are tried while one leaves something over; of ports that are given, none
-after one that takes so many times the matchings that would be needed."""
+"""How many sets of ports, or drawings of pairs, are tried while one leaves something over; of ports that are given,
+none after one that takes so many times the matchings that would be needed."""
 
 _FAR_PORTS = 5
 """To how many others a port is tried before it is held to be cut off."""

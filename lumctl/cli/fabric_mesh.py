@@ -1,0 +1,89 @@
+"""Which mesh a ``fabric`` command is about: one of the inventory, or any by its shape, with what is known of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.errors import UsageError
+from lumctl.fabric import Condition, Mesh, circuit_losses, condition_of, mesh_of, shape
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import DeviceKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lumctl.cli.invocation import Invocation
+    from lumctl.devices.types import PucState
+    from lumctl.fabric import PortPair
+
+MeshOption = Annotated[
+    str | None,
+    typer.Option("--mesh", metavar="SHAPE", help="A mesh by its shape: 9x9, hexagon:3, square:4x4, or a mesh FILE."),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", metavar="ID", help="A mesh of the inventory, as it is known to stand.")
+]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The mesh, its name on the command line, what is known of it, and what it holds by the record."""
+
+    mesh: Mesh
+    name: str
+    condition: Condition = field(default_factory=Condition)
+    states: "Mapping[int, PucState]" = field(default_factory=dict)
+    live: "Mapping[str, PortPair]" = field(default_factory=dict)
+    """The jobs' circuits that it carries, by id."""
+
+
+def subject(cx: "Invocation", mesh: str | None, device: str | None) -> Subject:
+    """The mesh that a command names.
+
+    Raises:
+        UsageError: it names none, two, or one that is not there.
+    """
+    if (mesh is None) == (device is None):
+        raise UsageError("which mesh?", hint="--mesh 9x9 for any, or --device ID for one of the inventory")
+    if mesh is not None:
+        return Subject(mesh_named(mesh), mesh)
+    return of_inventory(cx, device or "")
+
+
+def mesh_named(text: str) -> Mesh:
+    """A mesh by its shape, or from a file that gives it as data."""
+    if not Path(text).suffix:
+        return shape(text)
+    from lumctl.fabric import from_data
+    from lumctl.inventory.mesh_file import load_mesh
+
+    return from_data(load_mesh(Path(text)))
+
+
+def of_inventory(cx: "Invocation", name: str) -> Subject:
+    """A mesh of the inventory, as the record says that it stands.
+
+    Raises:
+        UsageError: there is no such mesh.
+    """
+    from lumctl.inventory.wiring import circuits_of
+    from lumctl.site import Site
+
+    meshes = [each.id for each in cx.inventory.devices.values() if each.kind is DeviceKind.MESH]
+    if name not in meshes:
+        near = nearest(name, meshes)
+        raise UsageError(
+            f"no mesh {name!r} in the inventory",
+            hint=f"did you mean {near}?" if near else f"one of: {', '.join(meshes)}",
+        )
+    device = cx.inventory.devices[name]
+    with Site(cx.inventory, cx.target) as site:
+        states = site.known_states(name)
+        made = circuits_of(site.inventory, site.assignment())
+    if not states:
+        cx.out.narrate(f"what {name} holds is not known: taken as idle")
+    carried = circuit_losses(device, states, made) if states else {}
+    live = {circuit.id: circuit.ports for circuit in made if circuit.id in carried}
+    return Subject(mesh_of(device), name, condition_of(device), states, live)

@@ -1,0 +1,139 @@
+"""``lumctl fabric trace``: the circuits that states really make."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.fabric_mesh import MeshOption, mesh_named
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, UsageError
+from lumctl.fabric import trace
+from lumctl.fabric.documents import Planned, read_planned
+
+if TYPE_CHECKING:
+    from lumctl.fabric import Mesh
+
+_COLUMNS = (
+    Column("PLAN", "plan"),
+    Column("CIRCUIT", "id"),
+    Column("LEAVES AT", "exit", right=True),
+    Column("PUCS", "pucs", right=True),
+    Column("STATE", "state"),
+)
+_OPTICS = (
+    Column("SIGNAL dB", "signal_db", right=True),
+    Column("OVER LEAKS dB", "signal_to_crosstalk_db", right=True),
+    Column("WORST FROM", "worst_from", right=True),
+)
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``trace`` to the commands of ``fabric``."""
+    verb(app, "trace")(command)
+
+
+def command(
+    cx: Invocation,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What route or matchings -o json printed; - is stdin.")],
+    mesh: MeshOption = None,
+    crosstalk: Annotated[
+        bool, typer.Option("--crosstalk", help="Also how light leaks from circuit to circuit. Needs lumctl[optics].")
+    ] = False,
+    extinction: Annotated[
+        float, typer.Option("--extinction", metavar="DB", min=0.0, max=120.0, help="Of each PUC, for --crosstalk.")
+    ] = 30.0,
+) -> None:
+    """Follow light through the states that a plan sets, and say which of its circuits they really make.
+
+    Needs no inventory. The mesh is the one that the plan names, unless --mesh names another. Exit code 4: a circuit is
+    not there.
+    """
+    document = read_plan(file)
+    named = document.get("mesh") if isinstance(document, dict) else None
+    if mesh is None and not isinstance(named, str):
+        raise UsageError("the plan does not name its mesh", hint="name it with --mesh")
+    found = mesh_named(mesh or str(named))
+    circuits: list[dict[str, Any]] = []
+    for plan in read_planned(document, found):
+        traced = _traced(found, plan)
+        if crosstalk:
+            _add_crosstalk(found, plan, traced, extinction)
+        circuits += traced
+    made = sum(circuit["made"] for circuit in circuits)
+    if cx.out.structured:
+        cx.out.document("trace", {"mesh": found.name, "circuits": circuits, "made": made, "planned": len(circuits)})
+    else:
+        columns = (*_COLUMNS[:-1], *_OPTICS, _COLUMNS[-1]) if crosstalk else _COLUMNS
+        cx.out.table(columns, [_row(circuit) for circuit in circuits])
+        cx.out.narrate(f"{made} of {len(circuits)} circuits are made")
+    if made < len(circuits):
+        raise typer.Exit(ExitCode.UNHEALTHY)
+
+
+def read_plan(file: str) -> Any:
+    """A plan's document, as JSON gives it.
+
+    Raises:
+        UsageError: the file cannot be read, or is not JSON.
+    """
+    try:
+        if file == "-":
+            text = sys.stdin.read(_MOST_BYTES + 1)
+        else:
+            with Path(file).open(encoding="utf-8") as opened:
+                text = opened.read(_MOST_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"{file} cannot be read: {reason}") from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"{file} is larger than {_MOST_BYTES // 2**20} MiB")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is not JSON: {error}", hint="print the plan with -o json") from None
+
+
+def _traced(mesh: "Mesh", plan: Planned) -> list[dict[str, Any]]:
+    """Every circuit of a plan, from both ends."""
+    told = []
+    for a, b in plan.circuits:
+        there, back = trace(mesh, plan.states, a), trace(mesh, plan.states, b)
+        made = there.exit == b and back.exit == a
+        told.append({"plan": plan.name, "ports": [a, b], "exit": there.exit, "pucs": list(there.pucs), "made": made})
+    return told
+
+
+def _add_crosstalk(mesh: "Mesh", plan: Planned, traced: list[dict[str, Any]], extinction_db: float) -> None:
+    """What the worse end of each circuit hears: its signal, how far that stands above all else, and the worst of it."""
+    from lumctl.fabric import Condition
+    from lumctl.fabric.optics.crosstalk import crosstalk, worst_by_circuit
+    from lumctl.fabric.optics.model import Optics
+    from lumctl.fabric.optics.transmission import incoherent_gains
+
+    optics = Optics(bar_extinction_db=extinction_db, cross_extinction_db=extinction_db)
+    gains = incoherent_gains(mesh, plan.states, optics, condition=Condition())
+    worst = worst_by_circuit(crosstalk(gains, plan.circuits))
+    for circuit in traced:
+        heard = worst[circuit["ports"][0], circuit["ports"][1]]
+        circuit["signal_db"] = round(heard.signal_dbm, 2)
+        circuit["signal_to_crosstalk_db"] = round(heard.signal_to_crosstalk_db, 2)
+        circuit["worst_from"] = list(heard.worst_circuit) if heard.worst_circuit else None
+
+
+def _row(circuit: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "plan": circuit["plan"],
+        "id": "{}:{}".format(*circuit["ports"]),
+        "exit": str(circuit["exit"]),
+        "pucs": str(len(circuit["pucs"])),
+        "signal_db": circuit.get("signal_db"),
+        "signal_to_crosstalk_db": circuit.get("signal_to_crosstalk_db"),
+        "worst_from": "{}:{}".format(*circuit["worst_from"]) if circuit.get("worst_from") else None,
+        "state": "ok" if circuit["made"] else "failed",
+    }
