@@ -37,6 +37,22 @@ class Subject:
     states: "Mapping[int, PucState]" = field(default_factory=dict)
     live: "Mapping[str, PortPair]" = field(default_factory=dict)
     """The jobs' circuits that it carries, by id."""
+    sends_dbm: "Mapping[int, float]" = field(default_factory=dict)
+    needs_dbm: "Mapping[int, float]" = field(default_factory=dict)
+    """By port, what a transponder sends into it, and what the receiver behind it needs."""
+
+    def margin_db(self, ports: "PortPair", loss_db: float) -> float | None:
+        """By how much the light that arrives is more than the receiver needs, in the worse direction.
+
+        ``None`` where no transponder sends into one of the ports and another listens at the other.
+        """
+        ways = (ports, ports[::-1])
+        margins = [
+            self.sends_dbm[a] - loss_db - self.needs_dbm[b]
+            for a, b in ways
+            if a in self.sends_dbm and b in self.needs_dbm
+        ]
+        return min(margins, default=None)
 
 
 def subject(cx: "Invocation", mesh: str | None, device: str | None) -> Subject:
@@ -86,4 +102,13 @@ def of_inventory(cx: "Invocation", name: str) -> Subject:
         cx.out.narrate(f"what {name} holds is not known: taken as idle")
     carried = circuit_losses(device, states, made) if states else {}
     live = {circuit.id: circuit.ports for circuit in made if circuit.id in carried}
-    return Subject(mesh_of(device), name, condition_of(device), states, live)
+    lanes = [each for each in cx.inventory.transponders.values() if each.lane.device == name]
+    return Subject(
+        mesh_of(device),
+        name,
+        condition_of(device),
+        states,
+        live,
+        sends_dbm={each.lane.tx: each.tx_power_dbm for each in lanes},
+        needs_dbm={each.lane.rx: each.rx_sensitivity_dbm for each in lanes},
+    )

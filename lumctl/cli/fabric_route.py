@@ -24,6 +24,7 @@ _COLUMNS = (
     Column("CIRCUIT", "id"),
     Column("PUCS", "count", right=True),
     Column("LOSS dB", "loss_db", right=True),
+    Column("MARGIN dB", "margin_db", right=True),
     Column("THROUGH", "through"),
 )
 _OPTIMAL = {Objective.PUCS: "total", Objective.LOSS: "longest", Objective.FEASIBLE: "feasible"}
@@ -62,9 +63,10 @@ def command(
 ) -> None:
     """Find routes for circuits, all at once; nothing is written to any device.
 
-    On a device of the inventory the circuits that it carries stay as they are. Ports that are written with their
-    devices, as m0:3,m1:9, are joined through all devices and fibres of their rack. Exit code 5: there are no routes, or
-    none were found; the message says which.
+    A circuit between two ports carries light both ways; directed lanes need two. MARGIN is what is left of the light
+    where transponders of the inventory send and listen. On a device of the inventory the circuits that it carries stay
+    as they are. Ports that are written with their devices, as m0:3,m1:9, are joined through all devices and fibres of
+    their rack. Exit code 5: there are no routes, or none were found; the message says which.
     """
     wanted = _objective(objective)
     if names_devices(demands):
@@ -99,6 +101,7 @@ def _tell(cx: Invocation, about: Subject, document: dict[str, Any]) -> None:
             "id": "{}:{}".format(*circuit["ports"]),
             "count": len(circuit["pucs"]),
             "loss_db": f"{circuit['loss_db']:.2f}",
+            "margin_db": f"{circuit['margin_db']:.2f}" if "margin_db" in circuit else None,
             "through": " ".join(
                 f"{puc}{'x' if state == 'cross' else '='}"
                 for puc, state in zip(circuit["pucs"], circuit["states"], strict=True)
@@ -149,6 +152,12 @@ def _routes(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective) -> "
     )
 
 
+def _circuit(about: Subject, found: "Route") -> dict[str, Any]:
+    document = circuit_document(found, about.condition)
+    margin = about.margin_db(found.ports, document["loss_db"])
+    return document | ({} if margin is None else {"margin_db": round(margin, 3)})
+
+
 def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
     from lumctl.fabric.negotiation import pucs_ahead
 
@@ -157,7 +166,7 @@ def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
     states = {**about.states, **about.condition.stuck}
     return {
         "mesh": about.mesh.name,
-        "circuits": [circuit_document(found, about.condition) for found in routes],
+        "circuits": [_circuit(about, found) for found in routes],
         "states": states_document(states | changes(states, routes)),
         "total_pucs": sum(len(found.passes) for found in routes),
         "total_bound": int(bound),

@@ -53,7 +53,8 @@ def command(
     device: Annotated[str | None, typer.Option("--device", metavar="ID", help="This mesh only.")] = None,
     matching: Annotated[int, typer.Option("--matching", metavar="N", help="Which matching of a plan.")] = 0,
     draw: Annotated[
-        bool | None, typer.Option("--draw/--no-draw", help="Draw the mesh here; on a terminal it is drawn unless said.")
+        bool | None,
+        typer.Option("--draw/--no-draw", help="Draw the meshes here; a single one on a terminal is drawn anyway."),
     ] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the drawing as SVG.")] = None,
     png: Annotated[
@@ -69,7 +70,7 @@ def command(
         subjects = [of_inventory(cx, each) for each in _meshes(cx, device)]
     else:
         subjects = [_planned(plan, matching)]
-    wanted = sys.stdout.isatty() if draw is None else draw
+    wanted = sys.stdout.isatty() and len(subjects) == 1 if draw is None else draw
     if wanted and not cx.out.structured and cx.out.format is not OutputFormat.NAME:
         for each in subjects:
             _print(cx.out, each)

@@ -154,6 +154,12 @@ def test_a_mesh_of_the_inventory_that_was_never_programmed(lumctl, tmp_path):
     routed = lumctl("-i", str(inventory), "fabric", "route", "--device", "mesh", "25:31")
     assert routed.returncode == 0, routed.stderr
     assert "what mesh holds is not known" in routed.stderr
+    lanes = json.loads(
+        lumctl("-i", str(inventory), "fabric", "route", "--device", "mesh", "12:9", "30:31", "-o", "json").stdout
+    )["circuits"]
+    sent, needed = 2.0, -15.8  # the defaults of an inventory
+    assert lanes[0]["margin_db"] == pytest.approx(sent - lanes[0]["loss_db"] - needed)
+    assert "margin_db" not in lanes[1]
     near = lumctl("-i", str(inventory), "fabric", "route", "--device", "mehs", "25:31")
     assert (near.returncode, "did you mean mesh?" in near.stderr) == (2, True)
     drawn = lumctl("-i", str(inventory), "fabric", "show", "--draw")

@@ -13,6 +13,7 @@ from lumctl.change import Plan, apply, to_document
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
+from lumctl.fabric import mesh_of, trace
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -58,6 +59,23 @@ class Rack:
     def ok_circuits(self, job: str) -> list[bool]:
         report = self.site.observe().report
         return [c.state is State.OK for c in report.circuits.values() if c.owner == job]
+
+    def spoil(self, plan: Plan) -> None:
+        """Let a cell that the plan writes stay as it stands: one without which a new circuit ends at another port.
+
+        Not every cell is: light may find to the same port by a way that nobody planned.
+        """
+        before = self.cells()["mesh"]
+        after = {**before, **{change.puc: PucState(change.after) for change in plan.changes}}
+        mesh = mesh_of(self.inventory.devices["mesh"])
+        cell = next(
+            change
+            for change in plan.changes
+            for circuit in plan.add
+            if trace(mesh, {**after, change.puc: before[change.puc]}, circuit.ends[0]["port"]).exit
+            != circuit.ends[1]["port"]
+        )
+        self.sim.inject(f"mesh/puc/{cell.puc}", "stuck-cross" if cell.after == "=" else "stuck-bar")
 
     def clear(self) -> None:
         self.sim.clear()

@@ -5,14 +5,9 @@ import time
 
 import pytest
 
-from lumctl.change import Plan, apply
+from lumctl.change import apply
 from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.swap import plan_rollback, plan_swap
-
-
-def cell_to_spoil(plan: Plan) -> str:
-    """A cell that the plan writes and that no kept circuit runs through."""
-    return f"mesh/puc/{plan.changes[0].puc}"
 
 
 @pytest.mark.parametrize("step", ["1", "3", "6", "7"])
@@ -42,7 +37,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_the_mesh_uncertain_until_it
 
 def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says_so(rack) -> None:
     plan = rack.lost()
-    rack.sim.inject(cell_to_spoil(plan), "stuck-cross" if plan.changes[0].after == "=" else "stuck-bar")
+    rack.spoil(plan)
 
     def die_before_verify(line: str) -> None:
         if line.startswith("6. "):
