@@ -38,7 +38,7 @@ class Pressure:
 
 
 GENTLE = (Pressure(0.25, 0.12, 200, 100),)
-HARDER = (Pressure(1.0, 0.2, 60, 60), Pressure(2.0, 0.05, 60, 60))
+HARDER = (Pressure(1.0, 1.0, 80, 80), Pressure(2.0, 0.5, 80, 80), Pressure(0.5, 0.3, 100, 100))
 BRISK = (Pressure(0.3, 0.15, 150, 80),)
 """For those who have other demands to try: most that can be routed are within so many rounds."""
 
