@@ -117,7 +117,7 @@ def _document(about: "Subject", found: "AllToAll", bounds: list[int]) -> dict[st
         for matching, bound in zip(found.matchings, bounds, strict=True)
     ]
     return {
-        "mesh": about.mesh.name,
+        "mesh": about.spelled,
         "ports": list(found.ports),
         "lower_bound": found.least,
         "matchings": matchings,

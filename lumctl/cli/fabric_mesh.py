@@ -33,6 +33,8 @@ class Subject:
 
     mesh: Mesh
     name: str
+    spelled: str
+    """The mesh as ``--mesh`` would take it, for the documents that name it."""
     condition: Condition = field(default_factory=Condition)
     states: "Mapping[int, PucState]" = field(default_factory=dict)
     live: "Mapping[str, PortPair]" = field(default_factory=dict)
@@ -64,7 +66,7 @@ def subject(cx: "Invocation", mesh: str | None, device: str | None) -> Subject:
     if (mesh is None) == (device is None):
         raise UsageError("which mesh?", hint="--mesh 9x9 for any, or --device ID for one of the inventory")
     if mesh is not None:
-        return Subject(mesh_named(mesh), mesh)
+        return Subject(mesh_named(mesh), mesh, mesh)
     return of_inventory(cx, device or "")
 
 
@@ -103,9 +105,11 @@ def of_inventory(cx: "Invocation", name: str) -> Subject:
     carried = circuit_losses(device, states, made) if states else {}
     live = {circuit.id: circuit.ports for circuit in made if circuit.id in carried}
     lanes = [each for each in cx.inventory.transponders.values() if each.lane.device == name]
+    shape_of = mesh_of(device)
     return Subject(
-        mesh_of(device),
+        shape_of,
         name,
+        shape_of.name,
         condition_of(device),
         states,
         live,

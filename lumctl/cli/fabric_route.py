@@ -165,7 +165,7 @@ def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
     bound = sum(pucs_ahead(about.mesh, ports[found.ports[1]])[ports[found.ports[0]]] for found in routes)
     states = {**about.states, **about.condition.stuck}
     return {
-        "mesh": about.mesh.name,
+        "mesh": about.spelled,
         "circuits": [_circuit(about, found) for found in routes],
         "states": states_document(states | changes(states, routes)),
         "total_pucs": sum(len(found.passes) for found in routes),

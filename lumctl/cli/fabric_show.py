@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli.fabric_mesh import Subject, mesh_named, of_inventory
-from lumctl.cli.fabric_trace import read_plan
+from lumctl.cli.fabric_mesh import Subject, of_inventory
+from lumctl.cli.fabric_trace import mesh_of_plan, read_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, Output, OutputFormat
 from lumctl.cli.verbs import verb
@@ -51,6 +51,9 @@ def command(
         typer.Argument(metavar="[PLAN]", help="Draw what route or matchings -o json printed in place of the rack."),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="ID", help="This mesh only.")] = None,
+    mesh: Annotated[
+        str | None, typer.Option("--mesh", metavar="SHAPE", help="The mesh of the PLAN, if not the one that it names.")
+    ] = None,
     matching: Annotated[int, typer.Option("--matching", metavar="N", help="Which matching of a plan.")] = 0,
     draw: Annotated[
         bool | None,
@@ -69,7 +72,7 @@ def command(
         _circuits(cx, device)
         subjects = [of_inventory(cx, each) for each in _meshes(cx, device)]
     else:
-        subjects = [_planned(plan, matching)]
+        subjects = [_planned(plan, mesh, matching)]
     wanted = sys.stdout.isatty() and len(subjects) == 1 if draw is None else draw
     if wanted and not cx.out.structured and cx.out.format is not OutputFormat.NAME:
         for each in subjects:
@@ -117,14 +120,16 @@ def _meshes(cx: Invocation, device: str | None) -> list[str]:
     return meshes if device is None else [device]
 
 
-def _planned(plan: str, matching: int) -> Subject:
+def _planned(plan: str, named: str | None, matching: int) -> Subject:
     document = read_plan(plan)
-    mesh = mesh_named(str(document.get("mesh") if isinstance(document, dict) else None))
+    mesh = mesh_of_plan(document, named)
     planned = read_planned(document, mesh)
     if not 0 <= matching < len(planned):
         raise UsageError(f"no matching {matching} in the plan", hint=f"it has 0 to {len(planned) - 1}")
     chosen = planned[matching]
-    return Subject(mesh, mesh.name, states=chosen.states, live={f"{a}:{b}": (a, b) for a, b in chosen.circuits})
+    return Subject(
+        mesh, mesh.name, mesh.name, states=chosen.states, live={f"{a}:{b}": (a, b) for a, b in chosen.circuits}
+    )
 
 
 def _carried(about: Subject) -> tuple[dict[int, PucState], list[Route], list[str]]:

@@ -55,10 +55,7 @@ def command(
     not there.
     """
     document = read_plan(file)
-    named = document.get("mesh") if isinstance(document, dict) else None
-    if mesh is None and not isinstance(named, str):
-        raise UsageError("the plan does not name its mesh", hint="name it with --mesh")
-    found = mesh_named(mesh or str(named))
+    found = mesh_of_plan(document, mesh)
     circuits: list[dict[str, Any]] = []
     for plan in read_planned(document, found):
         traced = _traced(found, plan)
@@ -97,6 +94,18 @@ def read_plan(file: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not JSON: {error}", hint="print the plan with -o json") from None
+
+
+def mesh_of_plan(document: Any, named: str | None) -> "Mesh":
+    """The mesh that a plan is for, unless another is named.
+
+    Raises:
+        UsageError: neither names one.
+    """
+    written = document.get("mesh") if isinstance(document, dict) else None
+    if named is None and not isinstance(written, str):
+        raise UsageError("the plan does not name its mesh", hint="name it with --mesh")
+    return mesh_named(named or str(written))
 
 
 def _traced(mesh: "Mesh", plan: Planned) -> list[dict[str, Any]]:

@@ -195,6 +195,20 @@ def test_wrong_words_are_one_line_and_exit_code_2(lumctl, words, said):
     assert refused.stdout == ""
 
 
+def test_a_mesh_that_is_given_as_data(lumctl, tmp_path):
+    rim = [[[0, 0, 0], [2, 0, 1]], [[0, 1, 0], [1, 0, 0]], [[1, 1, 0], [2, 1, 1]]]
+    (tmp_path / "ring.yaml").write_text(f"mesh: 1\nname: ring\npucs: 3\njunctions: {json.dumps(rim)}\n")
+    plan = lumctl("fabric", "route", "--mesh", "ring.yaml", "0:1", "-o", "json")
+    assert plan.returncode == 0, plan.stderr
+    assert json.loads(plan.stdout)["mesh"] == "ring.yaml"
+    assert lumctl("fabric", "trace", "-", stdin=plan.stdout).returncode == 0
+    undrawable = lumctl("fabric", "show", "-", "--draw", "--mesh", "ring.yaml", stdin=plan.stdout)
+    assert (undrawable.returncode, "Traceback" in undrawable.stderr) == (2, False)
+    (tmp_path / "ring.yaml").write_text("mesh: 1\npucs: 3\njunctions: [[[0, 0, 0], [9, 0, 0]]]\n")
+    wrong = lumctl("fabric", "route", "--mesh", "ring.yaml", "0:1")
+    assert (wrong.returncode, "ring.yaml:3:" in wrong.stderr) == (2, True)
+
+
 def test_a_plan_that_is_no_plan(lumctl):
     for text in ("", "{", "[]", "null", '{"mesh": 3}', '{"mesh": "3x3"}', "[" * 100_000):
         refused = lumctl("fabric", "trace", "-", stdin=text)
