@@ -113,6 +113,13 @@ class LightProof:
             raise NotProvedError(_complaint(pending, tables, deadline_s))
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
+    def relight(self, circuits: Iterable[Circuit]) -> None:
+        """Light the transmitters that a proof which was cut in mid-blink may have left dark, where they answer."""
+        for want in wants_of(circuits):
+            if not self._by_lldp(want):
+                with suppress(DeviceError):
+                    self._devices.transponder(want.transmitter).set_transmit(True)
+
     def powers(self, circuits: Iterable[Circuit]) -> dict[str, float]:
         """Received power (dBm) of the receivers that cannot say whom they hear; unreadable ones are left out."""
         found: dict[str, float] = {}

@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 
 SCHEMA = "lumctl/plan/v1"
+_PUC_MARKS = frozenset(str(state) for state in PucState)
 
 
 class Do(StrEnum):
@@ -25,13 +27,15 @@ class Do(StrEnum):
     TRANSMIT = "transmit"
     """Switch a transponder's transmitter on or off."""
     PROGRAM = "program"
-    """Write PUC states of one device."""
+    """Write PUC states or joins of one device."""
     VERIFY = "verify"
     """Each receiver of the named circuits must be shown to hear its intended transmitter."""
     CONFIRM = "confirm"
     """Tell devices with a revert timer of their own to keep the change."""
     ASSIGN = "assign"
     """Write down who runs where."""
+    SET = "set"
+    """Set one setting of one component: a port, a transponder, a machine's power."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,20 @@ class PlannedCircuit:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """One PUC that a plan writes. ``before`` is ``None`` where it was not known."""
+    """One cell that a plan writes: a PUC, or (``puc``) an ingress port of a switch, whose states are egress ports.
+
+    ``before`` is ``None`` where it was not known.
+    """
 
     device: str
     puc: int
     before: str | None
     after: str
+
+    @property
+    def is_join(self) -> bool:
+        """Whether it is a switch's."""
+        return self.after not in _PUC_MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +107,54 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the rack was when the plan was made: assignment by job, and cells in cross by device (the rest are bar).
+    """What the rack was when the plan was made: assignment by job, and what the devices held that it writes.
 
-    A device whose states were not known is left out: the plan then writes every one of its cells.
+    Of a mesh the PUCs in cross (the rest are bar), of a switch the egress port of each ingress port. A device whose
+    states were not known is left out: the plan then writes every one of its cells.
     """
 
     assignment: Mapping[str, tuple[str, ...]]
-    crosses: Mapping[str, tuple[int, ...]]
+    crosses: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    joins: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+
+    def cells(self, device: str, own: Iterable[int]) -> dict[int, str] | None:
+        """What a device held, by the number of each of its own cells; ``None`` where the plan does not say."""
+        if device in self.joins:
+            return dict(self.joins[device])
+        if device not in self.crosses:
+            return None
+        crosses = set(self.crosses[device])
+        return {puc: str(PucState.CROSS if puc in crosses else PucState.BAR) for puc in own}
+
+    @classmethod
+    def of(cls, assignment: Mapping[str, tuple[str, ...]], cells: Mapping[str, Mapping[int, str]]) -> "Start":
+        """From what each device holds, by the numbers of its cells."""
+        meshes = {device for device, held in cells.items() if set(held.values()) <= _PUC_MARKS}
+        return cls(
+            assignment,
+            {d: tuple(p for p, mark in sorted(cells[d].items()) if mark == PucState.CROSS) for d in meshes},
+            {device: dict(sorted(held.items())) for device, held in cells.items() if device not in meshes},
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """As plans and runbooks write it."""
+        document: dict[str, Any] = {
+            "assignment": {job: list(ranks) for job, ranks in self.assignment.items()},
+            "crosses": {device: list(pucs) for device, pucs in self.crosses.items()},
+        }
+        if self.joins:
+            document["joins"] = {device: [list(join) for join in joins.items()] for device, joins in self.joins.items()}
+        return document
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "Start":
+        """Read it back."""
+        joins = document.get("joins", {})
+        return cls(
+            {str(job): tuple(ranks) for job, ranks in document["assignment"].items()},
+            {str(device): tuple(sorted(int(puc) for puc in pucs)) for device, pucs in document["crosses"].items()},
+            {str(device): {int(port): str(to) for port, to in pairs} for device, pairs in joins.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +212,10 @@ def to_document(plan: Plan) -> dict[str, Any]:
         "replacements": [asdict(r) for r in plan.replacements],
         "candidates": [asdict(c) | {"reasons": list(c.reasons)} for c in plan.candidates],
         "circuits": {"add": _circuits(plan.add), "remove": _circuits(plan.remove), "keep": _circuits(plan.keep)},
-        "puc_changes": [{"device": c.device, "puc": c.puc, "from": c.before, "to": c.after} for c in plan.changes],
+        "puc_changes": [_changed(c, "puc") for c in plan.changes if not c.is_join],
+        "join_changes": [_changed(c, "ingress") for c in plan.changes if c.is_join],
         "steps": [asdict(s) | {"do": s.do.value, "data": _plain(s.data)} for s in plan.steps],
-        "start": {
-            "assignment": {job: list(ranks) for job, ranks in plan.start.assignment.items()},
-            "crosses": {device: list(pucs) for device, pucs in plan.start.crosses.items()},
-        },
+        "start": plan.start.to_document(),
     }
 
 
@@ -218,16 +269,17 @@ def _read(document: Mapping[str, Any]) -> Plan:
         target=document["target"],
         created_at=float(document["created_at"]),
         inventory_digest=document["inventory_digest"],
-        start=Start(
-            {job: tuple(ranks) for job, ranks in document["start"]["assignment"].items()},
-            {device: tuple(pucs) for device, pucs in document["start"]["crosses"].items()},
-        ),
+        start=Start.from_document(document["start"]),
         replacements=tuple(Replacement(**r) for r in document["replacements"]),
         candidates=tuple(Candidate(**{**c, "reasons": tuple(c["reasons"])}) for c in document["candidates"]),
         add=read_circuits(circuits["add"]),
         remove=read_circuits(circuits["remove"]),
         keep=read_circuits(circuits["keep"]),
-        changes=tuple(PlannedChange(c["device"], int(c["puc"]), c["from"], c["to"]) for c in document["puc_changes"]),
+        changes=tuple(
+            PlannedChange(c["device"], int(c[key]), c["from"], c["to"])
+            for key, changes in (("puc", "puc_changes"), ("ingress", "join_changes"))
+            for c in document.get(changes, ())
+        ),
         steps=tuple(Step(**{**s, "do": Do(s["do"])}) for s in document["steps"]),
         warnings=tuple(document["warnings"]),
         undoes=document["undoes"],
@@ -239,6 +291,10 @@ def _circuits(circuits: tuple[PlannedCircuit, ...]) -> list[dict[str, Any]]:
     return [asdict(c) | {"ends": [dict(e) for e in c.ends], "pucs": list(c.pucs)} for c in circuits]
 
 
+def _changed(change: PlannedChange, key: str) -> dict[str, Any]:
+    return {"device": change.device, key: change.puc, "from": change.before, "to": change.after}
+
+
 def _plain(data: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(data))
 
@@ -246,4 +302,7 @@ def _plain(data: Mapping[str, Any]) -> Any:
 def plan_digest(document: Mapping[str, Any]) -> str:
     """The SHA-256 of a plan's content: everything but its id and the digest itself."""
     content = {key: value for key, value in document.items() if key not in {"id", "digest"}}
+    if content.get("join_changes") == []:
+        # Plans from before there were joins lack the key, and are written with it when they are run.
+        del content["join_changes"]
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -4,6 +4,7 @@
 was cut before it could give any) and puts things back. Neither touches the store: the run does.
 """
 
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,7 +12,9 @@ from typing import Any, Protocol
 
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Do, Step
-from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
+from lumctl.change.settings import Settable, same, settable
+from lumctl.devices import transaction
+from lumctl.devices.types import Capability, Receipt
 from lumctl.errors import RefusedError
 from lumctl.health.evaluate import evaluate
 from lumctl.health.states import State
@@ -28,16 +31,18 @@ Circuits = Mapping[str, Circuit]
 class Bench:
     """What the steps of one run share: the site, the circuits before and after, and what was learnt on the way."""
 
-    def __init__(self, site: Site, before: Circuits, after: Circuits) -> None:
+    def __init__(self, site: Site, before: Circuits, after: Circuits, *, covered: frozenset[str] = frozenset()) -> None:
         self.site = site
         self.before = before
         self.after = after
+        self.covered = covered
+        """Devices and components that a revert guard of ours would put back."""
         self.light = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
         self.sound: dict[str, str] = {}
         """Receivers that were shown to hear whom they should before anything moved, with their transmitters."""
         self.powers: dict[str, float] = {}
         """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
-        self.receipts: dict[str, Receipt] = {}
+        self.receipts: dict[str, Receipt[Any]] = {}
 
     def settle(self, device: str) -> None:
         """Wait until a device's cells have settled: nothing tells, the inventory states how long."""
@@ -64,7 +69,8 @@ class Check:
         circuits = [bench.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
         bench.sound = bench.light.sound(circuits)
         bench.powers = bench.light.powers(circuits)
-        return {"sound": bench.sound}
+        lit = {receiver: power for receiver, power in bench.powers.items() if math.isfinite(power)}
+        return {"sound": bench.sound, **({"powers": lit} if lit else {})}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - nothing was done
         return {}
@@ -102,24 +108,28 @@ class Transmit:
 
 
 class Program:
-    """Write PUC states of one device; a device with a revert timer is armed, any other is undone by the engine."""
+    """Write PUC states or joins of one device; one with a revert timer of its own is armed."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
         device = step.data["device"]
-        driver = bench.site.devices.mesh(device)
-        staged = driver.stage({puc: PucState(after) for puc, _, after in step.data["changes"]})
+        driver = bench.site.devices.changing(device)
+        staged = transaction.stage(driver, step.data["changes"])
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
             timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s
-        bench.receipts[device] = receipt = driver.commit(staged, revert_after_s=timer)
+        bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer)
         bench.settle(device)
-        return {"cells": len(step.data["changes"]), "device_revert_timer": receipt.revert_armed, "answer": receipt.text}
+        timer_of = "device" if receipt.revert_armed else "ours" if device in bench.covered else "none"
+        return {"cells": len(step.data["changes"]), "revert_timer": timer_of, "answer": receipt.text}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002
         device = step.data["device"]
+        driver = bench.site.devices.changing(device)
         receipt = bench.receipts.get(device)
         armed = receipt is not None and receipt.revert_armed
-        bench.site.devices.mesh(device).roll_back(Receipt(_staged(step, receipt), revert_armed=armed))
+        token = receipt.staged.token if receipt else ""
+        meant = transaction.committed(driver, step.data["changes"], token)
+        transaction.take_back(driver, Receipt(meant, revert_armed=armed))
         bench.settle(device)
         return {"cells": len(step.data["changes"])}
 
@@ -132,7 +142,9 @@ class Verify:
         kept = self.prove_still_sound(bench, step.data["kept"], bench.after)
         return {"proofs": [asdict(proof) for proof in proofs], "kept": kept}
 
-    def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - nothing was done
+    def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
+        if evidence is None:
+            bench.light.relight([bench.after[name] for name in step.data["circuits"]])
         return {}
 
     @staticmethod
@@ -149,7 +161,7 @@ class Confirm:
     def act(self, bench: Bench, step: Step) -> Evidence:
         for device in step.data["devices"]:
             if device in bench.receipts:
-                bench.site.devices.mesh(device).confirm(bench.receipts[device])
+                bench.site.devices.changing(device).confirm(bench.receipts[device])
         return {"devices": list(step.data["devices"])}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - Program undoes it
@@ -166,6 +178,31 @@ class Assign:
         return {"assignment": step.data["before"]}
 
 
+class Set:
+    """Set one setting; what the component showed before is kept for the undo."""
+
+    def act(self, bench: Bench, step: Step) -> Evidence:
+        setting, after = self._meant(bench, step), step.data["after"]
+        was = setting.read()
+        if same(was, after):
+            return {"was": was, "is": was}
+        return {"was": was, "is": setting.write(after)}
+
+    def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
+        setting, after = self._meant(bench, step), step.data["after"]
+        was = evidence["was"] if evidence else step.data["before"]
+        if not setting.setting.reversible(after):
+            raise RefusedError(f"{setting.component.id}: there is no way back from {setting.text(after)}")
+        if was is None:
+            raise RefusedError(f"what {setting.setting.name} of {setting.component.id} was is not known")
+        return {"is": was if evidence and same(evidence["is"], was) else setting.write(was)}
+
+    @staticmethod
+    def _meant(bench: Bench, step: Step) -> Settable:
+        site = bench.site
+        return settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
+
+
 ACTIONS: Mapping[Do, Action] = {
     Do.CHECK: Check(),
     Do.TRANSMIT: Transmit(),
@@ -173,13 +210,5 @@ ACTIONS: Mapping[Do, Action] = {
     Do.VERIFY: Verify(),
     Do.CONFIRM: Confirm(),
     Do.ASSIGN: Assign(),
+    Do.SET: Set(),
 }
-
-
-def _staged(step: Step, receipt: Receipt | None) -> Staged:
-    """What a step was to write, with the states before it as its plan has them: a driver's own record may be gone."""
-    changes = tuple(
-        PucChange(puc, PucState(before) if before else None, PucState(after))
-        for puc, before, after in step.data["changes"]
-    )
-    return Staged(changes, token=receipt.staged.token if receipt else "")

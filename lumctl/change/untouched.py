@@ -11,10 +11,11 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
+from lumctl.inventory.switching import in_the_way, is_joined, own_cells
 from lumctl.inventory.wiring import Circuit
 from lumctl.site import Site
 
-States = Mapping[int, PucState]
+States = Mapping[int, str]
 
 
 def require_others_untouched(site: Site, plan: Plan) -> None:
@@ -25,7 +26,7 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
     """
     before, after = circuits_before_and_after(site, plan)
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit]
-    for device, held, written in _pinned_changes(plan):
+    for device, held, written in _pinned_changes(site, plan):
         watched = {
             name
             for step in plan.steps
@@ -36,7 +37,8 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
         for circuit in kept:
             if circuit.device != device or not _way(site, circuit, held):
                 continue
-            if _way(site, circuit, held) != _way(site, circuit, {**held, **written}):
+            stands = {**held, **written}
+            if _way(site, circuit, held) != _way(site, circuit, stands) or _is_taken(site, circuit, stands):
                 raise RefusedError(
                     f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace"
                 )
@@ -49,22 +51,31 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
                 )
 
 
-def _pinned_changes(plan: Plan) -> Iterator[tuple[str, States, States]]:
+def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, States]]:
     """For each device that is written in part: its states before, and the cells that change."""
-    writes: dict[str, dict[int, PucState]] = {}
+    writes: dict[str, dict[int, str]] = {}
     for step in plan.steps:
         if step.do is Do.PROGRAM:
-            cells = {int(puc): PucState(mark) for puc, _, mark in step.data["changes"]}
+            cells = {int(puc): str(mark) for puc, _, mark in step.data["changes"]}
             writes.setdefault(step.data["device"], {}).update(cells)
     for device, cells in writes.items():
-        if device in plan.start.crosses:
-            yield device, dict.fromkeys(plan.start.crosses[device], PucState.CROSS), cells
+        held = plan.start.cells(device, own_cells(site.inventory, site.inventory.devices[device]))
+        if held is not None:
+            yield device, held, cells
 
 
-def _way(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, PucState], ...]:
+def _is_taken(site: Site, circuit: Circuit, states: States) -> bool:
+    """Whether a switch would have to take a circuit apart for another join that is wanted of one of its ports."""
+    if site.inventory.devices[circuit.device].geometry is not None:
+        return False
+    return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
+
+
+def _way(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
     """The cells that a circuit runs through, with their states; empty where the states do not make it."""
     device = site.inventory.devices[circuit.device]
     if device.geometry is None:
-        return ()
-    found = trace(mesh_of(device), states, circuit.ports[0])
+        ingress, egress = min(circuit.ports), max(circuit.ports)
+        return ((ingress, str(egress)),) if is_joined(states, circuit.ports) else ()
+    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in states.items()}, circuit.ports[0])
     return tuple(found.passes) if found.exit == circuit.ports[1] else ()

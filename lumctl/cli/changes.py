@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.change import Plan, RunResult, apply, to_document
-from lumctl.change.plan import PlannedCircuit
+from lumctl.change.plan import Do, PlannedCircuit
 from lumctl.change.preconditions import require
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.errors import UsageError
+from lumctl.inventory.switching import FREE
 from lumctl.runbook.files import save
 from lumctl.site import Site
 
@@ -37,11 +38,13 @@ def plan_lines(plan: Plan) -> list[str]:
         for candidate in plan.candidates:
             mark = "*" if candidate.chosen else " "
             lines.append(f"  {mark} {candidate.spare}: {'; '.join(candidate.reasons)}")
-    lines += ["", "circuits"]
-    lines += [_circuit_line("-", circuit) for circuit in plan.remove]
-    lines += [_circuit_line("+", circuit) for circuit in plan.add]
-    lines.append(f"    {len(plan.keep)} others on the same devices stay as they are")
-    lines += ["", *_cell_lines(plan), "", "steps"]
+    if any(step.do is not Do.SET for step in plan.steps):
+        lines += ["", "circuits"]
+        lines += [_circuit_line("-", circuit) for circuit in plan.remove]
+        lines += [_circuit_line("+", circuit) for circuit in plan.add]
+        lines.append(f"    {len(plan.keep)} others on the same devices stay as they are")
+        lines += ["", *_cell_lines(plan)]
+    lines += ["", "steps"]
     lines += [f"  {step.id}. {step.title}{'' if step.required else ' (if it can be reached)'}" for step in plan.steps]
     lines += ["", f"expected time about {plan.expected_seconds:.1f} s"]
     lines += [f"warning: {warning}" for warning in plan.warnings]
@@ -53,7 +56,8 @@ def _circuit_line(sign: str, circuit: PlannedCircuit) -> str:
     ends = f" {joined} ".join(f"{end['lane']} (port {end['port']})" for end in circuit.ends)
     budget = ""
     if circuit.loss_db is not None:
-        budget = f", {len(circuit.pucs)} PUCs, {circuit.loss_db:.2f} dB, {circuit.expected_rx_dbm:.2f} dBm expected"
+        way = f"{len(circuit.pucs)} PUCs, " if circuit.pucs else ""
+        budget = f", {way}{circuit.loss_db:.2f} dB, {circuit.expected_rx_dbm:.2f} dBm expected"
     return f"  {sign} {circuit.id}: {ends}{budget}"
 
 
@@ -61,11 +65,16 @@ def _cell_lines(plan: Plan) -> list[str]:
     lines = []
     for device in dict.fromkeys(change.device for change in plan.changes):
         cells = [change for change in plan.changes if change.device == device]
-        lines.append(f"cells of {device}: {len(cells)} written")
+        what = "ingress ports" if cells[0].is_join else "cells"
+        lines.append(f"{what} of {device}: {len(cells)} written")
         if len(cells) <= FEW_CELLS:
-            marks = {None: "?", "=": "bar", "x": "cross"}
-            lines.append("  " + ", ".join(f"{c.puc} {marks[c.before]} to {marks[c.after]}" for c in cells))
+            lines.append("  " + ", ".join(f"{c.puc} {_mark(c.before)} to {_mark(c.after)}" for c in cells))
     return lines or ["no cell changes"]
+
+
+def _mark(state: str | None) -> str:
+    words = {None: "?", "=": "bar", "x": "cross", FREE: "free"}
+    return words.get(state) or f"port {state}"
 
 
 def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool) -> None:
@@ -98,9 +107,9 @@ def say_result(cx: Invocation, result: RunResult, runbook: Path | None) -> None:
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([result.run])
     else:
-        cx.out.text(
-            f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {len(result.verified)} receivers proved"
-        )
+        proved = any(step.do is Do.VERIFY for step in result.plan.steps)
+        told = f", {len(result.verified)} receivers proved" if proved else ""
+        cx.out.text(f"{result.run}: {result.outcome} in {result.seconds:.2f} s{told}")
         cx.out.text(f"runbook: {runbook or f'lumctl runbook show {result.run}'}")
 
 

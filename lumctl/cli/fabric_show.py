@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ from lumctl.errors import UsageError
 from lumctl.fabric import Route, circuit_losses, trace
 from lumctl.fabric.documents import read_planned
 from lumctl.inventory.model import DeviceKind
+from lumctl.inventory.switching import FREE
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Site
 
@@ -86,7 +87,7 @@ def command(
 def _circuits(cx: Invocation, device: str | None) -> None:
     with Site(cx.inventory, cx.target) as site:
         circuits = [c for c in circuits_of(site.inventory, site.assignment()) if device in {None, c.device}]
-        held = {each: site.known_states(each) for each in site.inventory.devices}
+        held = {d.id: site.known_cells(d.id) for d in site.inventory.devices.values() if d.kind.carries_light}
     losses: dict[str, float] = {}
     for each, states in held.items():
         if states:
@@ -106,13 +107,19 @@ def _circuits(cx: Invocation, device: str | None) -> None:
         for c in circuits
     ]
     if cx.out.structured:
-        crosses = {d: sorted(p for p, s in states.items() if s is PucState.CROSS) for d, states in held.items()}
-        known = {d: {"known": bool(states), "crosses": crosses[d]} for d, states in held.items()}
+        known = {d: {"known": bool(states), **_state(cx, d, states)} for d, states in held.items()}
         cx.out.document("fabric", {"target": str(cx.target), "circuits": rows, "devices": known})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([row["id"] for row in rows])
     else:
         cx.out.table(_COLUMNS, rows)
+
+
+def _state(cx: Invocation, device: str, cells: Mapping[int, str]) -> dict[str, Any]:
+    """What a device holds: a mesh's PUCs in cross, or a switch's joins."""
+    if cx.inventory.devices[device].kind is DeviceKind.SWITCH:
+        return {"crosses": [], "joins": [[port, int(to)] for port, to in sorted(cells.items()) if to != FREE]}
+    return {"crosses": sorted(puc for puc, state in cells.items() if state == PucState.CROSS)}
 
 
 def _meshes(cx: Invocation, device: str | None) -> list[str]:

@@ -100,11 +100,15 @@ def validate(
         if not cx.out.structured:
             raise
         errors = [_error_data(problem) for problem in error.problems]
-        cx.out.document("inventory-validation", {"file": str(path), "valid": False, "counts": None, "errors": errors})
+        found: dict[str, Any] = {"valid": False, "counts": None, "errors": errors, "warnings": []}
+        cx.out.document("inventory-validation", {"file": str(path), **found})
         return ExitCode.USAGE
-    counts = _counts(inventory)
+    counts, warnings = _counts(inventory), _warnings(inventory)
+    for warning in warnings:
+        cx.out.narrate(f"warning: {warning}")
     if cx.out.structured:
-        cx.out.document("inventory-validation", {"file": str(path), "valid": True, "counts": counts, "errors": []})
+        found = {"valid": True, "counts": counts, "errors": [], "warnings": warnings}
+        cx.out.document("inventory-validation", {"file": str(path), **found})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(path)])
     else:
@@ -162,6 +166,13 @@ def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], 
             for column in every:
                 value = rows[0][column.key]
                 cx.out.text(f"{column.heading:<{width}}  {'-' if value in (None, '') else value}")
+
+
+def _warnings(inventory: Inventory) -> list[str]:
+    """What is no error, for the file may be checked on another machine than the one that uses it."""
+    from lumctl.devices.wanted import not_installed
+
+    return [f"driver {name!r}: {text}; {advice}" for name, (text, advice) in not_installed(inventory).items()]
 
 
 def _error_data(problem: Problem) -> dict[str, Any]:

@@ -19,6 +19,7 @@ NOUNS: dict[str, Noun] = {
     "swap": Noun("swap", "Put a spare in a failed accelerator's place."),
     "runbook": Noun("runbook", "What was done, as a file that can be read, edited and replayed."),
     "job": Noun("job", "Jobs, their ranks, and where each runs now."),
+    "device": Noun("device", "Meshes, switches, transponders and machines' power: what they show, and setting it."),
     "fabric": Noun("fabric", "Light paths: what the meshes carry, and programming them from the inventory."),
     "fleet": Noun("fleet", "What hosts print, saved as files to be judged elsewhere."),
     "inventory": Noun("inventory", "Check and show the inventory; enrol its hosts' keys."),

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lumctl.cli import plugin_doctor
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -74,3 +75,6 @@ def _loaded(info: DriverInfo) -> dict[str, Any]:
         "state": "ok",
         "problem": None,
     }
+
+
+plugin_doctor.register(app)

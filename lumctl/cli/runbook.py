@@ -81,7 +81,8 @@ def replay(
 
     On ``sim`` a simulator of its own starts where the recording started and is gone afterwards. On a rack the steps
     are real: its placement and cells must be where the recording started. Exits 5 when the replay went another way, 6
-    when a step failed on the rack and all was taken back, 7 when it was left half done.
+    when a step failed on the rack and all was taken back, 7 when it was left half done. With ``--step``, what was done
+    is taken back as well if an answer does not come within ten minutes.
     """
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():

@@ -13,7 +13,8 @@ from lumctl.cli.verbs import noun_app, verb
 KINDS = (
     "gpu-lost, process-died, ecc, row-remap-failed, overheat, throttled (accelerators); link-down, link-flap "
     "(transponders); dark, dim (transponders, ports); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
-    "(hosts); mesh-down, mesh-lying (meshes)."
+    "(hosts); device-down, device-lying, device-refuse, device-half, device-slow, device-cut (meshes, switches, "
+    "chassis, power controllers); mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
@@ -35,9 +36,9 @@ def up(
     inventory = cx.inventory
     simulator = launch(inventory, delay_ms=delay_ms, seed=seed, tied=not detach)
     try:
-        for device in inventory.devices.values():
-            if device.geometry is None:
-                cx.out.narrate(f"{device.id} is a switch: the simulator has no service for it, its lanes stay dark")
+        for device in _ask(cx, "status")["unserved"]:
+            driver = inventory.devices[device].driver
+            cx.out.narrate(f"{device} does not answer: the simulator has no service for what driver {driver!r} speaks")
         if not dark:
             _commission(cx)
         # From here on Ctrl-C is how a simulator in the foreground is meant to end.
@@ -104,7 +105,12 @@ def fault(
     ],
     value: Annotated[float | None, typer.Option("--value", metavar="V", help="How much: C, dB or s.")] = None,
 ) -> None:
-    """Make a component faulty."""
+    """Make a component faulty.
+
+    A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
+    no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
+    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
+    """
     injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
     if cx.out.structured:
         cx.out.document("sim-fault", injected)

@@ -63,7 +63,14 @@ def apply(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Apply a plan: journalled step by step, proved by light, undone if anything fails."""
+    """Apply a plan: journalled step by step, proved by light, undone if anything fails.
+
+    If this command is killed, or its terminal closes, what it did is taken back all the same: its revert guard, a
+    process of its own, does that within seconds. A command that stands still for a minute and twice the inventory's
+    light_deadline_s is taken over in the same way, and says so should it wake up. Only where the guard is gone too (the
+    machine lost its power) does the run stay open: see swap list, and take it back with swap rollback 30 s later. The
+    guard has what this command was started with, less its terminal and any agent that was forwarded to it.
+    """
     with Site(cx.inventory, cx.target) as site:
         carry_out(cx, site, _find_plan(site, plan), yes=yes, dry_run=dry_run)
 
@@ -184,8 +191,9 @@ def _clock(at: float) -> str:
 
 
 def _brief(data: dict[str, Any]) -> str:
+    by = f" (by the {data['by']})" if "by" in data else ""
     if "failed" in data:
-        return f"failed: {data['failed']}"
+        return f"failed: {data['failed']}{by}"
     if "proofs" in data:
         return f"{len(data['proofs'])} receivers proved, {data['kept']} others still sound"
     plain = {k: v for k, v in data.items() if isinstance(v, str | int | float) and k not in {"do", "title", "done"}}

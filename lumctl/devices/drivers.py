@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lumctl.devices.protocols import Driver, MeshDriver, TransponderDriver
+from lumctl.devices.protocols import PROTOCOLS, Driver
 from lumctl.devices.types import Capability
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
 GROUP = "lumctl.drivers"
 API_VERSION = 1
-KINDS = ("mesh", "transponder")
+KINDS = tuple(PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,9 @@ class DriverInfo:
 
 
 _METHODS = {
-    kind: {name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")} | {"close"}
-    for kind, protocol in (("mesh", MeshDriver), ("transponder", TransponderDriver))
+    kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
+    for kind, protocol in PROTOCOLS.items()
 }
-"""What a driver of each kind must be able to be asked, be it to refuse with UnsupportedError."""
 
 
 def installed() -> tuple[DriverInfo, ...]:

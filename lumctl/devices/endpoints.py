@@ -10,11 +10,12 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from lumctl.devices.logins import Login
 from lumctl.errors import RefusedError, UnreachableError, UsageError
-from lumctl.inventory.model import Inventory, SshSettings
+from lumctl.inventory.model import Device, Inventory, SshSettings
 
 RUNTIME_FILE = "sim.json"
 
@@ -30,20 +31,44 @@ class HostEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceEndpoint:
+    """How one device is reached. ``address`` is ``host:port``; ``via`` is the host that leads there, if one does.
+
+    ``ssh`` and ``known_hosts`` are for devices that are themselves reached over SSH.
+    """
+
+    device: str
+    address: str
+    ssh: SshSettings = field(default_factory=SshSettings)
+    known_hosts: Path | None = None
+    via: HostEndpoint | None = None
+    login: Login = field(default_factory=Login)
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where everything answers. ``target`` is ``rack`` or ``sim``; a device's address is ``host:port``."""
+    """Where everything answers. ``target`` is ``rack`` or ``sim``."""
 
     target: str
     hosts: Mapping[str, HostEndpoint]
-    devices: Mapping[str, str]
+    devices: Mapping[str, DeviceEndpoint]
 
 
 def rack_endpoints(inventory: Inventory) -> Endpoints:
     """The real rack, as the inventory writes it down."""
-    return Endpoints(
-        target="rack",
-        hosts={h.name: HostEndpoint(h.name, h.address, h.ssh) for h in inventory.hosts.values()},
-        devices={d.id: d.address for d in inventory.devices.values()},
+    hosts = {h.name: HostEndpoint(h.name, h.address, h.ssh) for h in inventory.hosts.values()}
+    devices = {d.id: _rack_device(d, hosts[d.via] if d.via else None) for d in inventory.devices.values()}
+    return Endpoints("rack", hosts, devices)
+
+
+def _rack_device(device: Device, via: HostEndpoint | None) -> DeviceEndpoint:
+    login = device.login
+    return DeviceEndpoint(
+        device=device.id,
+        address=device.address,
+        ssh=SshSettings(user=login.user, key_file=login.key_file),
+        via=via,
+        login=Login(login.user or "", login.secret_file, login.secret_variable),
     )
 
 
@@ -91,7 +116,7 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
             )
             for name, where in runtime["hosts"].items()
         },
-        devices=dict(runtime["devices"]),
+        devices={name: DeviceEndpoint(name, address, ssh, known_hosts) for name, address in runtime["devices"].items()},
     )
 
 

@@ -1,4 +1,8 @@
-"""What can go wrong at a device. ``OutcomeUnknownError`` is never retried blindly."""
+"""What can go wrong at a device: unreachable, refused, outcome unknown, inconsistent, not supported.
+
+A driver raises these and no others. ``OutcomeUnknownError`` is never retried blindly: see
+:mod:`lumctl.devices.transaction`.
+"""
 
 from lumctl.errors import ExitCode, LumctlError
 
@@ -13,10 +17,18 @@ class DeviceUnreachableError(DeviceError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class DeviceLoginError(DeviceUnreachableError):
+    """The device answers and does not let us in, or there is no secret to show it; nothing was sent."""
+
+
 class DeviceRefusedError(DeviceError):
     """The device said no; nothing changed."""
 
     exit_code = ExitCode.REFUSED
+
+
+class DeviceBusyError(DeviceRefusedError):
+    """Somebody else has locked the device, or it is at work on another change; nothing changed."""
 
 
 class OutcomeUnknownError(DeviceError):

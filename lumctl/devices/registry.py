@@ -3,16 +3,29 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+from lumctl.devices.composed import Composed
 from lumctl.devices.drivers import DriverInfo, installed, load
-from lumctl.devices.endpoints import Endpoints
+from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
-from lumctl.devices.protocols import Driver, DriverContext, HostShell, MeshDriver, TransponderDriver
+from lumctl.devices.protocols import (
+    Driver,
+    DriverContext,
+    HostShell,
+    MeshDriver,
+    PowerDriver,
+    SwitchDriver,
+    TransponderDriver,
+)
+from lumctl.devices.recorded_calls import recording_name
+from lumctl.devices.recording import record
 from lumctl.devices.types import Capability, PucState
+from lumctl.devices.ways import Way
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.inventory.model import Device, Inventory, Transponder
+from lumctl.inventory.model import Device, DeviceKind, Inventory, PartOf, Transponder
 
 T = TypeVar("T")
 
@@ -28,8 +41,9 @@ class _Opened:
 class DeviceSet:
     """Drivers by device id, aimed at one target. Safe to use from several threads.
 
-    ``shell_of`` gives the way to a host by its name; ``known_states`` what a device was last proved to hold, empty
-    where that is not certain.
+    ``shell_of`` gives commands on a host by its name, ``way_of`` the way to a device; ``known_states`` what a device
+    was last proved to hold, empty where that is not certain. With ``record_in``, what every driver is asked and answers
+    is written into that folder (see :mod:`lumctl.devices.recording`).
     """
 
     def __init__(
@@ -38,12 +52,16 @@ class DeviceSet:
         endpoints: Endpoints,
         *,
         shell_of: Callable[[str], HostShell],
+        way_of: Callable[[DeviceEndpoint], Way],
         known_states: Callable[[str], Mapping[int, PucState]],
         now: Callable[[], float],
+        record_in: Path | None = None,
     ) -> None:
+        self._record_in = record_in
         self._inventory = inventory
         self._endpoints = endpoints
         self._shell_of = shell_of
+        self._way_of = way_of
         self._known_states = known_states
         self._now = now
         self._lock = threading.RLock()
@@ -60,6 +78,8 @@ class DeviceSet:
             UnsupportedError: the device has no PUCs.
         """
         device = _named(self._inventory.devices, device_id, "device")
+        if device.geometry is None:
+            raise UnsupportedError(f"{device.id} is a {device.kind}: it has no PUCs to read or write")
         record = dict(self._known_states(device_id))
         key = ("mesh", device_id)
         with self._lock:
@@ -68,24 +88,67 @@ class DeviceSet:
                 self._opened.pop(key).driver.close()
                 held = None
             if held is None:
-                driver = self._open(device.driver, "mesh", self._mesh_context(device, record))
+                driver = self._open(device.driver, "mesh", self._context(device, known_states=record))
                 held = self._opened[key] = _Opened(driver, record)
         return held.driver  # type: ignore[return-value]  # its class was checked to be of kind mesh
 
+    def switch(self, device_id: str) -> SwitchDriver:
+        """The driver of a switch.
+
+        Raises:
+            UsageError: no such device, or its driver is not installed, broken, or no driver of a switch.
+            UnsupportedError: the device is no switch.
+        """
+        device = _named(self._inventory.devices, device_id, "device")
+        if device.kind is not DeviceKind.SWITCH:
+            raise UnsupportedError(f"{device.id} is a {device.kind}: it has no ports to join")
+        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind switch
+            ("switch", device_id), lambda: self._open(device.driver, "switch", self._context(device))
+        )
+
+    def changing(self, device_id: str) -> MeshDriver | SwitchDriver:
+        """The driver of a mesh or a switch: both are staged, committed and taken back alike."""
+        device = _named(self._inventory.devices, device_id, "device")
+        return self.switch(device_id) if device.kind is DeviceKind.SWITCH else self.mesh(device_id)
+
+    def power(self, part: PartOf) -> PowerDriver:
+        """The driver of one machine's management controller.
+
+        Raises:
+            UsageError: no such device, or its driver is not installed, broken, or no driver of power.
+        """
+        device = _named(self._inventory.devices, part.device, "device")
+        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind power
+            ("power", f"{part.device}/{part.component}"),
+            lambda: self._open(device.driver, "power", self._context(device, component=part.component)),
+        )
+
     def transponder(self, transponder_id: str) -> TransponderDriver:
-        """The driver of a transponder.
+        """The driver of a transponder; where it is managed by a chassis, that one's and the host's as one.
 
         Raises:
             UsageError: no such transponder, or its driver is not installed, broken, or no driver of a transponder.
         """
         transponder = _named(self._inventory.transponders, transponder_id, "transponder")
-        key = ("transponder", transponder_id)
+        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind transponder
+            ("transponder", transponder_id), lambda: self._opened_transponder(transponder)
+        )
+
+    def _kept(self, key: tuple[str, str], opened: Callable[[], Driver]) -> Driver:
         with self._lock:
-            held = self._opened.get(key)
-            if held is None:
-                driver = self._open(transponder.driver, "transponder", self._transponder_context(transponder))
-                held = self._opened[key] = _Opened(driver, {})
-        return held.driver  # type: ignore[return-value]  # its class was checked to be of kind transponder
+            if key not in self._opened:
+                self._opened[key] = _Opened(opened(), {})
+            return self._opened[key].driver
+
+    def _opened_transponder(self, transponder: Transponder) -> Driver:
+        at_host = self._open(transponder.driver, "transponder", self._host_context(transponder))
+        if transponder.module is None:
+            return at_host
+        chassis = _named(self._inventory.devices, transponder.module.device, "device")
+        context = self._context(chassis, device=transponder.id, component=transponder.module.component)
+        managed = self._open(chassis.driver, "transponder", context)
+        # Both were checked to be of kind transponder; what the two can do together is known only here.
+        return Composed(managed, at_host)  # type: ignore[arg-type,return-value]
 
     def close(self) -> None:
         """Close every driver that was opened; one asked for later is opened again."""
@@ -93,20 +156,30 @@ class DeviceSet:
             while self._opened:
                 self._opened.popitem()[1].driver.close()
 
-    def _mesh_context(self, device: Device, record: dict[int, PucState]) -> DriverContext:
-        if device.geometry is None:
-            raise UnsupportedError(f"{device.id} is a {device.kind}: it has no PUCs to read or write")
+    def _context(
+        self,
+        written: Device,
+        *,
+        device: str = "",
+        component: str = "",
+        known_states: Mapping[int, PucState] | None = None,
+    ) -> DriverContext:
+        endpoint = self._answers_at(self._endpoints.devices, written.id)
         return DriverContext(
-            device=device.id,
-            address=self._answers_at(self._endpoints.devices, device.id),
-            puc_count=device.geometry.puc_count,
-            port_count=device.geometry.port_count,
-            settle_s=device.settle_ms / 1000,
-            known_states=record,
+            device=device or written.id,
+            address=endpoint.address,
+            way=self._way_of(endpoint),
+            login=endpoint.login,
+            component=component,
+            puc_count=written.geometry.puc_count if written.geometry else 0,
+            port_count=written.port_count,
+            input_count=written.input_count,
+            settle_s=written.settle_ms / 1000,
+            known_states=known_states or {},
             now=self._now,
         )
 
-    def _transponder_context(self, transponder: Transponder) -> DriverContext:
+    def _host_context(self, transponder: Transponder) -> DriverContext:
         return DriverContext(
             device=transponder.id,
             shell=self._shell_of(transponder.host),
@@ -121,15 +194,18 @@ class DeviceSet:
             raise DeviceUnreachableError(f"{name} does not answer on target {self._endpoints.target}")
         return places[name]
 
-    @staticmethod
-    def _open(name: str, kind: str, context: DriverContext) -> Driver:
+    def _open(self, name: str, kind: str, context: DriverContext) -> Driver:
         driver = load(name)
         if driver.kind != kind:
             raise UsageError(
                 f"{context.device} is a {kind}, and its driver {name!r} drives a {driver.kind}",
                 hint="the drivers that are installed: lumctl plugin list -o wide",
             )
-        return driver(context)
+        opened = driver(context)
+        if self._record_in is None:
+            return opened
+        path = self._record_in / recording_name(kind, context)
+        return record(opened, path, device=context.device, login=context.login)
 
 
 def _outdated(held: _Opened, record: dict[int, PucState]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 
 class PucState(StrEnum):
@@ -21,12 +22,24 @@ class Capability(StrEnum):
     """What a driver can do beyond the least that its kind asks for."""
 
     READ_STATES = "read-states"
+    """A mesh's cells are read back from the device itself. (A switch without read-back is not supported at all.)"""
+    ATOMIC = "atomic"
+    """A change is taken as a whole or not at all."""
     CONFIRM_TIMER = "confirm-timer"
+    """The device itself goes back unless a change is confirmed in time."""
     READ_POWERS = "read-powers"
     READ_TEMPERATURE = "read-temperature"
+    READ_ALARMS = "read-alarms"
+    READ_PORTS = "read-ports"
+    SET_PORTS = "set-ports"
+    SET_LABELS = "set-labels"
     READ_OPTICS = "read-optics"
     READ_NEIGHBOURS = "read-neighbours"
     SET_TRANSMIT = "set-transmit"
+    SET_CHANNEL = "set-channel"
+    SET_OUTPUT_POWER = "set-output-power"
+    SET_POWER = "set-power"
+    RESET = "reset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +52,66 @@ class PucChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class JoinChange:
+    """One ingress port of a switch, from the egress port that it is joined to, to another; ``None`` is to nothing."""
+
+    ingress: int
+    before: int | None
+    after: int | None
+
+
+Change = TypeVar("Change", PucChange, JoinChange)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged(Generic[Change]):
     """A change that a driver has checked and not yet written. ``token`` is the driver's own."""
 
-    changes: tuple[PucChange, ...]
+    changes: tuple[Change, ...]
     token: str
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Generic[Change]):
     """A change that a device has taken. ``revert_armed``: the device itself goes back unless confirmed in time."""
 
-    staged: Staged
+    staged: Staged[Change]
     revert_armed: bool
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PortReading:
+    """One port of a switch. ``enabled`` is ``None`` where the device does not say; ``failed`` is its own verdict."""
+
+    port: int
+    enabled: bool | None = None
+    failed: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What a device complains of by itself, in its own words. ``since`` is epoch seconds, where it says."""
+
+    text: str
+    severity: str = ""
+    source: str = ""
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PowerReading:
+    """A machine's electrical power by its management controller. ``on`` is ``None`` while it is neither on nor off.
+
+    ``health`` is the controller's own word (``OK``, ``Warning``, ``Critical``); ``watts`` what the machine draws.
+    """
+
+    taken_at: float
+    on: bool | None
+    health: str = ""
+    watts: float | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +121,10 @@ class OpticsReading:
     ``thresholds`` are the module's own, named ``rx_power_low_alarm``, ``rx_power_low_warning``,
     ``rx_power_high_warning``, ``rx_power_high_alarm`` (and ``tx_power_``, ``bias_``, ``temperature_`` alike), in the
     unit of their reading. ``optical`` is false for copper, which has no optics and is no fault.
-    ``pre_fec_ber`` is the worst lane's bit error rate before correction. ``module_state`` (``ModuleReady``) and
-    ``module_fault`` are a CMIS module's own words.
+    ``pre_fec_ber`` is the worst lane's bit error rate before correction, ``post_fec_ber`` after it;
+    ``fec_uncorrectable`` counts the blocks that correction gave up. ``module_state`` (``ModuleReady``) and
+    ``module_fault`` are a CMIS module's own words. ``frequency_mhz`` and ``target_power_dbm`` are what a tunable
+    transmitter was told.
     """
 
     taken_at: float
@@ -80,6 +141,12 @@ class OpticsReading:
     pre_fec_ber: float | None = None
     module_state: str | None = None
     module_fault: str | None = None
+    post_fec_ber: float | None = None
+    fec_uncorrectable: int | None = None
+    rx_los: bool | None = None
+    tx_fault: bool | None = None
+    frequency_mhz: int | None = None
+    target_power_dbm: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

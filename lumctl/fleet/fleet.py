@@ -8,9 +8,10 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from lumctl.devices.endpoints import Endpoints, HostEndpoint
+from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult, HostShell
+from lumctl.devices.ways import Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
@@ -20,12 +21,15 @@ from lumctl.fleet.rounds import Round
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.session import Session, StillRunningError
+from lumctl.fleet.ways import SshWay
 from lumctl.fleet.workers import Workers
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    import paramiko
 
 T = TypeVar("T")
 _AT_ONCE, _ROOM_PATIENCE_S = 32, 0.02
@@ -110,6 +114,15 @@ class Fleet:
         """
         self._reader(host)
         return _Shell(self, self._endpoints.hosts[host])
+
+    def way(self, endpoint: DeviceEndpoint) -> Way:
+        """The way to a device, over the same SSH as to the hosts."""
+        return SshWay(endpoint, self._connector, self._routes, self._transport)
+
+    def _transport(self, host: HostEndpoint) -> "paramiko.Transport":
+        session = self._session(host)
+        self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
+        return session.transport()
 
     def close(self) -> None:
         """Hang up everywhere, waiting for nobody."""

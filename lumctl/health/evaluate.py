@@ -57,7 +57,7 @@ def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, str
         hosts={name: judge_host(look, name) for name in inventory.hosts},
         accelerators={a.id: judge_accelerator(look, a) for a in inventory.accelerators.values()},
         links={t.id: judge_link(look, t) for t in inventory.transponders.values()},
-        devices={name: judge_device(name, devices, look.now) for name in inventory.devices},
+        devices={d.id: judge_device(d.id, devices, look.now) for d in inventory.light_devices},
         circuits={c.id: judge_circuit(look, c, losses.get(c.id)) for c in look.circuits},
     )
 

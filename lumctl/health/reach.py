@@ -32,6 +32,6 @@ def _on(inventory: Inventory, component: str) -> Iterator[Place]:
         rack = inventory.hosts[transponder.host].rack
         if component in {transponder.id, transponder.accelerator, transponder.host, rack}:
             yield "link", transponder.id
-    for device in inventory.devices.values():
+    for device in inventory.light_devices:
         if component in {device.id, device.rack}:
             yield "device", device.id

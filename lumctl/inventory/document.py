@@ -30,7 +30,13 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Decibel = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Power = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
-PciAddress = Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")]
+PCI_ADDRESS, VARIABLE = (
+    r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$",
+    r"^[A-Za-z_][A-Za-z0-9_]*$",
+)
+PATTERNS = {PCI_ADDRESS: "a PCI address such as 0000:9b:00.0", VARIABLE: "the name of an environment variable"}
+"""What each pattern stands for, in the words of an error."""
+PciAddress = Annotated[str, StringConstraints(pattern=PCI_ADDRESS)]
 # Everything is checked in strict mode, except that a member of an enumeration is written as text.
 RoleWord = Annotated[Role, Field(strict=False)]
 EvidenceWord = Annotated[Evidence, Field(strict=False)]
@@ -149,6 +155,9 @@ class HostEntry(Entry):
         "{name}", description="Host name or IP address for SSH; folded; {name} stands for the host's name."
     )
     ssh: SshEntry | None = None
+    power: OneOrMany[Text] | None = Field(
+        None, description="DEVICE or DEVICE/SYSTEM: the management controller, a device of kind power; folded."
+    )
     accelerators: list[AcceleratorEntry] = []
 
 
@@ -171,8 +180,21 @@ class GeometryEntry(Entry):
     )
 
 
+class LoginEntry(Entry):
+    """How a device lets us in. No secret is ever written here."""
+
+    user: Text | None = None
+    key_file: Text | None = Field(None, description="Private SSH key; relative to this file, ~ allowed.")
+    secret_file: Text | None = Field(
+        None, description="File that holds the password, readable by its owner only; relative to this file, ~ allowed."
+    )
+    secret_variable: Annotated[str, StringConstraints(pattern=VARIABLE)] | None = Field(
+        None, description="Environment variable that holds the password; it goes before the file."
+    )
+
+
 class DeviceEntry(Entry):
-    """Meshes or switches of one kind."""
+    """Devices of one kind: meshes, switches, chassis with transponders, management controllers."""
 
     id: Text = Field(description="Folded.", examples=["rail[0-3]"])
     rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
@@ -183,6 +205,13 @@ class DeviceEntry(Entry):
     port_count: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
         None, description="Switches only, and needed there: ports are numbered from 0."
     )
+    input_count: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None,
+        description="Switches only: light enters at the first so many ports and leaves at the others (default: half); "
+        "as many as there are ports: any may be joined to any.",
+    )
+    via: Text | None = Field(None, description="Host over whose SSH the device is reached, where it has no login.")
+    login: LoginEntry | None = Field(None, description="Who we are to the device, where it asks.")
     loss_per_puc_db: Decibel = Field(0.25, description="Planning value: loss of one PUC on a path.")
     loss_per_port_db: Decibel = Field(1.0, description="Planning value: loss of coupling in or out at one port.")
     settle_ms: Annotated[float, Field(ge=0, le=600_000, allow_inf_nan=False)] = Field(
@@ -233,6 +262,9 @@ class TransponderEntry(Entry):
     verify: list[EvidenceWord] | None = Field(None, description="What can prove whom the receiver hears, best first.")
     tx_power_dbm: Power | None = None
     rx_sensitivity_dbm: Power | None = None
+    module: OneOrMany[Text] | None = Field(
+        None, description="CHASSIS/COMPONENT: where the transponder is managed, if not by its host; folded."
+    )
 
 
 RankList = Annotated[

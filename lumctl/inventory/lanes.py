@@ -1,12 +1,11 @@
-"""Meshes, switches and the lanes that meet them, from the document to the model."""
+"""The lanes that meet the fabric: transponders, from the document to the model."""
 
 import re
 from typing import NamedTuple
 
-from lumctl.inventory.document import DeviceEntry, Document, TransponderDefaults, TransponderEntry
-from lumctl.inventory.geometries import resolve_geometry
-from lumctl.inventory.geometry import Geometry
-from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
+from lumctl.inventory.document import Document, TransponderDefaults, TransponderEntry
+from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, PartOf, Transponder
+from lumctl.inventory.parts import part_of
 from lumctl.inventory.problems import Mark
 from lumctl.inventory.scope import Scope
 
@@ -14,94 +13,8 @@ from lumctl.inventory.scope import Scope
 TX_POWER_DBM = 2.0
 RX_SENSITIVITY_DBM = -15.8
 
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9_.-]*):([0-9]{1,5})")
-_MAX_TCP_PORT = 65535
 # Interface names become words of commands on hosts: nothing that a shell could read otherwise.
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")
-
-
-def resolve_devices(document: Document, scope: Scope) -> None:
-    """Fill ``scope.devices``."""
-    for entry in document.devices:
-        names = scope.expand(entry.id, entry.mark("id"))
-        geometry, port_count = _size(entry, scope)
-        if names is None or not port_count:
-            scope.doubts.names.add(entry.id)
-            continue
-        _check_numbers(entry, geometry, port_count, scope)
-        racks = scope.racks_of(entry, names)
-        addresses = scope.texts(entry, "address", names)
-        for at, name in enumerate(names):
-            if not scope.define(entry.kind, name, entry.mark("id")):
-                continue
-            scope.devices[name] = Device(
-                id=name,
-                rack=racks[at],
-                kind=entry.kind,
-                driver=entry.driver,
-                address=_address(addresses[at], name, entry.mark("address", at, len(names)), scope)
-                if addresses
-                else "",
-                geometry=geometry,
-                port_count=port_count,
-                loss_per_puc_db=entry.loss_per_puc_db,
-                loss_per_port_db=entry.loss_per_port_db,
-                settle_ms=entry.settle_ms,
-                stuck=dict(entry.stuck),
-                blocked_ports=frozenset(entry.blocked_ports),
-                damaged=frozenset(entry.damaged),
-                puc_loss_db=dict(entry.puc_loss_db),
-                port_loss_db=dict(entry.port_loss_db),
-            )
-
-
-def _size(entry: DeviceEntry, scope: Scope) -> tuple[Geometry | None, int]:
-    """Geometry and port count; a count of 0 means that they are not known."""
-    needed, other = ("geometry", "port_count") if entry.kind is DeviceKind.MESH else ("port_count", "geometry")
-    if getattr(entry, other) is not None:
-        scope.problems.add(entry.mark(other), f"a {entry.kind} has no {other!r}, expected {needed!r}")
-    elif getattr(entry, needed) is None and not entry.cut(needed):
-        scope.problems.add(entry.at, f"key {needed!r} is missing here: a {entry.kind} needs it")
-    if entry.kind is DeviceKind.SWITCH:
-        return None, entry.port_count or 0
-    geometry = resolve_geometry(entry.geometry, scope) if entry.geometry is not None else None
-    return geometry, geometry.port_count if geometry else 0
-
-
-def _check_numbers(entry: DeviceEntry, geometry: Geometry | None, port_count: int, scope: Scope) -> None:
-    """PUCs and ports that the entry itself names lie within its size."""
-    for key, fate in (("stuck", "be stuck"), ("damaged", "be damaged"), ("puc_loss_db", "lose light")):
-        if getattr(entry, key) and geometry is None:
-            scope.problems.add(entry.mark(key), f"a switch has no PUCs that could {fate}")
-    pucs = geometry.puc_count if geometry else None
-    for key, noun, count in (
-        ("stuck", "PUC", pucs),
-        ("puc_loss_db", "PUC", pucs),
-        ("port_loss_db", "port", port_count),
-    ):
-        for number in getattr(entry, key) if count else ():
-            _check_number(number, noun, count, entry.item_mark(key, number), scope)
-    for key, noun, count in (("damaged", "PUC", pucs), ("blocked_ports", "port", port_count)):
-        numbers: list[int] = getattr(entry, key)
-        for at, number in enumerate(numbers) if count else ():
-            _check_number(number, noun, count, entry.mark(key, at, len(numbers)), scope)
-
-
-def _check_number(number: int, noun: str, count: int | None, mark: Mark, scope: Scope) -> None:
-    if count is not None and not 0 <= number < count:
-        scope.problems.add(mark, f"found {noun} {number}, expected 0 to {count - 1}")
-
-
-def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
-    address = scope.fill(written, mark, "id", name)
-    if address is None:
-        return written
-    match = _ADDRESS.fullmatch(address)
-    if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:
-        scope.once("address", mark, f"found {address!r}, expected HOST:PORT")
-    else:
-        scope.take(f"address {address}", name, mark)
-    return address
 
 
 class _Common(NamedTuple):
@@ -146,6 +59,7 @@ def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common,
     interfaces = scope.texts(entry, "interface", names)
     devices = scope.texts(entry, "device", names)
     ports = _ports(entry, names, scope)
+    modules = scope.texts(entry, "module", names) if entry.module is not None else None
     if not (accelerators and interfaces and devices and ports):
         return False
     complete = True
@@ -157,6 +71,11 @@ def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common,
         )
         device = scope.refer("device", devices[at], scope.devices, entry.mark("device", at, count))
         if accelerator is None or device is None or not new:
+            complete = False
+            continue
+        if not device.kind.carries_light:
+            mark = entry.mark("device", at, count)
+            scope.once("kind", mark, f"{device.id} is of kind {device.kind}, expected a mesh or a switch")
             complete = False
             continue
         if accelerator.rack and device.rack and accelerator.rack != device.rack:
@@ -171,8 +90,19 @@ def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common,
         for key in ("port",) if entry.port is not None else ("tx", "rx"):
             port = lane.rx if key == "rx" else lane.tx
             complete &= _check_port(device, port, name, entry.mark(key, at, count), scope)
-        scope.transponders[name] = Transponder(name, accelerator.id, accelerator.host, interface, lane, *settings)
+        module = _module(modules[at], name, entry.mark("module", at, count), scope) if modules else None
+        scope.transponders[name] = Transponder(
+            name, accelerator.id, accelerator.host, interface, lane, *settings, module=module
+        )
     return complete
+
+
+def _module(written: str, user: str, mark: Mark, scope: Scope) -> PartOf | None:
+    """Where a transponder is managed; every part of a chassis is one transponder."""
+    part = part_of(written, DeviceKind.CHASSIS, mark, scope)
+    if part:
+        scope.take(f"{part.device}/{part.component}", user, mark)
+    return part
 
 
 def _ports(entry: TransponderEntry, names: list[str], scope: Scope) -> list[tuple[int, int]] | None:

@@ -5,13 +5,15 @@ import os
 from pathlib import Path
 
 from lumctl.errors import UsageError
+from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.examples import example_paths
 from lumctl.inventory.fibres import resolve_fibres
 from lumctl.inventory.files import decoded, read_bytes
 from lumctl.inventory.hosts import resolve_hosts, resolve_probes, resolve_racks
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
-from lumctl.inventory.lanes import resolve_devices, resolve_transponders
+from lumctl.inventory.lanes import resolve_transponders
 from lumctl.inventory.model import Inventory, Thresholds
+from lumctl.inventory.parts import resolve_power
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts, Unsure, read_document
@@ -74,6 +76,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     resolve_racks(document, scope)
     resolve_hosts(document, scope)
     resolve_devices(document, scope)
+    resolve_power(document, scope)
     resolve_transponders(document, scope)
     fibres = resolve_fibres(document, scope)
     sound_jobs = resolve_jobs(document, scope)

@@ -34,10 +34,19 @@ class Evidence(StrEnum):
 
 
 class DeviceKind(StrEnum):
-    """A kind of light-moving device."""
+    """A kind of device with an address of its own."""
 
     MESH = "mesh"
     SWITCH = "switch"
+    CHASSIS = "chassis"
+    """Holds transponders and is managed for all of them."""
+    POWER = "power"
+    """Management controllers of hosts, out of band."""
+
+    @property
+    def carries_light(self) -> bool:
+        """Whether circuits run through it."""
+        return self in {DeviceKind.MESH, DeviceKind.SWITCH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,24 @@ class SshSettings:
     key_file: Path | None = None
     config_file: Path | None = None
     sudo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartOf:
+    """A part of a device that is managed for several: ``component`` in the device's own words, empty for its only."""
+
+    device: str
+    component: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLogin:
+    """How a device lets us in: secrets stand in a file or a variable, what is ``None`` is as SSH's own settings say."""
+
+    user: str | None = None
+    key_file: Path | None = None
+    secret_file: Path | None = None
+    secret_variable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +96,7 @@ class Host:
     rack: str
     address: str
     ssh: SshSettings = SshSettings()
+    power: "PartOf | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +141,8 @@ class Transponder:
     """Turns one electrical lane of an accelerator's host into light.
 
     ``interface`` is the host's network interface it sits behind; ``verify`` says what can prove whom its receiver
-    hears, best first. Powers are the planning values of the loss budget.
+    hears, best first. Powers are the planning values of the loss budget. Where ``module`` names a part of a chassis,
+    that one is asked for optics and told to send, and the host's driver for whatever it cannot do.
     """
 
     id: str
@@ -125,12 +154,15 @@ class Transponder:
     verify: tuple[Evidence, ...]
     tx_power_dbm: float
     rx_sensitivity_dbm: float
+    module: PartOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A mesh or a switch. A mesh has a ``geometry``; a switch has ``port_count`` only.
+    """A device with an address of its own; ``via`` is the host that leads there.
 
+    A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves at
+    the others; where that is all of them, any may be joined to any. A chassis and a power controller have neither.
     ``stuck`` PUCs carry light as they stand; through ``damaged`` ones nothing may be routed. ``puc_loss_db`` and
     ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
     """
@@ -150,6 +182,9 @@ class Device:
     damaged: frozenset[int] = frozenset()
     puc_loss_db: Mapping[int, float] = field(default_factory=dict)
     port_loss_db: Mapping[int, float] = field(default_factory=dict)
+    input_count: int = 0
+    via: str | None = None
+    login: DeviceLogin = DeviceLogin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +261,11 @@ class Inventory:
         for transponder in self.transponders.values():
             lanes.setdefault(transponder.accelerator, []).append(transponder)
         object.__setattr__(self, "_lanes", {accelerator: tuple(found) for accelerator, found in lanes.items()})
+
+    @property
+    def light_devices(self) -> tuple[Device, ...]:
+        """The devices that circuits run through, in the order of the file."""
+        return tuple(device for device in self.devices.values() if device.kind.carries_light)
 
     def transponders_of(self, accelerator: str) -> tuple[Transponder, ...]:
         """The lanes of one accelerator, in the order of the file: lane 0, lane 1, ..."""

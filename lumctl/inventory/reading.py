@@ -6,14 +6,14 @@ were cut out are kept aside as *unsure*: who refers to them is not reported as w
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from lumctl.inventory.document import Document, Entry
+from lumctl.inventory.document import PATTERNS, Document, Entry
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems, listing
 
@@ -34,7 +34,6 @@ _EXPECTED = {
     "less_than_equal": "at most {le:g}",
     "finite_number": "a finite number",
     "int_parsing": "a whole number as key",
-    "string_pattern_mismatch": "a PCI address such as 0000:9b:00.0",
 }
 _ANY = "*"
 _SECTION_ITEM = 2
@@ -158,9 +157,15 @@ def _report(detail: ErrorDetails, spot: _Spot, problems: Problems) -> None:
             word = "at least" if kind == "too_short" else "at most"
             problems.add(spot.mark, f"found a list of length {context['actual_length']}, expected {word} {bound}")
         case _:
-            expected = _EXPECTED.get("model_type" if kind.startswith("union_tag") else kind)
-            text = f"expected {expected.format(**context)}" if expected else detail["msg"]
+            text = _expectation(kind, context) or detail["msg"]
             problems.add(spot.mark, f"found {found(spot.value)}, {text}")
+
+
+def _expectation(kind: str, context: Mapping[str, Any]) -> str | None:
+    if kind == "string_pattern_mismatch":
+        return f"expected {PATTERNS[context['pattern']]}"
+    expected = _EXPECTED.get("model_type" if kind.startswith("union_tag") else kind)
+    return f"expected {expected.format(**context)}" if expected else None
 
 
 def _report_word(spot: _Spot, words: list[str], problems: Problems) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from lumctl.change.plan import Do, PlannedCircuit, Replacement, Step, from_document, read_circuits
+from lumctl.change.plan import Do, PlannedCircuit, Replacement, Start, Step, from_document, read_circuits
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.store import Run, Store
@@ -25,6 +25,7 @@ NEEDS: Mapping[Do, frozenset[str]] = {
     Do.VERIFY: frozenset({"circuits", "kept"}),
     Do.CONFIRM: frozenset({"devices"}),
     Do.ASSIGN: frozenset({"assignment", "before"}),
+    Do.SET: frozenset({"component", "setting", "before", "after"}),
 }
 """What the data of each kind of step must hold."""
 
@@ -54,8 +55,8 @@ class Runbook:
     target: str
     outcome: str
     inventory_digest: str
-    start: Mapping[str, Any]
-    end: Mapping[str, Any]
+    start: Start
+    end: Start
     steps: tuple[RecordedStep, ...]
     replacements: tuple[Replacement, ...]
     add: tuple[PlannedCircuit, ...]
@@ -168,8 +169,8 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
             target=str(recorded["target"]),
             outcome=str(recorded["outcome"]),
             inventory_digest=str(recorded["inventory"]["digest"]),
-            start=_state(document["start"]),
-            end=_state(document["end"]),
+            start=Start.from_document(document["start"]),
+            end=Start.from_document(document["end"]),
             steps=tuple(_recorded_step(step) for step in document["steps"]),
             replacements=tuple(Replacement(**replacement) for replacement in document["replacements"]),
             add=read_circuits(document["circuits"]["add"]),
@@ -200,22 +201,24 @@ def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
     return RecordedStep(step, None if outcome is None else dict(outcome))
 
 
-def _state(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "assignment": {str(job): list(ranks) for job, ranks in raw["assignment"].items()},
-        "crosses": {str(device): sorted(int(puc) for puc in pucs) for device, pucs in raw["crosses"].items()},
-    }
-
-
 def _end(start: Mapping[str, Any], steps: list[Mapping[str, Any]]) -> dict[str, Any]:
     """What the steps leave behind if each did what it says."""
     assignment = dict(start["assignment"])
     crosses = {device: set(pucs) for device, pucs in start["crosses"].items()}
+    joins = {device: {int(port): str(to) for port, to in pairs} for device, pairs in start.get("joins", {}).items()}
     for step in steps:
         if step["do"] == Do.ASSIGN:
             assignment |= step["data"]["assignment"]
         if step["do"] == Do.PROGRAM:
-            cells = crosses.setdefault(step["data"]["device"], set())
-            for puc, _, after in step["data"]["changes"]:
-                (cells.add if after == "x" else cells.discard)(puc)
-    return {"assignment": assignment, "crosses": {device: sorted(pucs) for device, pucs in crosses.items()}}
+            device = step["data"]["device"]
+            for cell, _, after in step["data"]["changes"]:
+                if after in {"=", "x"}:
+                    cells = crosses.setdefault(device, set())
+                    (cells.add if after == "x" else cells.discard)(cell)
+                else:
+                    joins.setdefault(device, {})[cell] = after
+    return Start(
+        {job: tuple(ranks) for job, ranks in assignment.items()},
+        {device: tuple(sorted(pucs)) for device, pucs in crosses.items()},
+        joins,
+    ).to_document()

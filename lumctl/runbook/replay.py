@@ -8,19 +8,22 @@ from typing import Any
 
 from lumctl.change.engine import Gate, Progress, RunResult, apply
 from lumctl.change.plan import Do, Plan, Start, Step, programmed
+from lumctl.devices import transaction
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.model import Device, Inventory
+from lumctl.inventory.switching import FREE, own_cells
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.runbook.document import RecordedStep, Runbook
+from lumctl.runbook.settings import require_setting, seed_settings
 from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
 
-VOLATILE = {"seconds", "answer", "device_revert_timer", "sound", "was"}
+VOLATILE = {"seconds", "answer", "device_revert_timer", "nothing_sent", "powers", "revert_timer", "sound", "was"}
 """Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
 
 
@@ -80,8 +83,8 @@ def replay_on_rack(runbook: Runbook, site: Site, *, progress: Progress, before_s
     """
     _require_known(runbook, site.inventory)
     standing = site.assignment()
-    for job, ranks in runbook.start["assignment"].items():
-        if list(standing.get(job, ())) != ranks:
+    for job, ranks in runbook.start.assignment.items():
+        if standing.get(job, ()) != ranks:
             raise RefusedError(
                 f"{runbook.id} does not start where the rack stands: {job} runs on "
                 f"{', '.join(standing.get(job, ()))}, recorded was {', '.join(ranks)}"
@@ -116,7 +119,7 @@ def _plan(site: Site, runbook: Runbook) -> Plan:
         target=site.target,
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
-        start=_start(runbook.start),
+        start=runbook.start,
         replacements=runbook.replacements,
         add=runbook.add,
         remove=runbook.remove,
@@ -129,18 +132,18 @@ def _plan(site: Site, runbook: Runbook) -> Plan:
 def _seed(site: Site, runbook: Runbook) -> Plan:
     """A plan that puts a fresh simulator where the recording started."""
     steps = []
-    for device, crosses in runbook.start["crosses"].items():
-        geometry = site.inventory.devices[device].geometry
-        count = geometry.puc_count if geometry else 0
-        cells = [[puc, None, (PucState.CROSS if puc in set(crosses) else PucState.BAR).value] for puc in range(count)]
+    started = _cells(runbook.start, site.inventory)
+    for device, held in started.items():
+        cells = [[cell, None, state] for cell, state in held.items()]
         steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
     before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
-    placement = {"assignment": runbook.start["assignment"], "before": before}
-    timed = [d for d in runbook.start["crosses"] if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities]
+    placement = {"assignment": {job: list(ranks) for job, ranks in runbook.start.assignment.items()}, "before": before}
+    timed = [d for d in started if Capability.CONFIRM_TIMER in site.devices.changing(d).capabilities]
     steps.append(Step("seed-keep", Do.CONFIRM, "keep the start state", {"devices": timed}))
     steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", placement))
     lit = {"circuits": _lit_at_start(site.inventory, runbook), "kept": []}
     steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start state", lit))
+    steps += seed_settings(site, [recorded.step for recorded in runbook.steps])
     return Plan(
         kind="seed",
         title=f"start state of {runbook.id}",
@@ -148,27 +151,25 @@ def _seed(site: Site, runbook: Runbook) -> Plan:
         target=site.target,
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
-        start=Start({}, {}),
+        start=Start({}),
         steps=tuple(steps),
     ).sealed()
 
 
 def _lit_at_start(inventory: Inventory, runbook: Runbook) -> list[str]:
     """The circuits that the recorded start state really makes."""
-    assignment = {**initial_assignment(inventory), **_start(runbook.start).assignment}
+    assignment = {**initial_assignment(inventory), **runbook.start.assignment}
     lit: list[str] = []
-    for device, crosses in runbook.start["crosses"].items():
-        states = dict.fromkeys(crosses, PucState.CROSS)
+    for device, states in _cells(runbook.start, inventory).items():
         here = [c for c in circuits_of(inventory, assignment) if c.device == device]
         lit += circuit_losses(inventory.devices[device], states, here)
     return lit
 
 
-def _start(state: Mapping[str, Any]) -> Start:
-    return Start(
-        {job: tuple(ranks) for job, ranks in state["assignment"].items()},
-        {device: tuple(pucs) for device, pucs in state["crosses"].items()},
-    )
+def _cells(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
+    """What each device holds in a recorded state, by the numbers of its cells."""
+    devices = [inventory.devices[device] for device in (*state.crosses, *state.joins)]
+    return {device.id: state.cells(device.id, own_cells(inventory, device)) or {} for device in devices}
 
 
 def _first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -> Difference | None:
@@ -182,22 +183,29 @@ def _first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) 
 
 def _end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Difference | None:
     placed = site.assignment()
-    for job, ranks in runbook.end["assignment"].items():
-        if list(placed.get(job, ())) != ranks:
+    for job, ranks in runbook.end.assignment.items():
+        if placed.get(job, ()) != ranks:
             return Difference("end", f"where {job} runs", ", ".join(ranks), ", ".join(placed.get(job, ())))
-    for device, crosses in runbook.end["crosses"].items():
-        states = _holds(site, device, read_back)
-        found = sorted(puc for puc, state in states.items() if state is PucState.CROSS)
-        if found != crosses:
-            odd = min(set(found) ^ set(crosses))
-            recorded, replayed = ("cross", "bar") if odd in crosses else ("bar", "cross")
-            return Difference("end", f"{device}/puc/{odd}", recorded, replayed)
+    for device, recorded in _cells(runbook.end, site.inventory).items():
+        found = _holds(site, device, read_back)
+        for cell, state in recorded.items():
+            if found.get(cell) != state:
+                what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
+                return Difference("end", what, _word(state), _word(found.get(cell)))
     return None
 
 
-def _holds(site: Site, device: str, read_back: str | None) -> dict[int, PucState]:
+def _word(state: str | None) -> str:
+    """A cell's state as a person writes it."""
+    if state is None:
+        return "unknown"
+    return PucState(state).word if state in set(PucState) else {FREE: "nothing"}.get(state, f"port {state}")
+
+
+def _holds(site: Site, device: str, read_back: str | None) -> dict[int, str]:
     """What a device really holds, where it can be read back; else what it was last proved to hold."""
-    if read_back is not None:
+    own = own_cells(site.inventory, site.inventory.devices[device])
+    if read_back is not None and site.inventory.devices[device].geometry is not None:
         geometry = site.inventory.devices[device].geometry
         context = DriverContext(
             device=device,
@@ -206,14 +214,13 @@ def _holds(site: Site, device: str, read_back: str | None) -> dict[int, PucState
             port_count=geometry.port_count if geometry else 0,
             now=site.now,
         )
-        driver: Any = load_driver("sim-mesh")(context)
+        simulated: Any = load_driver("sim-mesh")(context)
         try:
-            states: dict[int, PucState] = driver.read_states()
+            return transaction.read_cells(simulated, own)
         finally:
-            driver.close()
-        return states
-    driver = site.devices.mesh(device)
-    return driver.read_states() if Capability.READ_STATES in driver.capabilities else site.known_states(device)
+            simulated.close()
+    driver = site.devices.changing(device)
+    return transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
 
 
 def _steady(outcome: Any) -> Any:
@@ -244,16 +251,20 @@ def _require_known(runbook: Runbook, inventory: Inventory) -> None:
         for job, placed in data.get("assignment", {}).items():
             if len(placed) != ranks.get(job):
                 raise UsageError(f"{step} places {len(placed)} ranks of {job}, which has {ranks.get(job, 'none')}")
-        for change in data.get("changes", ()):
-            _require_cell(step, change, inventory.devices.get(data["device"]))
+        if recorded.step.do is Do.SET:
+            require_setting(inventory, step, data)
+        _require_cells(step, data, inventory)
     healthy = {a for recorded in runbook.steps for a in recorded.step.data.get("healthy", ())}
     placed_on = {a for r in runbook.steps for ranks_ in r.step.data.get("assignment", {}).values() for a in ranks_}
     named = {
         "rack": ({runbook.rack}, inventory.racks),
-        "job": (set(runbook.start["assignment"]), inventory.jobs),
-        "device": ({*runbook.start["crosses"], *_named(runbook, "device")}, inventory.devices),
+        "job": (set(runbook.start.assignment), inventory.jobs),
+        "device": (
+            {*runbook.start.crosses, *runbook.start.joins, *_named(runbook, "device")},
+            inventory.devices,
+        ),
         "accelerator": (
-            {a for r in runbook.start["assignment"].values() for a in r} | healthy | placed_on,
+            {a for r in runbook.start.assignment.values() for a in r} | healthy | placed_on,
             inventory.accelerators,
         ),
         "transponder": (_named(runbook, "transponder"), inventory.transponders),
@@ -264,13 +275,28 @@ def _require_known(runbook: Runbook, inventory: Inventory) -> None:
                 raise UsageError(f"runbook {runbook.id} names {what} {word!r}, which {inventory.path} does not have")
 
 
-def _require_cell(step: str, change: Any, device: Device | None) -> None:
-    count = device.geometry.puc_count if device and device.geometry else 0
+def _require_cells(step: str, data: Mapping[str, Any], inventory: Inventory) -> None:
+    for change in data.get("changes", ()):
+        _require_cell(step, change, inventory.devices.get(data["device"]), inventory)
+
+
+def _require_cell(step: str, change: Any, device: Device | None, inventory: Inventory) -> None:
+    if device is None:
+        return  # said elsewhere, by name
+    own = set(own_cells(inventory, device))
+    if device.geometry is not None:
+        allowed: set[str] = {str(state) for state in PucState}
+        form = f"[0..{max(own)}, '=' or 'x', '=' or 'x']"
+    else:
+        allowed = {FREE, *map(str, range(device.port_count))}
+        form = f"[an ingress port of ours, '{FREE}' or an egress port, '{FREE}' or an egress port]"
     match change:
-        case [int(puc), (None | "=" | "x"), ("=" | "x")] if device is None or 0 <= puc < count:
+        case [int(cell), (None | str()) as before, str(after)] if (
+            cell in own and after in allowed and (before is None or before in allowed)
+        ):
             return
         case _:
-            raise UsageError(f"{step}: {change!r} is no change of a cell: [0..{count - 1}, '=' or 'x', '=' or 'x']")
+            raise UsageError(f"{step}: {change!r} is no change of a cell: {form}")
 
 
 def _named(runbook: Runbook, key: str) -> set[str]:

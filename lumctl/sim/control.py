@@ -15,12 +15,14 @@ from typing import Any
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
-from lumctl.sim.bridge import carry
-from lumctl.sim.commands import answer
-from lumctl.sim.faults import Fault, FaultKind
-from lumctl.sim.loop import Loop, Pipe
+from lumctl.sim.chassis.requests import managing_device, transponder_requests
+from lumctl.sim.hosts.bridge import carry
+from lumctl.sim.hosts.commands import answer
+from lumctl.sim.hosts.loop import Loop, Pipe
 from lumctl.sim.service import Service, read_line
-from lumctl.sim.world import World
+from lumctl.sim.world.faults import Fault
+from lumctl.sim.world.misbehaviour import Misbehaviour
+from lumctl.sim.world.world import World
 
 Request = Mapping[str, Any]
 
@@ -33,7 +35,8 @@ _KINDS = {ExitCode.USAGE: "usage", ExitCode.UNREACHABLE: "unreachable", ExitCode
 class Control:
     """Answers requests about one world.
 
-    ``changed`` is called after faults came or went, ``open_loop`` for a loop on a host, ``end`` to end it all.
+    ``changed`` is called after faults came or went, ``open_loop`` for a loop on a host, ``end`` to end
+    it all; ``pause`` waits for so many seconds, or until the end.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Control:
         changed: Callable[[], None],
         open_loop: Callable[[str, Pipe], Loop],
         settle: Callable[[], object],
+        pause: Callable[[float], object],
         end: Callable[[], None],
     ) -> None:
         self._world = world
@@ -52,6 +56,7 @@ class Control:
         self._changed = changed
         self._open_loop = open_loop
         self._settle = settle
+        self._pause = pause
         self._end = end
         self.service = Service("control", self._serve, most=_MOST_CONNECTIONS, path=path)
         self._requests: dict[str, Callable[[Request], dict[str, Any]]] = {
@@ -60,13 +65,23 @@ class Control:
             "clear": self._clear,
             "answer": self._answer,
             "loop": self._loop,
+        }
+        # What is asked of a mesh is answered as the mesh would, with its faults; the simulator itself has none.
+        self._of_meshes: dict[str, Callable[[Request], dict[str, Any]]] = {
             "mesh-identify": self._mesh_identify,
             "mesh-read": self._mesh_read,
             "mesh-write": self._mesh_write,
             "mesh-confirm": lambda r: {"disarmed": self._world.confirm(str(r["receipt"]))},
             "mesh-powers": self._mesh_powers,
             "mesh-temperature": lambda r: {"celsius": self._world.chip_temperature(str(r["device"]))},
+            **transponder_requests(world),
         }
+        self._requests |= self._of_meshes
+
+    def answer_also(self, requests: Mapping[str, Callable[[Request], dict[str, Any]]]) -> None:
+        """Answer more requests about devices, each as its device behaves."""
+        self._of_meshes |= requests
+        self._requests |= requests
 
     def _serve(self, connection: socket.socket) -> None:
         threading.Thread(target=self._talk, args=(connection,), name="control", daemon=True).start()
@@ -78,8 +93,9 @@ class Control:
                 connection.settimeout(_PATIENCE_S)
                 line = read_line(connection, most=_MOST_BYTES)
                 if line is not None:
-                    ending, said = self._act(line)
-                    connection.sendall(json.dumps(said).encode() + b"\n")
+                    ending, said, conduct = self._act(line)
+                    self._pause(conduct.delay_s)
+                    connection.sendall(conduct.shortened(json.dumps(said).encode() + b"\n"))
                     if host := said.get("loop"):
                         carry(connection, partial(self._open_loop, host))
         finally:
@@ -89,18 +105,22 @@ class Control:
             else:
                 self.service.done_with(connection)
 
-    def _act(self, line: str) -> tuple[bool, dict[str, Any]]:
+    def _act(self, line: str) -> tuple[bool, dict[str, Any], Misbehaviour]:
+        conduct = Misbehaviour()
         try:
             request = json.loads(line)
-            if request["do"] == "down":
-                return True, {}
-            return False, self._requests[request["do"]](request)
+            do = request["do"]
+            if do == "down":
+                return True, {}, conduct
+            if do in self._of_meshes:
+                conduct = self._world.misbehaviour(managing_device(self._world.inventory, request))
+            return False, self._requests[do](request), conduct
         except LumctlError as error:
             kind = _KINDS.get(error.exit_code, "")
-            return False, {"error": {"kind": kind, "message": error.message, "hint": error.hint}}
+            return False, {"error": {"kind": kind, "message": error.message, "hint": error.hint}}, conduct
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             said = f"not a request: {type(error).__name__}: {error}"[:200]
-            return False, {"error": {"kind": "usage", "message": said, "hint": None}}
+            return False, {"error": {"kind": "usage", "message": said, "hint": None}}, conduct
 
     def _fault(self, request: Request) -> dict[str, Any]:
         value = request.get("value")
@@ -119,7 +139,7 @@ class Control:
         host = str(request["host"])
         if host not in self._world.inventory.hosts:
             raise UsageError(f"the inventory has no host {host!r}")
-        if self._world.has_fault(host, FaultKind.UNREACHABLE):
+        if not self._world.answers(host):
             raise DeviceUnreachableError(f"{host} does not answer")
         return host
 

@@ -12,6 +12,8 @@ from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import RefusedError
 
 CONTROL_SOCKET = "control.sock"
+MESH_SOCKET = "mesh.sock"
+"""How the names of the sockets of meshes begin that are served on one; a number follows."""
 CLIENT_KEY = "client_key"
 KNOWN_HOSTS = "known_hosts"
 LOG = "sim.log"
@@ -91,6 +93,8 @@ def _require_private(folder: Path) -> None:
 
 
 def _remove(folder: Path, names: tuple[str, ...]) -> None:
+    for socket in folder.glob(f"{MESH_SOCKET}[0-9]*"):
+        socket.unlink(missing_ok=True)
     for name in names:
         for path in (folder / name, folder / f"{name}.new"):
             path.unlink(missing_ok=True)

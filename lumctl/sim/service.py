@@ -75,6 +75,8 @@ class Service:
     def _bound(self, port: int) -> socket.socket:
         if self._path is not None:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            # What a service that was shut has left: a path, unlike a port, is not given back with the socket.
+            self._path.unlink(missing_ok=True)
             made.bind(str(self._path))
             self._path.chmod(0o600)
             return made

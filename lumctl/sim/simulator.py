@@ -1,4 +1,4 @@
-"""A whole simulator in this process: the world, and the services of its hosts and meshes around it."""
+"""A whole simulator in this process: the world, and the services of its hosts and devices around it."""
 
 import json
 import os
@@ -11,16 +11,23 @@ from typing import Any
 
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import UsageError
-from lumctl.inventory.model import Inventory
+from lumctl.inventory.model import Device, Inventory
 from lumctl.sim import keys
+from lumctl.sim.chassis.chassis import chassis_services
 from lumctl.sim.control import Control, fault_document
-from lumctl.sim.controller import MeshController
-from lumctl.sim.faults import FaultKind
-from lumctl.sim.host import SimHost
-from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS
+from lumctl.sim.hosts.host import SimHost
+from lumctl.sim.hosts.sshd import HostServer
+from lumctl.sim.meshes.controller import MeshController
+from lumctl.sim.meshes.object_server import OBJECT_DRIVER, ObjectServer
+from lumctl.sim.netconf import NetconfServer
+from lumctl.sim.power.machines import machines_of, power_requests
+from lumctl.sim.power.redfish import REDFISH_DRIVER, RedfishTwin
+from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS, MESH_SOCKET
 from lumctl.sim.service import Service
-from lumctl.sim.sshd import HostServer
-from lumctl.sim.world import World
+from lumctl.sim.switches.requests import switch_requests
+from lumctl.sim.switches.services import switch_services
+from lumctl.sim.world.faults import FaultKind
+from lumctl.sim.world.world import World
 
 USER = "lumctl"
 _LOOPBACK = "127.0.0.1"
@@ -46,9 +53,15 @@ class Simulator:
         client = keys.loaded(self._client_key)
         self._hosts = {name: self._host(name, client) for name in inventory.hosts}
         self._meshes = {
-            device.id: MeshController(self._world, device.id, device.geometry.puc_count, self._settle)
+            device.id: self._mesh(device, device.geometry.puc_count)
             for device in inventory.devices.values()
             if device.geometry
+        }
+        machines = machines_of(self._world, inventory, self._repowered)
+        self._controllers = {
+            device: RedfishTwin(device, bench, self.ended.wait)
+            for device, bench in machines.items()
+            if inventory.devices[device].driver == REDFISH_DRIVER
         }
         self._control = Control(
             self._world,
@@ -57,13 +70,20 @@ class Simulator:
             changed=self._follow_faults,
             open_loop=lambda host, pipe: self._hosts[host].open_loop(pipe),
             settle=self._settle,
+            pause=self.ended.wait,
             end=self.ended.set,
         )
-        # A switch has no service yet. Its address is one that refuses, so that nothing else is taken for it.
+        self._control.answer_also(power_requests(machines))
+        self._control.answer_also(switch_requests(self._world))
+        self._switches = switch_services(self._world, client_key=client, pause=self.ended.wait)
+        self._chassis = chassis_services(self._world, client_key=client)
+        served = {*self._meshes, *self._controllers, *self._switches, *self._chassis}
+        # Of what speaks a protocol that is not served here the address is one that refuses, so that nothing else is
+        # taken for it.
         self._unserved = {
-            device.id: Service(f"switch {device.id}", lambda connection: connection.close(), most=0)
+            device.id: Service(f"{device.kind} {device.id}", lambda connection: connection.close(), most=0)
             for device in inventory.devices.values()
-            if device.geometry is None
+            if device.id not in served and not _is_simulated(device)
         }
 
     def start(self) -> None:
@@ -72,8 +92,15 @@ class Simulator:
             server.service.open()
         for mesh in self._meshes.values():
             mesh.service.open()
+        for controller in self._controllers.values():
+            controller.service.open()
+        for optical in [*self._switches.values(), *self._chassis.values()]:
+            optical.service.open()
         self._control.service.open()
-        known = "".join(keys.known_host(_LOOPBACK, server.service.port, server.key) for server in self._hosts.values())
+        with_keys: list[HostServer | NetconfServer] = list(self._hosts.values())
+        with_keys += [switch for switch in self._switches.values() if isinstance(switch, NetconfServer)]
+        with_keys += self._chassis.values()
+        known = "".join(keys.known_host(_LOOPBACK, server.service.port, server.key) for server in with_keys)
         self._write(KNOWN_HOSTS, known)
         self._write(CLIENT_KEY, self._client_key)
         self._write(RUNTIME_FILE, json.dumps(self._runtime(), indent=2) + "\n")
@@ -84,10 +111,22 @@ class Simulator:
         for service in [
             *(server.service for server in self._hosts.values()),
             *(mesh.service for mesh in self._meshes.values()),
+            *(controller.service for controller in self._controllers.values()),
             *self._unserved.values(),
         ]:
             service.close()
+        for optical in [*self._switches.values(), *self._chassis.values()]:
+            optical.close()
         self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _mesh(self, device: Device, puc_count: int) -> MeshController | ObjectServer:
+        """What stands for a mesh: the line protocol, or a server behind a vendor-style object."""
+        if device.driver != OBJECT_DRIVER:
+            return MeshController(self._world, device.id, puc_count, self._settle, self.ended.wait)
+        # A short name, whatever the device's: the path of a socket has little room.
+        position = list(self._inventory.devices).index(device.id)
+        path = self._folder / f"{MESH_SOCKET}{position}"
+        return ObjectServer(self._world, device.id, self._settle, self.ended.wait, path)
 
     def _host(self, name: str, client: Any) -> HostServer:
         return HostServer(SimHost(self._world, name), keys.loaded(keys.new_private_key()), client, self._workers)
@@ -100,27 +139,39 @@ class Simulator:
     def _follow_faults(self) -> None:
         """Shut the services of what is unreachable now, and open those of what is not any more."""
         for host, server in self._hosts.items():
-            if self._world.has_fault(host, FaultKind.UNREACHABLE):
-                server.cut()
-            else:
+            if self._world.answers(host):
                 server.service.open()
+            else:
+                server.cut()
             if not self._world.has_fault(host, FaultKind.HUNG_SMI):
                 server.go_on()
-        for device, mesh in self._meshes.items():
-            if self._world.has_fault(device, FaultKind.MESH_DOWN):
-                mesh.service.shut()
+        twins = {**self._meshes, **self._controllers, **self._switches, **self._chassis}
+        for device, twin in twins.items():
+            if self._world.misbehaviour(device).down:
+                twin.service.shut()
             else:
-                mesh.service.open()
+                twin.service.open()
+
+    def _repowered(self, host: str) -> None:
+        """Whoever was on a host when its power was switched is not any more."""
+        self._hosts[host].cut()
+        self._follow_faults()
 
     def _addresses(self) -> dict[str, str]:
         return {
-            device.id: self._address(device.id, simulated=device.driver == "sim-mesh")
+            device.id: self._address(device.id, simulated=_is_simulated(device))
             for device in self._inventory.devices.values()
         }
 
     def _address(self, device: str, *, simulated: bool) -> str:
         if device in self._unserved:
             return self._unserved[device].address
+        if device in self._controllers:
+            return self._controllers[device].address
+        if device in self._switches:
+            return self._switches[device].service.address
+        if device in self._chassis:
+            return self._chassis[device].service.address
         return self._control.service.address if simulated else self._meshes[device].service.address
 
     def _runtime(self) -> dict[str, Any]:
@@ -150,3 +201,8 @@ class Simulator:
         with open(fresh, "x", opener=partial(os.open, mode=0o600), encoding="utf-8") as file:
             file.write(text)
         fresh.rename(self._folder / name)
+
+
+def _is_simulated(device: Device) -> bool:
+    """Whether its driver asks the simulator itself, over the control socket, in place of some protocol."""
+    return device.driver.startswith("sim-")

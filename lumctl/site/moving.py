@@ -12,7 +12,7 @@ def moving(runs: Iterable[Run]) -> frozenset[str]:
 
 
 def _named(plan: Mapping[str, Any]) -> Iterator[str]:
-    """The circuits that a plan adds and removes with their ends, and the transmitters that it switches."""
+    """The circuits that a plan adds and removes with their ends, what it switches, and what that disturbs."""
     circuits = plan.get("circuits", {})
     for circuit in (*circuits.get("add", ()), *circuits.get("remove", ())):
         yield str(circuit["id"])
@@ -21,3 +21,6 @@ def _named(plan: Mapping[str, Any]) -> Iterator[str]:
     for step in plan.get("steps", ()):
         if "transponder" in step["data"]:
             yield str(step["data"]["transponder"])
+        if "component" in step["data"]:
+            yield str(step["data"]["component"]).removesuffix("/power")
+            yield from map(str, step["data"].get("disturbs", ()))

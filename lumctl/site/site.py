@@ -1,8 +1,10 @@
 """Everything that commands and the dashboard work on, opened on first use and closed together."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,13 +15,16 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.model import DeviceKind, Inventory, Role
+from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
 from lumctl.site.answers import DeviceAnswers
 from lumctl.site.observation import Observation, current_role
 from lumctl.site.recollection import Look, Recollection
 from lumctl.store import Store, open_store
 
+RECORD = "LUMCTL_RECORD"
+"""The variable that names the folder into which all calls of drivers are written."""
 TICK_PATIENCE_S = 1.0
 """How long a look that is one of many waits for a host or a device that has always answered so far."""
 
@@ -59,7 +64,13 @@ class Site:
     def devices(self) -> DeviceSet:
         """The drivers of meshes and transponders."""
         return DeviceSet(
-            self.inventory, self.endpoints, shell_of=self.fleet.shell, known_states=self.known_states, now=self.now
+            self.inventory,
+            self.endpoints,
+            shell_of=self.fleet.shell,
+            way_of=self.fleet.way,
+            known_states=self.known_states,
+            now=self.now,
+            record_in=Path(folder) if (folder := os.environ.get(RECORD)) else None,
         )
 
     def store(self, rack: str) -> Store:
@@ -99,12 +110,23 @@ class Site:
         gone = [accelerator for accelerator in accelerators if accelerator not in self.inventory.accelerators]
         return f"{gone[0]} is not in it" if gone else None
 
-    def known_states(self, device: str) -> dict[int, PucState]:
-        """The states last written to a device; empty when they are not certain, or are those of another geometry."""
+    def known_cells(self, device: str) -> dict[int, str]:
+        """What a device was last proved to hold; empty when that is not certain, or was of another geometry or kind.
+
+        By PUC its state, by ingress port of a switch the egress port: see :mod:`lumctl.inventory.switching`.
+        """
         written = self.inventory.devices[device]
-        states = self.store(written.rack).device_states(device)
-        count = written.geometry.puc_count if written.geometry else 0
-        return states if len(states) == count and max(states, default=-1) < count else {}
+        cells = self.store(written.rack).device_cells(device)
+        if cells.keys() != set(own_cells(self.inventory, written)):
+            return {}
+        of_a_mesh = set(cells.values()) <= set(PucState)
+        return cells if of_a_mesh is (written.geometry is not None) else {}
+
+    def known_states(self, device: str) -> dict[int, PucState]:
+        """The states last written to a mesh; empty when they are not certain, or it is no mesh."""
+        if self.inventory.devices[device].geometry is None:
+            return {}
+        return {puc: PucState(state) for puc, state in self.known_cells(device).items()}
 
     @cached_property
     def recollection(self) -> Recollection:
@@ -113,9 +135,7 @@ class Site:
 
     @cached_property
     def _device_answers(self) -> DeviceAnswers:
-        # No driver speaks to switches yet: they are not asked, and so unknown.
-        meshes = [d.id for d in self.inventory.devices.values() if d.kind is DeviceKind.MESH]
-        return DeviceAnswers(meshes, self._device_answer)
+        return DeviceAnswers([d.id for d in self.inventory.light_devices], self._device_answer)
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read everything and judge it by what earlier looks left.
@@ -154,8 +174,8 @@ class Site:
 
     def _losses(self, assignment: Assignment) -> Mapping[str, float]:
         losses: dict[str, float] = {}
-        for device in self.inventory.devices.values():
-            states = self.known_states(device.id)
+        for device in self.inventory.light_devices:
+            states = self.known_cells(device.id)
             if states:
                 wanted = [c for c in circuits_of(self.inventory, assignment) if c.device == device.id]
                 losses |= circuit_losses(device, states, wanted)
@@ -164,7 +184,7 @@ class Site:
     def _device_answer(self, device: str) -> str | None:
         """``None`` if a device answers, else what went wrong."""
         try:
-            self.devices.mesh(device).identify()
+            self.devices.changing(device).identify()
         except DeviceError as error:
             return error.message
         return None

@@ -45,9 +45,9 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
 def store_at(place: str, *, files: Path | None = None, rack: str = "") -> Store:
     """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files."""
     if "://" in place:
-        return Store(open_engine(place), files or state_folder(), rack)
+        return Store(open_engine(place), files or state_folder(), rack, place)
     folder = Path(place).expanduser()
-    return Store(open_engine(folder), folder, rack)
+    return Store(open_engine(folder), folder, rack, str(folder.absolute()))
 
 
 def state_folder() -> Path:

@@ -67,6 +67,23 @@ def renew(connection: Connection, lease: Lease, *, term_s: float, now: float) ->
     return Lease(lease.rack, lease.holder, lease.fence, now + term_s)
 
 
+def seize(connection: Connection, lease: Lease, holder: str, *, term_s: float, now: float) -> Lease:
+    """Take a lease over from its holder, be it over or not, under a new number that shuts the old holder out.
+
+    Raises:
+        LeaseLostError: somebody else has taken a newer one.
+    """
+    taken = Lease(lease.rack, holder, lease.fence + 1, now + term_s)
+    changed = connection.execute(
+        update(leases)
+        .where(leases.c.rack == lease.rack, leases.c.fence == lease.fence)
+        .values(holder=holder, fence=taken.fence, expires_at=taken.expires_at)
+    )
+    if changed.rowcount != 1:
+        raise LeaseLostError(lease)
+    return taken
+
+
 def require(connection: Connection, lease: Lease) -> None:
     """Refuse to write under a lease that somebody else has followed.
 

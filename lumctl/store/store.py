@@ -51,10 +51,12 @@ class Run:
 class Store(HealthStore):
     """The store of one rack. Reading never waits for a writer; every write is one synced transaction."""
 
-    def __init__(self, engine: Engine, files: Path, rack: str = "") -> None:
+    def __init__(self, engine: Engine, files: Path, rack: str = "", place: str = "") -> None:
         super().__init__(engine, rack)
         self.files = files
         """The folder for files that belong to the store, such as exported runbooks."""
+        self.place = place
+        """The folder or database URL of the store, so that another process can open it; may hold a password."""
 
     # -- who runs where, and what the devices hold ---------------------------------------------------------------
 
@@ -66,19 +68,28 @@ class Store(HealthStore):
                 placed.setdefault(row.job, []).append(row.accelerator)
         return {job: tuple(accelerators) for job, accelerators in placed.items()}
 
-    def device_states(self, device: str) -> dict[int, PucState]:
-        """What a device was last proved to hold; empty when that is not certain."""
+    def device_cells(self, device: str) -> dict[int, str]:
+        """What a device was last proved to hold, by PUC or ingress port; empty when that is not certain."""
         with self._engine.connect() as connection:
             if not connection.execute(select(devices.c.certain).where(devices.c.device == device)).scalar():
                 return {}
             rows = connection.execute(select(device_states).where(device_states.c.device == device))
-            return {row.puc: PucState(row.state) for row in rows}
+            return {row.puc: row.state for row in rows}
+
+    def device_states(self, device: str) -> dict[int, PucState]:
+        """What a mesh was last proved to hold; empty when that is not certain."""
+        return {puc: PucState(state) for puc, state in self.device_cells(device).items()}
 
     def uncertain_since(self, device: str) -> str | None:
         """The run that left a device uncertain, or ``None`` if it is certain or was never written."""
         with self._engine.connect() as connection:
             row = connection.execute(select(devices).where(devices.c.device == device)).first()
         return row.run if row is not None and not row.certain else None
+
+    def last_written_by(self, device: str) -> str | None:
+        """The run that last wrote a device, or ``None`` if none ever did."""
+        with self._engine.connect() as connection:
+            return connection.execute(select(devices.c.run).where(devices.c.device == device)).scalar()
 
     # -- plans and runs -------------------------------------------------------------------------------------------
 
@@ -175,6 +186,24 @@ class Store(HealthStore):
         with writing(self._engine) as connection:
             lease.release(connection, held)
 
+    def seize(self, held: lease.Lease, *, holder: str, term_s: float, now: float) -> tuple["Run", lease.Lease] | None:
+        """Take over the open run of another process, with its lease: that process can write nothing more.
+
+        ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
+        lease, or somebody has taken a newer one.
+        """
+        with writing(self._engine) as connection:
+            mine = (runs.c.rack == held.rack, runs.c.fence == held.fence, runs.c.state == "running")
+            row = connection.execute(select(runs).where(*mine)).first()
+            if row is None:
+                return None
+            try:
+                taken = lease.seize(connection, held, f"{holder} {row.id}", term_s=term_s, now=now)
+            except lease.LeaseLostError:
+                return None
+            connection.execute(update(runs).where(runs.c.id == row.id).values(fence=taken.fence))
+        return Run(**{**row._asdict(), "plan": json.loads(row.plan), "fence": taken.fence}), taken
+
     def begin_run(self, held: lease.Lease, values: Mapping[str, Any], plan: Mapping[str, Any], *, now: float) -> str:
         """Write down a run that starts now and return its id, such as ``swap-0007``."""
         with writing(self._engine) as connection:
@@ -216,7 +245,7 @@ class Store(HealthStore):
         run: str,
         entry: "Record",
         *,
-        states: Mapping[str, Mapping[int, PucState]] | None = None,
+        states: Mapping[str, Mapping[int, str]] | None = None,
         placed: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         """Journal a step's outcome together with what is now certain: device states, and who runs where.
@@ -230,7 +259,7 @@ class Store(HealthStore):
             for device, pucs in (states or {}).items():
                 _mark_device(connection, device, run, certain=True)
                 connection.execute(delete(device_states).where(device_states.c.device == device))
-                rows = [{"device": device, "puc": puc, "state": state.value} for puc, state in sorted(pucs.items())]
+                rows = [{"device": device, "puc": puc, "state": str(state)} for puc, state in sorted(pucs.items())]
                 connection.execute(insert(device_states), rows)
             for job, accelerators in (placed or {}).items():
                 connection.execute(delete(assignment).where(assignment.c.job == job))
@@ -240,10 +269,19 @@ class Store(HealthStore):
                 ]
                 connection.execute(insert(assignment), ranks)
 
+    def doubt(self, device: str, run: str) -> None:
+        """Nobody knows any more what a device holds: a run may have written it after its lease was lost.
+
+        To say so needs no lease: it makes nothing certain.
+        """
+        with writing(self._engine) as connection:
+            _mark_device(connection, device, run, certain=False)
+
     def end_run(self, held: lease.Lease, run: str, entry: "Record", state: str, *, undid: str | None = None) -> None:
         """Close a run in its final state; ``undid`` names the earlier run that this one took back.
 
-        A rollback that is itself taken back puts in force again what it had undone.
+        A rollback that is itself taken back puts in force again what it had undone. Earlier attempts to take the same
+        run back, which did not come to their end, are settled by this one.
         """
         with writing(self._engine) as connection:
             lease.require(connection, held)
@@ -252,6 +290,10 @@ class Store(HealthStore):
             if undid is not None:
                 connection.execute(update(runs).where(runs.c.id == undid).values(state="undone", undone_by=run))
                 connection.execute(update(runs).where(runs.c.undone_by == undid).values(state="done", undone_by=None))
+                still_open = select(runs).where(runs.c.state.in_(["running", "half-done"]), runs.c.id != run)
+                attempts = [r.id for r in connection.execute(still_open) if json.loads(r.plan).get("undoes") == undid]
+                settled = {"state": "undone", "undone_by": run}
+                connection.execute(update(runs).where(runs.c.id.in_(attempts)).values(**settled))
 
     def close(self) -> None:
         """Give back the database connections."""

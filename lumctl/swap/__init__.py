@@ -3,5 +3,6 @@
 from lumctl.swap.fabric import commission, plan_fabric
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.rollback import plan_rollback
+from lumctl.swap.settings import plan_settings
 
-__all__ = ["commission", "plan_fabric", "plan_rollback", "plan_swap"]
+__all__ = ["commission", "plan_fabric", "plan_rollback", "plan_settings", "plan_swap"]

@@ -107,10 +107,8 @@ def _explained(failed: str, best: str, weighed: Sequence[tuple[str, LightPaths |
         if isinstance(found, str):
             yield Candidate(failed, spare, chosen=False, reasons=(found,))
         else:
-            budget = (
-                f"{found.total_pucs} PUCs in new circuits, {found.changed_pucs} to write, "
-                f"worst loss {found.worst_loss_db:.2f} dB"
-            )
+            through = f"{found.total_pucs} PUCs in new circuits, " if found.total_pucs else ""
+            budget = f"{through}{found.changed_pucs} cells to write, worst loss {found.worst_loss_db:.2f} dB"
             verdict = "the shortest light paths" if spare == best else "longer light paths than the one chosen"
             yield Candidate(failed, spare, chosen=spare == best, reasons=(verdict, budget))
 

@@ -1,13 +1,15 @@
 """Programming the jobs' circuits onto the meshes: on day one, after a repair, and when a simulator comes up."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
 from lumctl.change.light import LightProof
-from lumctl.change.plan import Plan, Start
+from lumctl.change.plan import Plan
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import DeviceKind, Evidence
+from lumctl.inventory.model import Evidence
+from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
 from lumctl.swap.lightpaths import States, light_paths, with_rewritten
@@ -31,11 +33,10 @@ def plan_fabric(
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
     before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
-    here = [d for d in inventory.devices.values() if d.rack == rack]
-    states: dict[str, States] = {d.id: {} if forget else site.known_states(d.id) for d in here}
-    meshes = {d.id for d in here if d.kind is DeviceKind.MESH}
-    afresh = frozenset(device for device in meshes if rewrite or not states[device])
-    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and c.device in meshes]
+    here = [d for d in inventory.devices.values() if d.rack == rack and own_cells(inventory, d)]
+    states: dict[str, States] = {d.id: {} if forget else site.known_cells(d.id) for d in here}
+    afresh = frozenset(device for device in states if rewrite or not states[device])
+    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs]
     carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
     paths = light_paths(inventory, carried, wanted, states, rewrite=afresh)
     unsound = _unsound(site, carried)
@@ -58,16 +59,17 @@ def plan_fabric(
         target=site.target,
         created_at=site.now(),
         inventory_digest=inventory.digest,
-        start=Start(pinned.assignment, {d: pucs for d, pucs in pinned.crosses.items() if d not in afresh}),
+        start=replace(
+            pinned,
+            crosses={d: pucs for d, pucs in pinned.crosses.items() if d not in afresh},
+            joins={d: joins for d, joins in pinned.joins.items() if d not in afresh},
+        ),
         add=paths.add,
         remove=paths.remove,
         keep=paths.keep,
         changes=tuple(change for cells in paths.writes.values() for change in cells),
         steps=tuple(steps.steps),
-        warnings=(
-            *(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
-            *(f"{device} is a switch: its circuits are left alone" for device in states if device not in meshes),
-        ),
+        warnings=tuple(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
     ).sealed()
 
 

@@ -9,9 +9,11 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import Route, changes, loss_db, route, trace
 from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.inventory.model import Device, DeviceKind, Inventory
-from lumctl.inventory.wiring import Circuit, CircuitEnd
+from lumctl.inventory.switching import FREE, in_the_way, is_joined, join_of, own_cells
+from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
 
-States = Mapping[int, PucState]
+States = Mapping[int, str]
+"""What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.switching`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def light_paths(
     """
     old, new = set(before), tuple(after)
     gone = sorted(old.difference(new), key=lambda c: c.id)
-    result = LightPaths(remove=_described(inventory, gone, states))
+    result = LightPaths(remove=described(inventory, gone, states))
     touched = {*rewrite, *(circuit.device for circuit in (*gone, *new))}
     for device_id, device in inventory.devices.items():
         if device_id not in touched:
@@ -71,13 +73,18 @@ def light_paths(
         if untouched:
             continue
         held = {} if afresh else states[device_id]
-        routes = _routes(device, wanted, kept, held) if wanted else ()
-        after_states = dict(held) | changes(held, routes)
+        lost = [circuit for circuit in gone if circuit.device == device_id]
+        if device.kind is DeviceKind.SWITCH:
+            passes, after_states = _joined(device, wanted, kept, lost, held)
+        else:
+            passes, after_states = _routed(device, wanted, kept, held)
+        planned = (_with_budget(inventory, device, c, p) for c, p in zip(wanted, passes, strict=True))
+        cells = own_cells(inventory, device) if afresh else ()
         result = LightPaths(
-            add=(*result.add, *(_planned(inventory, device, c, r) for c, r in zip(wanted, routes, strict=True))),
+            add=(*result.add, *planned),
             remove=result.remove,
-            keep=(*result.keep, *_described(inventory, kept, states)),
-            writes={**result.writes, device_id: _writes(device, states.get(device_id, {}), after_states, whole=afresh)},
+            keep=(*result.keep, *described(inventory, kept, states)),
+            writes={**result.writes, device_id: _writes(device, states.get(device_id, {}), after_states, cells)},
         )
     _require_light(inventory, result.add)
     return result
@@ -89,67 +96,88 @@ def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPath
     for device, held in states.items():
         changed = {cell.puc: cell for cell in writes.get(device, ())}
         writes[device] = tuple(
-            changed.get(puc, PlannedChange(device, puc, state.value, state.value))
-            for puc, state in sorted(held.items())
+            changed.get(cell, PlannedChange(device, cell, state, state)) for cell, state in sorted(held.items())
         )
     return replace(paths, writes=writes)
 
 
-def _routes(device: Device, wanted: list[Circuit], kept: list[Circuit], held: States) -> tuple[Route, ...]:
-    if device.kind is not DeviceKind.MESH or device.geometry is None:
-        raise RefusedError(f"{device.id} is a {device.kind}: circuits through a {device.kind} cannot be planned yet")
+Way = tuple[tuple[tuple[int, ...] | None, ...], dict[int, str]]
+"""For each new circuit the PUCs that it passes; and what the device holds afterwards."""
+
+
+def _routed(device: Device, wanted: list[Circuit], kept: list[Circuit], held: States) -> Way:
+    """Through a mesh: what is lost leaves its cells as they are, for the new ways to use."""
     condition = condition_of(device)
-    return route(
-        mesh_of(device),
-        [circuit.ports for circuit in wanted],
-        states=held,
-        live=[circuit.ports for circuit in kept],
-        stuck=condition.stuck,
-        damaged=condition.damaged,
-        blocked_ports=condition.blocked_ports,
-        excess=condition.excess,
-    )
-
-
-def _writes(device: Device, held: States, after: States, *, whole: bool) -> tuple[PlannedChange, ...]:
-    count = device.geometry.puc_count if device.geometry else 0
-    cells = range(count) if whole else sorted(puc for puc, state in after.items() if held.get(puc) is not state)
-    return tuple(
-        PlannedChange(
-            device.id,
-            puc,
-            _mark(held.get(puc)),
-            after.get(puc, PucState.BAR).value,
+    states = {puc: PucState(state) for puc, state in held.items()}
+    routes: tuple[Route, ...] = ()
+    if wanted:
+        routes = route(
+            mesh_of(device),
+            [circuit.ports for circuit in wanted],
+            states=states,
+            live=[circuit.ports for circuit in kept],
+            stuck=condition.stuck,
+            damaged=condition.damaged,
+            blocked_ports=condition.blocked_ports,
+            excess=condition.excess,
         )
-        for puc in cells
-    )
+    after = {puc: str(state) for puc, state in (states | changes(states, routes)).items()}
+    return tuple(tuple(puc for puc, _ in found.passes) for found in routes), after
 
 
-def _mark(state: PucState | None) -> str | None:
-    return state.value if state is not None else None
+def _joined(device: Device, wanted: list[Circuit], kept: list[Circuit], lost: list[Circuit], held: States) -> Way:
+    """Through a switch: what is lost is taken apart, and what is new is joined, if nobody else is in the way."""
+    after = dict(held)
+    for circuit in lost:
+        ingress, egress = _join(device, circuit)
+        if after.get(ingress) == str(egress):
+            after[ingress] = FREE
+    for circuit in (*kept, *wanted):
+        ingress, egress = _join(device, circuit)
+        other = in_the_way(after, ingress, egress)
+        if other is not None:
+            raise RefusedError(
+                f"{circuit.id} needs {device.id} to join port {ingress} to port {egress}, "
+                f"and port {other[0]} is joined to port {other[1]}",
+                hint=f"see who uses it: lumctl device show {device.id}",
+            )
+        after[ingress] = str(egress)
+    return tuple(() for _ in wanted), after
 
 
-def _described(
+def _join(device: Device, circuit: Circuit) -> tuple[int, int]:
+    return join_of(device, circuit.ports, reciprocal=circuit.direction is Direction.DUPLEX)
+
+
+def _writes(device: Device, held: States, after: States, whole: Iterable[int]) -> tuple[PlannedChange, ...]:
+    """The cells to write: those that differ, or (``whole``) all of these numbers."""
+    rest = FREE if device.kind is DeviceKind.SWITCH else str(PucState.BAR)
+    cells = tuple(whole) or tuple(sorted(cell for cell, state in after.items() if held.get(cell) != state))
+    return tuple(PlannedChange(device.id, cell, held.get(cell), after.get(cell, rest)) for cell in cells)
+
+
+def described(
     inventory: Inventory, circuits: Iterable[Circuit], states: Mapping[str, States]
 ) -> tuple[PlannedCircuit, ...]:
     """Circuits that stand already, with the way they take where the device's states are known."""
     described = []
     for circuit in circuits:
         device, held = inventory.devices[circuit.device], states.get(circuit.device)
-        pucs: tuple[int, ...] = ()
+        pucs: tuple[int, ...] | None = None
         if held and device.geometry:
-            found = trace(mesh_of(device), held, circuit.ports[0])
-            pucs = tuple(puc for puc, _ in found.passes) if found.exit == circuit.ports[1] else ()
+            found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
+            pucs = tuple(puc for puc, _ in found.passes) if found.exit == circuit.ports[1] else None
+        elif held:
+            pucs = () if is_joined(held, circuit.ports) else None
         described.append(_with_budget(inventory, device, circuit, pucs))
     return tuple(described)
 
 
-def _planned(inventory: Inventory, device: Device, circuit: Circuit, way: Route) -> PlannedCircuit:
-    return _with_budget(inventory, device, circuit, tuple(puc for puc, _ in way.passes))
-
-
-def _with_budget(inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...]) -> PlannedCircuit:
-    loss = loss_db(device, circuit.ports, pucs) if pucs else None
+def _with_budget(
+    inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...] | None
+) -> PlannedCircuit:
+    """A circuit with what it loses on its way; ``None`` where there is none."""
+    loss = None if pucs is None else loss_db(device, circuit.ports, pucs)
     sent = min(inventory.transponders[transmitter].tx_power_dbm for _, transmitter in circuit.receivers)
     return PlannedCircuit(
         id=circuit.id,
@@ -157,7 +185,7 @@ def _with_budget(inventory: Inventory, device: Device, circuit: Circuit, pucs: t
         device=circuit.device,
         direction=circuit.direction.value,
         ends=(_end(circuit.a), _end(circuit.b)),
-        pucs=pucs,
+        pucs=pucs or (),
         loss_db=None if loss is None else round(loss, 3),
         expected_rx_dbm=None if loss is None else round(sent - loss, 3),
     )

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Plan, Start
 from lumctl.change.preconditions import uncertain
-from lumctl.devices.types import Capability, PucState
+from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
-from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.wiring import Assignment, job_circuits
 from lumctl.site import Observation, Site
 from lumctl.swap.choose import choose
@@ -78,7 +77,7 @@ def plan_swap(
 
 
 def certain_states(site: Site, job: str) -> dict[str, States]:
-    """What each mesh of a job's rack holds; those that carry the job must be certain.
+    """What each mesh and switch of a job's rack holds; those that carry the job must be certain.
 
     Raises:
         RefusedError: one was never programmed from this store, or a run was cut while it wrote.
@@ -87,8 +86,8 @@ def certain_states(site: Site, job: str) -> dict[str, States]:
     carrying = {c.device for c in job_circuits(site.inventory, site.inventory.jobs[job], site.assignment()[job])}
     states: dict[str, States] = {}
     for device in site.inventory.devices.values():
-        if device.rack == rack and device.kind is DeviceKind.MESH:
-            states[device.id] = site.known_states(device.id)
+        if device.rack == rack and device.kind.carries_light:
+            states[device.id] = site.known_cells(device.id)
             if device.id in carrying and not states[device.id]:
                 raise uncertain(site, rack, device.id)
     return states
@@ -96,14 +95,8 @@ def certain_states(site: Site, job: str) -> dict[str, States]:
 
 def start_of(assignment: Assignment, states: Mapping[str, States], paths: LightPaths) -> Start:
     """What a plan pins: the placement it changes, and what the devices that it writes hold."""
-    return Start(
-        assignment={job: tuple(ranks) for job, ranks in assignment.items()},
-        crosses={
-            device: tuple(puc for puc, state in sorted(states[device].items()) if state is PucState.CROSS)
-            for device in paths.writes
-            if states.get(device)
-        },
-    )
+    placed = {job: tuple(ranks) for job, ranks in assignment.items()}
+    return Start.of(placed, {device: states[device] for device in paths.writes if states.get(device)})
 
 
 def with_timer(site: Site, paths: LightPaths) -> list[str]:
@@ -111,7 +104,7 @@ def with_timer(site: Site, paths: LightPaths) -> list[str]:
     return [
         device
         for device, cells in paths.writes.items()
-        if cells and Capability.CONFIRM_TIMER in site.devices.mesh(device).capabilities
+        if cells and Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities
     ]
 
 

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
 from lumctl.change.preconditions import REVERSIBLE
-from lumctl.devices.types import Capability, PucState
+from lumctl.change.settings import same
+from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
+from lumctl.inventory.switching import own_cells
 from lumctl.site import Site
 from lumctl.store import Entry
 from lumctl.store import Run as StoredRun
+from lumctl.swap.settings import inverse_setting
 from lumctl.swap.steps import StepList
 
 
@@ -27,6 +30,11 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
         what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
         raise RefusedError(f"there is nothing of {run.id} to roll back: {what}")
     plan = from_document(run.plan)
+    if plan.undoes is not None and run.state == "half-done":
+        raise RefusedError(
+            f"{run.id} is a rollback that did not come to its end: it is not taken back, but done again",
+            hint=f"lumctl swap rollback {plan.undoes} --target {site.target}",
+        )
     if any(change.before is None for change in plan.changes):
         raise RefusedError(
             f"{run.id} wrote cells whose states before were not known: there is nothing to go back to",
@@ -34,7 +42,9 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
         )
     _require_fit(site, run, plan)
     trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
-    steps = _inverse(site, plan, trail)
+    steps, left = _inverse(site, plan, trail)
+    if left and not steps.steps:
+        raise RefusedError(f"{run.id} cannot be taken back: {'; '.join(left)}")
     return Plan(
         kind="rollback",
         title=f"take back {run.id} ({plan.title})",
@@ -42,7 +52,7 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
         target=site.target,
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
-        start=_start(plan, trail.took),
+        start=_start(site, plan, trail.took),
         add=plan.remove,
         remove=plan.add,
         keep=plan.keep,
@@ -52,7 +62,8 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
             f"circuit {circuit.id} was not sound before {run.id}: it is put back and not verified"
             for circuit in plan.remove
             if circuit.id not in trail.sound_before(plan)
-        ),
+        )
+        + tuple(left),
         undoes=run.id,
     ).sealed()
 
@@ -65,6 +76,8 @@ class _Trail:
     tried: tuple[Step, ...]
     was_on: Mapping[str, bool]
     """For each step that switched a transmitter and came to its end: whether it had been on."""
+    was: Mapping[str, Any]
+    """For each step that set something and came to its end: what was shown before."""
     sound: Mapping[str, str]
     """Receivers that were shown to hear whom they should before the run moved anything."""
 
@@ -77,6 +90,7 @@ class _Trail:
             took=tuple(step for step in tried if said["outcome"].get(step.id, {}).get("done")),
             tried=tried,
             was_on={step: bool(data["was"]) for step, data in said["outcome"].items() if "was" in data},
+            was={step: data["was"] for step, data in said["outcome"].items() if "was" in data},
             sound={r: t for data in said["outcome"].values() for r, t in data.get("sound", {}).items()},
         )
 
@@ -85,16 +99,16 @@ class _Trail:
         return [c.id for c in plan.remove if all(self.sound.get(r) == t for r, t in receivers(c))]
 
 
-def _inverse(site: Site, plan: Plan, trail: _Trail) -> StepList:
-    steps = StepList(site.inventory)
+def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]]:
+    """The steps that take a run back; and in words what of it nothing can take back."""
+    steps, left = StepList(site.inventory), list[str]()
     kept = [circuit.id for circuit in plan.keep]
-    steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
+    if not _only_sets(plan):
+        steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
     for step in reversed(trail.tried):
-        if step.do is Do.TRANSMIT and trail.was_on.get(step.id, True) is not step.data["enabled"]:
-            steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
-        if step.do is Do.VERIFY and step not in trail.took:
-            for lane in _blinked(site, plan):
-                steps.transmit(lane, enabled=True, required=False)
+        if step.do is Do.SET:
+            left += _set_back(site, step, trail, steps)
+        _switch_back(site, plan, step, trail, steps)
     writes: dict[str, list[PlannedChange]] = {}
     for change in programmed(trail.tried):
         back = PlannedChange(change.device, change.puc, change.after, str(change.before))
@@ -102,11 +116,37 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> StepList:
     if writes:
         steps.program(writes)
         steps.verify(trail.sound_before(plan), kept)
-        steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in site.devices.mesh(d).capabilities])
+        steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in site.devices.changing(d).capabilities])
     for step in trail.took:
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
-    return steps
+    return steps, left
+
+
+def _switch_back(site: Site, plan: Plan, step: Step, trail: _Trail, steps: StepList) -> None:
+    """Add the steps that put transmitters back that a step switched, or may have left dark."""
+    if step.do is Do.TRANSMIT and trail.was_on.get(step.id, True) is not step.data["enabled"]:
+        steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
+    if step.do is Do.VERIFY and step not in trail.took:
+        for lane in _blinked(site, plan):
+            steps.transmit(lane, enabled=True, required=False)
+
+
+def _set_back(site: Site, step: Step, trail: _Trail, steps: StepList) -> list[str]:
+    """Add the step that sets what was before; gives why there is none."""
+    was = trail.was.get(step.id, step.data["before"])
+    found = inverse_setting(site, step, was, took=step in trail.took)
+    if isinstance(found, str):
+        return [found]
+    setting, shows, before = found
+    if not same(shows, before):
+        steps.set(setting, shows, before, step.data.get("disturbs", ()))
+    return []
+
+
+def _only_sets(plan: Plan) -> bool:
+    """Whether a plan holds single settings only: no circuit of its own, and nothing of where jobs run."""
+    return all(step.do is Do.SET for step in plan.steps)
 
 
 def _blinked(site: Site, plan: Plan) -> list[str]:
@@ -129,14 +169,19 @@ def _require_fit(site: Site, run: StoredRun, plan: Plan) -> None:
                 )
 
 
-def _start(plan: Plan, took: Iterable[Step]) -> Start:
+def _start(site: Site, plan: Plan, took: Iterable[Step]) -> Start:
     """What stands now: the plan's start, moved on by the steps that took effect."""
+    took = tuple(took)
     assignment = dict(plan.start.assignment)
-    crosses = {device: set(pucs) for device, pucs in plan.start.crosses.items()}
+    if _only_sets(plan):  # swaps since then are no hindrance: what is disturbed is looked up where jobs run now
+        assignment = {job: ranks for job, ranks in site.assignment(sound=False).items() if job in assignment}
     for step in took:
         if step.do is Do.ASSIGN:
             assignment |= {job: tuple(ranks) for job, ranks in step.data["assignment"].items()}
+    cells: dict[str, dict[int, str]] = {}
+    for device in {*plan.start.crosses, *plan.start.joins, *(change.device for change in programmed(took))}:
+        own = own_cells(site.inventory, site.inventory.devices[device])
+        cells[device] = plan.start.cells(device, own) or {}
     for change in programmed(took):
-        cells = crosses.setdefault(change.device, set())
-        (cells.add if PucState(change.after) is PucState.CROSS else cells.discard)(change.puc)
-    return Start(assignment, {device: tuple(sorted(pucs)) for device, pucs in crosses.items()})
+        cells[change.device][change.puc] = change.after
+    return Start.of(assignment, cells)

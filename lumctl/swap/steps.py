@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
-from lumctl.inventory.model import Inventory
+from lumctl.change.settings import Settable
+from lumctl.change.values import Value
+from lumctl.inventory.model import DeviceKind, Inventory
 
 LIGHT_EXPECTED_S = 0.5
 HOST_CALL_EXPECTED_S = 0.1
@@ -44,13 +46,16 @@ class StepList:
         """Write the cells of each device."""
         for device, cells in writes.items():
             if cells:
-                settle = self._inventory.devices[device].settle_ms / 1000
+                written = self._inventory.devices[device]
+                settle = written.settle_ms / 1000
+                joins = written.kind is DeviceKind.SWITCH
+                what = f"joins of {_counted(len(cells), 'port')}" if joins else _counted(len(cells), "PUC")
                 self._add(
                     Do.PROGRAM,
-                    f"program {len(cells)} PUCs of {device}",
+                    f"program {what} of {device}",
                     {"device": device, "changes": [[c.puc, c.before, c.after] for c in cells]},
                     precondition=f"{device} holds what it did when this plan was made",
-                    verification="by the light that arrives",
+                    verification="read back, and by the light that arrives" if joins else "by the light that arrives",
                     undo=f"write the {len(cells)} states from before",
                     expected_seconds=settle + HOST_CALL_EXPECTED_S,
                 )
@@ -83,6 +88,22 @@ class StepList:
             undo="write down the placement from before",
         )
 
+    def set(self, setting: Settable, before: Value | None, after: Value, disturbs: Sequence[str]) -> None:
+        """Set one setting; ``disturbs`` names the circuits and jobs that may be disturbed by it."""
+        name, component = setting.setting.name, setting.component.id
+        back = f"set {setting.text(before)}" if before is not None and setting.setting.reversible(after) else "none"
+        follows_s = setting.setting.follows_s.get(after, 0.0)
+        self._add(
+            Do.SET,
+            f"set {component} {setting.text(after)}"
+            + ("" if before is None else f" (it shows {setting.setting.shown(before) or 'nothing'})"),
+            {"component": component, "setting": name, "before": before, "after": after, "disturbs": list(disturbs)},
+            precondition="" if before is None else f"{component} shows {setting.text(before)}",
+            verification="read back",
+            undo=back,
+            expected_seconds=HOST_CALL_EXPECTED_S + follows_s / 6,
+        )
+
     def _add(
         self,
         do: Do,
@@ -108,3 +129,7 @@ class StepList:
                 expected_seconds=expected_seconds,
             )
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

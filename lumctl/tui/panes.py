@@ -25,7 +25,7 @@ def rack_rows(observation: Observation, marks: Marks) -> list[Row]:
 
     rows: list[Row] = []
     for rack in inventory.racks:
-        devices = [line(d.kind, d.id, report.devices.get(d.id)) for d in inventory.devices.values() if d.rack == rack]
+        devices = [line(d.kind, d.id, report.devices.get(d.id)) for d in inventory.light_devices if d.rack == rack]
         hosts = [line(_HOST, h.name, report.hosts.get(h.name)) for h in inventory.hosts.values() if h.rack == rack]
         beneath = worst_first([*devices, *hosts])
         state = worst((*(row.state for row in beneath), *accelerators[_RACK, rack], *circuits[_RACK, rack]))

@@ -7,7 +7,9 @@ link up for a management controller does not, and then the read-back, which is t
 import shlex
 from typing import ClassVar
 
+from lumctl.devices.base import BaseTransponder
 from lumctl.devices.errors import (
+    DeviceError,
     DeviceRefusedError,
     DeviceUnreachableError,
     InconsistentError,
@@ -17,33 +19,25 @@ from lumctl.devices.errors import (
 from lumctl.devices.formats.complaint import COMMAND_NOT_FOUND, first_line, is_denial
 from lumctl.devices.formats.ethtool import parse_ethtool_module
 from lumctl.devices.formats.lldp import mark_command, parse_lldp
-from lumctl.devices.protocols import CommandResult, DriverContext, HostShell
+from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.devices.types import Capability, Neighbour, OpticsReading
 
 _INTERFACE_UP = 0x1
 """IFF_UP of the kernel's interface flags: switched on by the administrator, whether or not there is light."""
 
 
-class HostPort:
+class HostPort(BaseTransponder):
     """One interface of one host."""
 
-    api_version: ClassVar[int] = 1
-    kind: ClassVar[str] = "transponder"
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.READ_NEIGHBOURS}
     )
-    proven: ClassVar[str] = "simulator; not run on hardware"
-
-    def __init__(self, context: DriverContext) -> None:
-        self._context = context
-
-    def close(self) -> None:
-        """Nothing is held: the session belongs to whoever gave the shell."""
+    proven: ClassVar[str] = "OpenSSH's sshd, lldpd, simulator; not run on hardware"
 
     def read_optics(self) -> OpticsReading:
         """The module as ``ethtool -m`` prints it."""
-        taken_at = self._context.now()
-        return parse_ethtool_module(self._run(f"ethtool -m {self._interface}").stdout, taken_at)
+        taken_at = self.context.now()
+        return parse_ethtool_module(self._asked(f"ethtool -m {self._interface}").stdout, taken_at)
 
     def set_transmit(self, enabled: bool) -> None:
         """Switch the interface, and read it back.
@@ -56,21 +50,21 @@ class HostPort:
         self._run(f"ip link set dev {self._interface} {word}")
         try:
             took = self.transmitting() is enabled
-        except DeviceUnreachableError as error:
+        except DeviceError as error:
             raise OutcomeUnknownError(f"{error.message}; {self._interface} was set {word} just before") from error
         if not took:
             raise InconsistentError(
-                f"{self._context.device}: {self._interface} was set {word} and is not",
+                f"{self.context.device}: {self._interface} was set {word} and is not",
                 hint="something on the host may manage this interface, such as NetworkManager",
             )
 
     def transmitting(self) -> bool:
         """Whether the interface is switched on."""
-        text = self._run(f"cat /sys/class/net/{self._interface}/flags").stdout.strip()
+        text = self._asked(f"cat /sys/class/net/{self._interface}/flags").stdout.strip()
         try:
             return bool(int(text, 16) & _INTERFACE_UP)
         except ValueError:
-            raise DeviceRefusedError(f"{self._context.device}: the flags of {self._interface} read {text!r}") from None
+            raise DeviceRefusedError(f"{self.context.device}: the flags of {self._interface} read {text!r}") from None
 
     def announce(self, mark: str) -> None:
         """Have lldpd say the mark, and send now instead of at its next turn."""
@@ -78,24 +72,36 @@ class HostPort:
 
     def neighbours(self) -> tuple[Neighbour, ...]:
         """Whom this interface hears, freshest first."""
-        return parse_lldp(self._run("lldpctl -f json").stdout).get(self._context.interface, ())
+        return parse_lldp(self._asked("lldpctl -f json").stdout).get(self.context.interface, ())
 
     @property
     def _interface(self) -> str:
-        return shlex.quote(self._context.interface)
+        return shlex.quote(self.context.interface)
 
     @property
     def _shell(self) -> HostShell:
-        if self._context.shell is None:
-            raise UnsupportedError(f"{self._context.device} is behind no host: this driver works through one")
-        return self._context.shell
+        if self.context.shell is None:
+            raise UnsupportedError(f"{self.context.device} is behind no host: this driver works through one")
+        return self.context.shell
+
+    def _asked(self, command: str) -> CommandResult:
+        """Run a command that changes nothing: that it did not end leaves no doubt about the interface."""
+        try:
+            return self._run(command)
+        except OutcomeUnknownError as error:
+            raise DeviceUnreachableError(f"{self.context.device} was not read: {error.message}") from error
 
     def _run(self, command: str) -> CommandResult:
         """Run a command that must succeed; what the host says against it becomes the error's text."""
-        context = self._context
+        context = self.context
         result = self._shell.run(f"sudo -n {command}" if context.sudo else command, timeout_s=context.timeout_s)
         if result.exit_status == 0:
             return result
+        if result.exit_status < 0:
+            raise OutcomeUnknownError(
+                f"{context.device}: {command}: the host does not say how it ended; it may have acted",
+                hint="read the device back",
+            )
         said = first_line(result.stderr) or first_line(result.stdout) or f"exit status {result.exit_status}"
         message = f"{context.device}: {command}: {said}"
         if result.exit_status == COMMAND_NOT_FOUND:

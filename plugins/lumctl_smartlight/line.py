@@ -4,19 +4,25 @@ What is known of it: on connect the server sends a greeting line; a request is o
 and closes the connection. There is no authentication, no version, no read-back and no acknowledgement schema. So no
 answer proves that anything changed, or that nothing did: once a line was sent, either some text came that does not read
 like a complaint, or the outcome is not known. What did change is for the light to prove.
+
+That a controller has restarted and put every cell back is not to be seen either: it greets as it always did. The one
+thing a greeting may give away is another mesh behind the address, where it states how many PUCs there are.
 """
 
 import re
-import socket
 import time
 from collections.abc import Callable
 
-from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import DeviceUnreachableError, InconsistentError, OutcomeUnknownError
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.ways import Stream, Way
+from lumctl_smartlight.greeting import stated_puc_count
 
 DEFAULT_PORT = 65432
 GREETING_LIMIT = 4096
 ANSWER_LIMIT = 65536
-COMPLAINT = re.compile(r"^\W*(\w*error|\w*exception|traceback|invalid|fail)", re.IGNORECASE | re.MULTILINE)
+COMPLAINT = re.compile(r"^[^\w\n]*(\w*error|\w*exception|traceback|invalid|fail)", re.IGNORECASE | re.MULTILINE)
+_FIRST_WORDS = ("error", "exception", "traceback", "invalid", "fail")
 QUOTED = 160
 """How many characters of an answer an error quotes."""
 
@@ -24,19 +30,21 @@ Clock = Callable[[], float]
 
 
 class LineClient:
-    """Talks to one controller. ``timeout_s`` bounds connecting and the greeting together, and then the answer."""
+    """Talks to one controller. The time limit bounds connecting and the greeting together, and then the answer."""
 
-    def __init__(self, device: str, address: str, timeout_s: float, *, clock: Clock = time.monotonic) -> None:
-        self._name = f"{device} at {address}"
-        self._where = _host_and_port(address)
-        self._timeout_s = timeout_s
+    def __init__(self, context: DriverContext, *, clock: Clock = time.monotonic) -> None:
+        self._name = f"{context.device} at {context.address}"
+        self._way = context.way
+        self._timeout_s = context.timeout_s
         self._clock = clock
+        self._puc_count = context.puc_count
 
     def greet(self) -> str:
         """Connect, read the greeting line, and leave.
 
         Raises:
             DeviceUnreachableError: no connection, or no greeting line in time.
+            InconsistentError: the greeting states another number of PUCs than the inventory.
         """
         connection, greeting = self._connect()
         connection.close()
@@ -47,6 +55,7 @@ class LineClient:
 
         Raises:
             DeviceUnreachableError: no connection, or no greeting line in time; the line was not sent.
+            InconsistentError: the greeting states another number of PUCs than the inventory; the line was not sent.
             OutcomeUnknownError: the line was sent; no answer came, or one that reads like a complaint.
         """
         connection, _ = self._connect()
@@ -63,7 +72,7 @@ class LineClient:
     def _connect(self) -> tuple["_Connection", str]:
         connection = None
         try:
-            connection = _Connection(self._where, self._timeout_s, self._clock)
+            connection = _Connection(self._way, self._timeout_s, self._clock)
             greeting = _text(connection.read_line(GREETING_LIMIT))
         except OSError as error:
             if connection is not None:
@@ -76,7 +85,14 @@ class LineClient:
                 f"{self._name}: what answers there does not greet with a line of text; nothing was sent",
                 hint="check the address: it may be another service",
             )
-        return connection, greeting
+        count = stated_puc_count(greeting)
+        if count not in {None, self._puc_count}:
+            connection.close()
+            raise InconsistentError(
+                f"{self._name}: its greeting states {count} PUCs, the inventory {self._puc_count}; nothing was sent",
+                hint="check the address and the geometry: this may be another mesh",
+            )
+        return connection, _in_one_line(greeting)
 
     def _judged(self, answer: bytes) -> str:
         text = _text(answer)
@@ -84,7 +100,7 @@ class LineClient:
             raise self._unknown("the answer is not text")
         if not text:
             raise self._unknown("no answer came")
-        if COMPLAINT.search(text):
+        if COMPLAINT.search(text) or _begins_to_complain(answer):
             raise self._unknown(f"the answer was: {_quoted(text)}")
         return text
 
@@ -98,17 +114,18 @@ class LineClient:
 class _Connection:
     """A socket whose reads and writes share one deadline, however small the pieces are that arrive."""
 
-    def __init__(self, where: tuple[str, int], timeout_s: float, clock: Clock) -> None:
+    def __init__(self, way: Way, timeout_s: float, clock: Clock) -> None:
         self._clock = clock
         self.renew(timeout_s)
-        self._socket = socket.create_connection(where, timeout=timeout_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket: Stream = way.tcp(DEFAULT_PORT, timeout_s)
         self._pending = b""
 
     def renew(self, timeout_s: float) -> None:
         self._deadline = self._clock() + timeout_s
 
     def send(self, data: bytes) -> None:
+        # What came before the request, after the greeting line, answers nothing.
+        self._pending = b""
         self._socket.settimeout(self._left())
         self._socket.sendall(data)
 
@@ -143,14 +160,6 @@ class _Connection:
         self._socket.close()
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
-    """Split ``host``, ``host:port``, ``[v6]:port``; the port is the published default where none is written."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal():
-        return address.strip("[]"), DEFAULT_PORT
-    return host.strip("[]"), int(port)
-
-
 def _text(data: bytes) -> str | None:
     """Printable text without surrounding space, or ``None`` if the bytes are anything else."""
     try:
@@ -160,12 +169,22 @@ def _text(data: bytes) -> str | None:
     return text.strip() if all(c.isprintable() or c in "\t\r\n" for c in text) else None
 
 
+def _begins_to_complain(answer: bytes) -> bool:
+    """Whether the last line was cut off in the first word of a complaint."""
+    last = answer.rpartition(b"\n")[2].decode(errors="replace").strip().lower()
+    return last != "" and any(word.startswith(last) for word in _FIRST_WORDS)
+
+
 def _reason(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _quoted(text: str) -> str:
-    line = " ".join(text.split())
+    line = _in_one_line(text)
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"

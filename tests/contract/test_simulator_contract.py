@@ -1,8 +1,10 @@
-"""The contract suite against the simulator: both mesh drivers, and the transponder driver over real SSH."""
+"""The contract suite against the simulator: all mesh drivers, and the transponder driver over real SSH."""
 
 import math
 import tempfile
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,10 +40,20 @@ devices:
     driver: sim-mesh
     address: whole.example:65432
     geometry: {columns: 3, rows: 2}
+  - id: object
+    kind: mesh
+    driver: smartlight-object
+    address: object.example:65432
+    geometry: {columns: 3, rows: 2}
   - id: down
     kind: mesh
     driver: smartlight
     address: down.example:65432
+    geometry: {columns: 3, rows: 2}
+  - id: object-down
+    kind: mesh
+    driver: smartlight-object
+    address: object-down.example:65432
     geometry: {columns: 3, rows: 2}
 transponders:
   - id: h[1-3]-gpu0-a
@@ -61,6 +73,7 @@ def simulator():
         path.write_text(RACK)
         with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
             running.inject("down", "mesh-down")
+            running.inject("object-down", "device-down")
             running.inject("h3", "unreachable")
             yield running
 
@@ -70,7 +83,12 @@ def devices(simulator):
     endpoints = simulator.endpoints()
     fleet = Fleet(simulator.inventory, endpoints, connect_timeout_s=2.0)
     opened = DeviceSet(
-        simulator.inventory, endpoints, shell_of=fleet.shell, known_states=lambda _device: {}, now=time.time
+        simulator.inventory,
+        endpoints,
+        shell_of=fleet.shell,
+        way_of=fleet.way,
+        known_states=lambda _device: {},
+        now=time.time,
     )
     yield opened
     opened.close()
@@ -82,23 +100,45 @@ def held_by(simulator, device):
     return {puc: PucState(mark) for puc, mark in enumerate(marks)}
 
 
+def stopped_midway(simulator, device):
+    @contextmanager
+    def halving():
+        simulator.inject(device, "device-half")
+        yield
+        simulator.clear(device)
+
+    return halving
+
+
+def under_test(devices, simulator, device, **more) -> MeshUnderTest:
+    driver = devices.mesh(device)
+    return MeshUnderTest(
+        driver=driver,
+        puc_count=SHAPE.puc_count,
+        truth=lambda: held_by(simulator, device),
+        other=type(driver)(driver.context),
+        wrong_size=type(driver)(replace(driver.context, puc_count=SHAPE.puc_count + 1)),
+        stops_midway=stopped_midway(simulator, device),
+        **more,
+    )
+
+
 class TestSmartlight(MeshContract):
     @pytest.fixture
     def mesh(self, devices, simulator) -> MeshUnderTest:
-        return MeshUnderTest(
-            driver=devices.mesh("line"),
-            puc_count=SHAPE.puc_count,
-            truth=lambda: held_by(simulator, "line"),
-            unreachable=devices.mesh("down"),
-        )
+        return under_test(devices, simulator, "line", unreachable=devices.mesh("down"))
+
+
+class TestSmartlightObject(MeshContract):
+    @pytest.fixture
+    def mesh(self, devices, simulator) -> MeshUnderTest:
+        return under_test(devices, simulator, "object", unreachable=devices.mesh("object-down"))
 
 
 class TestSimMesh(MeshContract):
     @pytest.fixture
     def mesh(self, devices, simulator) -> MeshUnderTest:
-        return MeshUnderTest(
-            driver=devices.mesh("whole"), puc_count=SHAPE.puc_count, truth=lambda: held_by(simulator, "whole")
-        )
+        return under_test(devices, simulator, "whole")
 
 
 class TestHostPort(TransponderContract):

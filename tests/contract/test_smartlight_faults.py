@@ -15,6 +15,7 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucChange, PucState, Receipt, Staged
+from lumctl.devices.ways import Direct
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 GREETING = b"mesh controller ready\n"
@@ -27,7 +28,14 @@ def opened():
     def open_at(address, timeout_s=0.25):
         known = dict.fromkeys(range(8), BAR)
         return SmartlightMesh(
-            DriverContext(device="m1", address=address, puc_count=8, timeout_s=timeout_s, known_states=known)
+            DriverContext(
+                device="m1",
+                address=address,
+                way=Direct(address),
+                puc_count=8,
+                timeout_s=timeout_s,
+                known_states=known,
+            )
         )
 
     return open_at
@@ -119,8 +127,21 @@ def test_closed_before_the_greeting_is_unreachable(opened, serve):
         (b"ok\x00\x01\n", "not text"),
         (b"", "no answer came"),
         (b"ok\n" * 30000, "more than 65536 bytes"),
+        (b"a" + b"\n" * 60000 + b"error: busy", "error: busy"),
+        (b"setting 3\nErr", "setting 3 Err"),
     ],
-    ids=["error", "Error", "a Python error", "invalid", "bytes", "control characters", "nothing", "endless"],
+    ids=[
+        "error",
+        "Error",
+        "a Python error",
+        "invalid",
+        "bytes",
+        "control characters",
+        "nothing",
+        "endless",
+        "gaps",
+        "cut",
+    ],
 )
 def test_a_bad_answer_leaves_the_outcome_unknown(opened, serve, answer, quoted):
     driver = opened(serve(answering(answer)))
@@ -222,11 +243,3 @@ def test_an_undo_after_an_unknown_outcome_makes_the_states_certain(opened, serve
 def test_a_change_staged_for_another_mesh_is_refused(opened, nobody):
     with pytest.raises(DeviceRefusedError, match="staged for m2"):
         opened(nobody).commit(Staged((PucChange(1, BAR, CROSS),), token="m2"))  # noqa: S106 - a device id
-
-
-def test_an_address_without_a_port_means_the_published_one():
-    from lumctl_smartlight.line import DEFAULT_PORT, _host_and_port
-
-    assert _host_and_port("mesh1.lab") == ("mesh1.lab", DEFAULT_PORT)
-    assert _host_and_port("[fd00::7]:4000") == ("fd00::7", 4000)
-    assert _host_and_port("10.0.0.7:65432") == ("10.0.0.7", 65432)

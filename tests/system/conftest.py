@@ -27,8 +27,8 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory, SshSettings
-from lumctl.sim.driver import SimMesh
 from lumctl.sim.launch import SimProcess, launch
+from lumctl.sim.meshes.driver import SimMesh
 
 SSHD_CONFIG = """
 ListenAddress 127.0.0.1

@@ -29,7 +29,7 @@ def rack(inventory, tmp_path_factory):
 def sshd(serve_ssh, rack):
     """A real sshd that lets the simulator's client in and answers as host s0."""
     control = rack.folder / "control.sock"
-    endpoint = serve_ssh(rack.folder / "client_key", f"{sys.executable} -m lumctl.sim.forward {control} s0")
+    endpoint = serve_ssh(rack.folder / "client_key", f"{sys.executable} -m lumctl.sim.hosts.forward {control} s0")
     known = endpoint.known_hosts
     known.write_text((rack.folder / "known_hosts").read_text() + known.read_text())
     return endpoint

@@ -166,7 +166,7 @@ def _closed(connection: socket.socket) -> bool:
 def forward(sim, host: str, command: str, **options) -> subprocess.Popen[bytes]:
     """What a foreign sshd runs for a command of its client."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lumctl.sim.forward", str(sim.control), host],
+        [sys.executable, "-m", "lumctl.sim.hosts.forward", str(sim.control), host],
         env=os.environ | {"SSH_ORIGINAL_COMMAND": command},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

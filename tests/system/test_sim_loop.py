@@ -90,7 +90,7 @@ def over_ssh(sim, host):
 def behind_sshd(sim, host):
     """What a foreign sshd runs for a client that asks for a shell."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "lumctl.sim.forward", str(sim.control), host],
+        [sys.executable, "-m", "lumctl.sim.hosts.forward", str(sim.control), host],
         env=os.environ | {"SSH_ORIGINAL_COMMAND": "exec sh"},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.fabric import mesh, trace
-from lumctl.sim.driver import SimMesh
+from lumctl.sim.meshes.driver import SimMesh
 
 CROSS = PucState.CROSS
 
@@ -24,7 +24,7 @@ def sim(prototype_sim):
 
 def talk(sim, line: bytes) -> tuple[str, str]:
     """One exchange: the greeting, and what came until the server closed."""
-    host, port = sim.endpoints.devices["mesh"].split(":")
+    host, port = sim.endpoints.devices["mesh"].address.split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection, connection.makefile("rb") as stream:
         greeting = stream.readline().decode()
         connection.sendall(line)

@@ -16,9 +16,9 @@ import pytest
 from lumctl.fleet.loop import program
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.sim.host import SimHost
-from lumctl.sim.loop import Loop
-from lumctl.sim.world import World
+from lumctl.sim.hosts.host import SimHost
+from lumctl.sim.hosts.loop import Loop
+from lumctl.sim.world.world import World
 
 HOST, INTERFACE = "s0", "enp65s0f0"
 TOOL = """\

@@ -14,6 +14,7 @@ import pytest
 from lumctl import __version__
 
 ROOT = Path(__file__).parents[2]
+PLUGINS = sorted(path.name for path in (ROOT / "plugins").glob("lumctl_*"))
 pytestmark = pytest.mark.slow
 
 
@@ -59,12 +60,12 @@ def test_it_holds_everything_that_a_user_needs(wheel):
     examples = {f"lumctl/examples/{path.name}" for path in (ROOT / "inventories").iterdir()}
     pages = {f"{data}/man{path.suffix[1:]}/{path.name}" for path in (ROOT / "man").iterdir()}
     assert examples | pages <= names
-    for package in ("lumctl", "lumctl_smartlight", "lumctl_hostport"):
+    for package in ("lumctl", *PLUGINS):
         assert f"{package}/__init__.py" in names
 
 
 def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel):
-    packages = [(ROOT, "lumctl"), (ROOT / "plugins", "lumctl_smartlight"), (ROOT / "plugins", "lumctl_hostport")]
+    packages = [(ROOT, "lumctl"), *((ROOT / "plugins", plugin) for plugin in PLUGINS)]
     here = {
         path.relative_to(base).as_posix()
         for base, package in packages
@@ -104,7 +105,7 @@ def test_its_pages_lie_where_man_looks(installed):
     assert (installed / "share" / "man" / "man5" / "lumctl-inventory.5").is_file()
 
 
-@pytest.mark.parametrize("example", ["prototype", "rack64"])
+@pytest.mark.parametrize("example", ["prototype", "rack64", "switched"])
 def test_its_examples_are_valid(installed, example):
     site = Path(sysconfig.get_path("purelib", vars={"base": str(installed)}))
     run(installed, "inventory", "validate", "-i", str(site / "lumctl" / "examples" / f"{example}.yaml"))

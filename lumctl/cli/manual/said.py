@@ -40,6 +40,8 @@ ENVIRONMENT = (
     ("LUMCTL_STATE", "A folder or a database URL for the store, in place of the one that the inventory names."),
     ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, where no file names it."),
     ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for it, likewise."),
+    ("LUMCTL_RECORD", "A folder that is there: what device drivers are asked and answer goes into it, a file each."),
+    ("LUMCTL_RECORDINGS", "A folder of such files, from which the drivers ``replay-...`` answer."),
     ("LUMCTL_TRACEBACK", "If set, an unexpected error shows where it came from."),
     ("NO_COLOR", "If set, nothing is coloured."),
     ("XDG_STATE_HOME", "Holds the stores that the inventory does not place; ``~/.local/state`` if unset."),
@@ -56,5 +58,5 @@ FILES = (
     ("~/.ssh/config", "Honoured for what the inventory does not say about a host."),
 )
 
-BY_HAND = ("lumctl-inventory(5)", "lumctl-mesh(7)", "lumctl-runbook(7)")
+BY_HAND = ("lumctl-driver(7)", "lumctl-inventory(5)", "lumctl-mesh(7)", "lumctl-runbook(7)")
 """Pages that no command can tell: the file formats, and how a mesh is numbered."""

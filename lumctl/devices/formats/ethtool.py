@@ -1,8 +1,7 @@
 """``ethtool -m IFACE``: the module of an interface, as SFP (SFF-8472), QSFP (SFF-8636) or CMIS prints it.
 
 Power lines give milliwatts and dBm; a module with several lanes gives one line per channel. The reading is one value
-per module: the weakest lane's powers (a dark lane must show) and the highest bias (an ageing laser must show). Lanes
-that the module has and the port does not use are left out.
+per module (see :mod:`lumctl.devices.formats.lanes`).
 
 Alarm flags are not read. A module latches them until they are read, so they may tell of last week or be gone because
 somebody else looked; and versions of ethtool show a CMIS lane's flag from the wrong bit. Values and limits tell now.
@@ -12,9 +11,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumctl.devices.formats.ethtool_facts import Fact, facts_of
+from lumctl.devices.formats.lanes import Lane, has_no_monitors, module_of
 from lumctl.devices.types import OpticsReading
 
 _DBM = re.compile(r"([+-]?(?:[0-9]{1,6}(?:\.[0-9]{1,9})?|inf))\s*dBm", re.IGNORECASE)
@@ -52,13 +52,8 @@ _KIND_KEYS = ("connector", "transmitter technology", "transceiver type", "cable 
 _COPPER = re.compile(r"copper|passive cable|rj45|base-(?:t|cx|cr)", re.IGNORECASE)
 _STATES_POWER = re.compile(r"qsfp(?!.*(?:dd|cmis))", re.IGNORECASE)
 """Kinds of modules that all state what they receive."""
-_DARK_DBM = -40.0
-"""The least power that a module can state, 0.1 uW: a laser that is off is printed as this or as ``-inf``."""
 _STEP_MW, _STEP_DBM = 6e-5, 0.02
 """How far apart the two units of one power may be: milliwatts have four decimals, dBm two."""
-
-_Lane = dict[str, float]
-"""What one lane states; what is the module's own, temperature and voltage, stands under no lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +103,13 @@ def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
         return OpticsReading(taken_at=taken_at, optical=False, vendor=vendor, part=part)
     lanes = _values(facts)
     state, fault = _described(words, "module state"), _described(words, "module fault cause")
-    if _has_no_monitors(lanes):
+    if has_no_monitors(lanes):
         return OpticsReading(taken_at, vendor=vendor, part=part, module_state=state, module_fault=fault)
-    used = _used(lanes)
-    tx_powers = _each(used, "tx_power")
-    return OpticsReading(
-        taken_at=taken_at,
-        optical=True,
-        transmitting=max(tx_powers) > _DARK_DBM if tx_powers else None,
-        rx_power_dbm=min(_each(used, "rx_power"), default=None),
-        tx_power_dbm=min(tx_powers, default=None),
-        bias_ma=max(_each(used, "bias"), default=None),
-        temperature_c=next(iter(_each(lanes, "temperature")), None),
-        voltage_v=next(iter(_each(lanes, "voltage")), None),
+    return replace(
+        module_of(lanes, taken_at),
         vendor=vendor,
         part=part,
         thresholds=_thresholds(facts),
-        pre_fec_ber=max(_each(used, "ber"), default=None),
         module_state=state,
         module_fault=fault,
     )
@@ -140,40 +125,15 @@ def _described(words: dict[str, str], key: str) -> str | None:
     return found[1].strip() if found else None
 
 
-def _values(facts: Iterable[Fact]) -> list[_Lane]:
+def _values(facts: Iterable[Fact]) -> list[Lane]:
     """What each lane states, and what is stated of none."""
-    found: dict[str, _Lane] = defaultdict(dict)
+    found: dict[str, Lane] = defaultdict(dict)
     for fact in facts:
         kind = _VALUES.get(fact.key)
         value = _quantity(kind, fact.value) if kind else None
         if kind and value is not None:
             found[fact.lane].setdefault(kind, value)
     return list(found.values())
-
-
-def _each(lanes: Iterable[_Lane], kind: str) -> list[float]:
-    return [lane[kind] for lane in lanes if kind in lane]
-
-
-def _has_no_monitors(lanes: list[_Lane]) -> bool:
-    """Whether a module only fills its monitors' places: none that works is at 0 V."""
-    stated = {kind for lane in lanes for kind in lane}
-    nothing = not any(lane.get("temperature") or lane.get("voltage") for lane in lanes)
-    return {"temperature", "voltage"} <= stated and nothing and not any(map(_is_lit, lanes))
-
-
-def _used(lanes: list[_Lane]) -> list[_Lane]:
-    """The lanes in use: beside one that is lit, one that neither sends nor receives is not wired to anything.
-
-    Where nothing is lit all of them stay, and so does a lane that sends: its receiver may have lost its light.
-    """
-    lit = [lane for lane in lanes if _is_lit(lane)]
-    return [lane for lane in lanes if _is_lit(lane) or not {"tx_power", "bias"} & lane.keys()] if lit else lanes
-
-
-def _is_lit(lane: _Lane) -> bool:
-    powers = (lane.get("tx_power", -math.inf), lane.get("rx_power", -math.inf))
-    return max(powers) > _DARK_DBM or lane.get("bias", 0.0) > 0
 
 
 def _thresholds(facts: Iterable[Fact]) -> dict[str, float]:

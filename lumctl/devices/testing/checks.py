@@ -1,4 +1,4 @@
-"""What both suites ask."""
+"""What all suites ask."""
 
 from collections.abc import Callable
 from threading import Event
@@ -7,13 +7,13 @@ from time import monotonic
 import pytest
 
 from lumctl.devices.errors import UnsupportedError
-from lumctl.devices.protocols import MeshDriver, TransponderDriver
+from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Capability
 
 POLL_S = 0.02
 
 
-def supported(driver: MeshDriver | TransponderDriver, capability: Capability, call: Callable[[], object]) -> bool:
+def supported(driver: Driver, capability: Capability, call: Callable[[], object]) -> bool:
     """Whether the driver declares a capability; if it does not, the call must be refused."""
     if capability in driver.capabilities:
         return True

@@ -1,14 +1,14 @@
 """What every driver of a mesh must do."""
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import MeshDriver
 from lumctl.devices.testing.checks import becomes_true, supported
+from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
+from lumctl.devices.testing.mesh_under_test import MeshUnderTest
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
@@ -16,38 +16,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-@dataclass(frozen=True)
-class MeshUnderTest:
-    """A driver and its mesh.
-
-    ``truth`` gives what the chip really holds, seen apart from the driver; without it ``read_states`` is believed,
-    and without that the driver's own ``compare``. ``unreachable`` is a driver aimed at where nothing answers.
-    """
-
-    driver: MeshDriver
-    puc_count: int
-    truth: Callable[[], Mapping[int, PucState]] | None = None
-    unreachable: MeshDriver | None = None
-
-    def holds(self, states: Mapping[int, PucState]) -> bool:
-        """Whether the mesh is in these states, by the best witness there is."""
-        if self.truth is None and Capability.READ_STATES not in self.driver.capabilities:
-            return not self.driver.compare(self.driver.stage(states))
-        seen = self.truth() if self.truth is not None else self.driver.read_states()
-        return all(seen[puc] is state for puc, state in states.items())
-
-    def write(self, states: Mapping[int, PucState]) -> Receipt:
-        """Stage, commit and confirm."""
-        receipt = self.driver.commit(self.driver.stage(states))
-        self.driver.confirm(receipt)
-        return receipt
-
-    def everywhere(self, state: PucState) -> dict[int, PucState]:
-        """Every PUC in one state."""
-        return dict.fromkeys(range(self.puc_count), state)
-
-
-class MeshContract:
+class MeshContract(MeshDoubtsContract):
     """Subclass it and override the fixture ``mesh``."""
 
     @pytest.fixture

@@ -69,21 +69,34 @@ class Connector:
         """The known-hosts files of a route, as they are now."""
         return self._known_hosts.of(route.known_hosts)
 
-    def connect(self, route: Route) -> Connection:
+    def connect(
+        self,
+        route: Route,
+        *,
+        password: Callable[[], str] | None = None,
+        over: PromptSocket | None = None,
+        timeout_s: float | None = None,
+    ) -> Connection:
         """Connect, check the host's key, authenticate.
+
+        ``password`` is fetched only if it is asked for. ``over`` is a stream that leads there already; it is closed
+        with the connection, or if there is none.
 
         Raises:
             HostKeyError: the key is unknown or changed.
-            AuthenticationFailedError: the host lets us in with none of our keys.
+            AuthenticationFailedError: the host lets us in with none of our keys, and not with the password.
             DeviceUnreachableError: nobody answers, or not in time, or not in SSH.
         """
-        deadline = time.monotonic() + self._timeout_s
-        connection, shown = self._negotiate(route, deadline)
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + timeout_s
+        connection, shown = self._negotiate(route, deadline, timeout_s, over)
         try:
             self.known_hosts(route).check(route.key_name, route.label, shown)
             where = f"{route.label}: {route.address} port {route.port}"
             transport = connection.transport
-            _or_unreachable(where, self._timeout_s, lambda: self._credentials.authenticate(transport, route, deadline))
+            _or_unreachable(
+                where, timeout_s, lambda: self._credentials.authenticate(transport, route, deadline, password)
+            )
         except BaseException:
             connection.close()
             raise
@@ -96,7 +109,7 @@ class Connector:
         Raises:
             DeviceUnreachableError: nobody answers; or a jump host on the way is not known itself.
         """
-        connection, shown = self._negotiate(route, time.monotonic() + self._timeout_s)
+        connection, shown = self._negotiate(route, time.monotonic() + self._timeout_s, self._timeout_s)
         connection.close()
         return shown
 
@@ -108,21 +121,23 @@ class Connector:
             for connection in held:
                 connection.close()
 
-    def _negotiate(self, route: Route, deadline: float) -> tuple[Connection, HostKey]:
+    def _negotiate(
+        self, route: Route, deadline: float, timeout_s: float, over: PromptSocket | None = None
+    ) -> tuple[Connection, HostKey]:
         where = f"{route.label}: {route.address} port {route.port}"
-        sock = _or_unreachable(where, self._timeout_s, lambda: self._open(route, deadline))
+        sock = over or _or_unreachable(where, timeout_s, lambda: self._open(route, deadline))
         try:
             # paramiko takes anything with a socket's methods; its type hints know sockets only.
             transport = paramiko.Transport(cast("socket.socket", sock))
         except (paramiko.SSHException, OSError) as error:
             sock.close()
-            raise DeviceUnreachableError(f"{where}: {_reason(error, self._timeout_s)}") from None
+            raise DeviceUnreachableError(f"{where}: {_reason(error, timeout_s)}") from None
         connection = Connection(transport, sock)
         try:
             # Our own deadline comes first, and says what it is.
             transport.banner_timeout = transport.handshake_timeout = _left(deadline) + 1.0
             self._prefer(transport, route)
-            key = _or_unreachable(where, self._timeout_s, lambda: _shake_hands(transport, deadline))
+            key = _or_unreachable(where, timeout_s, lambda: _shake_hands(transport, deadline))
         except BaseException:
             connection.close()
             raise

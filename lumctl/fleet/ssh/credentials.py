@@ -3,18 +3,18 @@
 import base64
 import binascii
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
 
 import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
-from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.errors import DeviceLoginError
 from lumctl.fleet.ssh.routes import Route
 
 
-class AuthenticationFailedError(DeviceUnreachableError):
+class AuthenticationFailedError(DeviceLoginError):
     """The host answers and does not let us in."""
 
 
@@ -26,13 +26,34 @@ class Credentials:
         self._keys: dict[Path, paramiko.PKey | str] = {}
         self._certified: dict[tuple[Path, Path], paramiko.PKey | None] = {}
 
-    def authenticate(self, transport: paramiko.Transport, route: Route, deadline: float) -> None:
-        """Offer keys until one is taken, or until a moment of the monotonic clock.
+    def authenticate(
+        self,
+        transport: paramiko.Transport,
+        route: Route,
+        deadline: float,
+        password: Callable[[], str] | None = None,
+    ) -> None:
+        """Offer keys until one is taken, then the password, or until a moment of the monotonic clock.
+
+        Where there is a password, only keys that were chosen for this host are offered before it.
 
         Raises:
-            AuthenticationFailedError: none was.
+            AuthenticationFailedError: none was taken.
             TimeoutError: the host has not said so in time.
         """
+        offered = 0
+        # A device that counts refusals would lock us out over keys that were never meant for it.
+        if password is None or route.only_these_keys:
+            offered = self._offer_keys(transport, route, deadline)
+        with_password = False
+        if password is not None and transport.is_active() and not transport.is_authenticated():
+            _offer_password(transport, route.user, password(), deadline)
+            with_password = True
+        if not transport.is_authenticated():
+            raise self._failure(route, offered, with_password=with_password)
+
+    def _offer_keys(self, transport: paramiko.Transport, route: Route, deadline: float) -> int:
+        """Offer keys until one is taken; how many were offered."""
         offered = 0
         agent = _Agent()
         try:
@@ -53,10 +74,10 @@ class Credentials:
                     # sshd hangs up after too many keys.
                     break
                 if transport.is_authenticated():
-                    return
+                    break
         finally:
             agent.close()
-        raise self._failure(route, offered)
+        return offered
 
     def _candidates(self, agent: "_Agent", route: Route) -> Iterator[paramiko.PKey]:
         loaded = [(path, self._load(path)) for path in route.key_files]
@@ -88,20 +109,36 @@ class Credentials:
                 self._keys[path] = _read_key(path)
             return self._keys[path]
 
-    def _failure(self, route: Route, offered: int) -> AuthenticationFailedError:
+    def _failure(self, route: Route, offered: int, *, with_password: bool) -> AuthenticationFailedError:
         where = f"{route.user}@{route.address} port {route.port}"
         problems = [key for path in route.key_files if isinstance(key := self._load(path), str)]
         said = f" ({'; '.join(problems)})" if problems else ""
+        keys = "1 key" if offered == 1 else f"{offered} keys"
+        if with_password:
+            also = f"{keys} and " if offered else ""
+            return AuthenticationFailedError(
+                f"{route.label}: {where} refused {also}the password{said}",
+                hint="check the user and the secret in the device's login",
+            )
         if not offered:
             return AuthenticationFailedError(
                 f"{route.label}: no SSH key to offer to {where}{said}",
                 hint="add one to the SSH agent, or name one with key_file in the inventory",
             )
-        keys = "key" if offered == 1 else "keys"
         return AuthenticationFailedError(
-            f"{route.label}: {where} refused {offered} {keys}{said}",
+            f"{route.label}: {where} refused {keys}{said}",
             hint="check the user and the key in the inventory, and authorized_keys on the host",
         )
+
+
+def _offer_password(transport: paramiko.Transport, user: str, password: str, deadline: float) -> None:
+    """Offer a password, also where it is asked for as a question."""
+    transport.auth_timeout = max(0.05, deadline - time.monotonic())
+    try:
+        transport.auth_password(user, password)
+    except (paramiko.SSHException, EOFError, OSError):
+        if time.monotonic() >= deadline:
+            raise TimeoutError from None
 
 
 class _Agent:

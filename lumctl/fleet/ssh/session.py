@@ -68,6 +68,17 @@ class Session:
             raise DeviceUnreachableError(f"{self.route.label}: the session was closed")
         return time.monotonic() - started
 
+    def transport(self) -> paramiko.Transport:
+        """The connection's transport, for channels of another kind than commands.
+
+        Raises:
+            DeviceUnreachableError: there is no connection (any more).
+        """
+        connection = self._connection
+        if connection is None:
+            raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
+        return connection.transport
+
     def converse(
         self,
         program: bytes,

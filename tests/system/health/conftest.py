@@ -20,10 +20,10 @@ from lumctl.health.states import HealthReport, State
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
-from lumctl.sim.faults import FaultKind
-from lumctl.sim.host import SimHost
-from lumctl.sim.shell import Kind, Row
-from lumctl.sim.world import World
+from lumctl.sim.hosts.host import SimHost
+from lumctl.sim.hosts.shell import Kind, Row
+from lumctl.sim.world.faults import FaultKind
+from lumctl.sim.world.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.health.states import State
 from lumctl.inventory.wiring import initial_assignment
-from lumctl.sim.faults import FaultKind
+from lumctl.sim.world.faults import FaultKind
 
 TICK_S = 10.0
 LLDP_S = 30.0
@@ -137,8 +137,15 @@ CASES = (
     Case("n2", FaultKind.UNREACHABLE, {**BEHIND_N2, "host n2": F}, appears_s=2 * TICK_S),
     # Light stays as it was last programmed.
     Case("m1", FaultKind.MESH_DOWN, {"device m1": F}),
-    # A mesh that lies and is not written to lies about nothing.
+    Case("m1", FaultKind.DEVICE_DOWN, {"device m1": F}),
+    # A mesh that lies, or refuses, and is not written to does neither.
     Case("m1", FaultKind.MESH_LYING, {}),
+    Case("m1", FaultKind.DEVICE_LYING, {}),
+    Case("m1", FaultKind.DEVICE_REFUSE, {}),
+    Case("m1", FaultKind.DEVICE_HALF, {}),
+    # These two are seen in a protocol only, and a look in virtual time speaks none.
+    Case("m1", FaultKind.DEVICE_SLOW, {}),
+    Case("m1", FaultKind.DEVICE_CUT, {}),
 )
 
 

@@ -1,9 +1,14 @@
 """A simulated rack with its store, on which swaps are planned, applied, cut and taken back."""
 
+import json
+import os
+import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,25 +23,14 @@ from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.sim.driver import SimMesh
 from lumctl.sim.launch import SimProcess, launch
+from lumctl.sim.meshes.driver import SimMesh
 from lumctl.site import Site
 from lumctl.store import Run, Store, store_at
-from lumctl.swap import commission, plan_rollback, plan_swap
+from lumctl.swap import commission, plan_fabric, plan_rollback, plan_swap
 
-APPLY = """
-import sys
-from pathlib import Path
-from lumctl.change import apply, from_document
-from lumctl.devices.endpoints import sim_endpoints
-from lumctl.inventory.load import load_inventory
-from lumctl.site import Site
-from lumctl.store import store_at
-inventory, folder, plan = load_inventory(Path(sys.argv[1])), Path(sys.argv[2]), sys.argv[3]
-store = store_at(str(folder / "store"))
-with Site(inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store) as site:
-    apply(site, from_document(store.plan(plan)), progress=lambda line: print(line, flush=True))
-"""
+ENGINE = Path(__file__).with_name("engine.py")
+GUARD_ENDS_WITHIN_S = 30.0
 
 
 @dataclass
@@ -94,20 +88,55 @@ class Rack:
         self.sim.inject("s1-gpu0", "gpu-lost")
         return plan_swap(self.site, "finetune", ["s1-gpu0"])
 
-    def engine(self, plan: Plan) -> subprocess.Popen[str]:
-        """Apply a plan in a process of its own, which prints a line after each step."""
+    def engine(self, plan: Plan, **how: object) -> subprocess.Popen[str]:
+        """Apply a plan in a process of its own, which prints a line after each step; see engine.py for ``how``."""
         self.store.save_plan(to_document(plan))
+        self.guard_file.unlink(missing_ok=True)
+        order = {"inventory": str(self.inventory.path), "folder": str(self.folder), "plan": plan.id, **how}
         return subprocess.Popen(
-            [sys.executable, "-c", APPLY, str(self.inventory.path), str(self.folder), plan.id],
+            [sys.executable, ENGINE, json.dumps(order)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,
         )
 
+    @property
+    def guard_file(self) -> Path:
+        return self.folder / "guard.pid"
+
+    @property
+    def guard(self) -> int:
+        """The process that guards the run of the last engine."""
+        return int(self.guard_file.read_text())
+
+    def await_guard(self) -> None:
+        """Wait until the guard of the last engine has ended."""
+        with suppress(ProcessLookupError):
+            ended = os.pidfd_open(self.guard)
+            try:
+                assert select.select([ended], [], [], GUARD_ENDS_WITHIN_S)[0], "the guard is still there"
+            finally:
+                os.close(ended)
+
+    @staticmethod
+    def await_stop(engine: subprocess.Popen[str]) -> None:
+        """Wait until an engine stands still."""
+        assert os.waitid(os.P_PID, engine.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED
+
+    def reprogram(self) -> None:
+        """Program the mesh anew: what it holds is not certain."""
+        apply(self.site, plan_fabric(self.site, "prototype"))
+
+    def transmitters(self) -> dict[str, bool]:
+        """Which transmitters are on."""
+        return {name: self.site.devices.transponder(name).transmitting() for name in self.inventory.transponders}
+
     def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> Run:
-        """Apply a plan in a process of its own and kill that at the given moment."""
+        """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
         with self.engine(plan) as engine:
             when(engine)
+            os.kill(self.guard, signal.SIGKILL)
             engine.kill()
         run = self.store.runs()[0]
         assert run.state == "running"
@@ -131,6 +160,11 @@ class Rack:
 
         held = self.cells()["mesh"]
         return next(puc for puc, state in trace(mesh(7, 3), held, 20).passes if state is PucState.CROSS)
+
+
+@pytest.fixture(scope="session", name="rack_of")
+def _rack_of() -> Callable[..., Iterator[Rack]]:
+    return rack_of
 
 
 def rack_of(name: str, folder: Path, *, driver: str = "smartlight", **settings: float) -> Iterator[Rack]:

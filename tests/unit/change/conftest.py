@@ -28,6 +28,8 @@ RUN = {"kind": "fabric", "target": "sim", "title": "t", "plan_digest": "d", "inv
 class MeshTwin:
     """A mesh controller and its cells."""
 
+    kind = "mesh"
+
     def __init__(self, rack) -> None:
         self.rack = rack
         self.capabilities = frozenset()
@@ -52,6 +54,10 @@ class MeshTwin:
     def roll_back(self, receipt):
         self.rack.happens("roll_back", "mesh", receipt.revert_armed)
         self.cells |= {change.puc: change.before for change in receipt.staged.changes}
+
+    def compare(self, staged):
+        differing = [change for change in staged.changes if self.cells[change.puc] is not change.after]
+        return tuple(PucChange(change.puc, self.cells[change.puc], change.after) for change in differing)
 
     def read_states(self):
         assert Capability.READ_STATES in self.capabilities
@@ -78,6 +84,30 @@ class TransponderTwin:
         return OpticsReading(0.0, rx_power_dbm=-5.0 if self.rack.heard()[self.lane.id] else float("-inf"))
 
 
+class GuardTwin:
+    """A revert guard that only listens. ``takes_over`` is what it does as soon as it is heard to work."""
+
+    def __init__(self, rack) -> None:
+        self.rack = rack
+        self.heard: list = []
+        self.takes_over = lambda: None
+
+    def arm(self, _site, lease, silent_s):
+        self.rack.happens("arm", silent_s)
+        self.lease = lease
+        return self
+
+    def allow(self, seconds):
+        self.heard.append(seconds)
+
+    def finish(self):
+        self.heard.append("finish")
+        self.takes_over()
+
+    def dismiss(self):
+        self.heard.append("dismiss")
+
+
 class MemoryRack:
     """The rack, its store and its site. It stands in for both the hosts and the drivers of the site."""
 
@@ -95,6 +125,7 @@ class MemoryRack:
         self.dark: set[str] = set()
         self.tables: dict[str, tuple[Neighbour, ...]] = {}
         self.twin = MeshTwin(self)
+        self.guard = GuardTwin(self)
         self.folder = folder
         self.store = store_at(str(folder))
         self.site = Site(self.inventory, "sim", store=lambda _rack: self.store, now=lambda: self.time)
@@ -120,7 +151,7 @@ class MemoryRack:
         return plan
 
     def apply(self, plan, **more):
-        return apply(self.site, plan, who="me", **more)
+        return apply(self.site, plan, **{"who": "me", "arm": self.guard.arm, **more})
 
     def bench(self, plan):
         return Bench(self.site, *circuits_before_and_after(self.site, plan))
@@ -170,6 +201,9 @@ class MemoryRack:
                 for name in (hosts or self.inventory.hosts)
             },
         )
+
+    def changing(self, device):
+        return self.mesh(device)
 
     def mesh(self, _device):
         return self.twin

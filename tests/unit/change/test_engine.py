@@ -2,6 +2,7 @@
 
 import pytest
 
+from lumctl.change.guarded import Cover
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError
@@ -49,7 +50,7 @@ def is_as_it_was(rack, before):
 
 def test_a_swap_goes_step_by_step_under_its_lease_with_every_intent_before_its_act(rack):
     rack.apply(rack.plan())
-    start = [("acquire",), ("identify", "mesh"), ("begin",)]
+    start = [("acquire",), ("identify", "mesh"), ("arm", 60.0), ("begin",)]
     assert rack.events == [*start, *FORWARD, *surroundings([], "8"), ("end", "done"), ("release",)]
 
 
@@ -99,7 +100,7 @@ def test_a_swap_that_is_not_proved_is_taken_back_in_reverse(rack):
         *surroundings([BACK[4]], "2", "undo-"),
         *surroundings([], "1", "undo-"),
     ]
-    assert rack.events[3:] == [*FORWARD, *undone, ("end", "rolled-back"), ("release",)]
+    assert rack.events[4:] == [*FORWARD, *undone, ("end", "rolled-back"), ("release",)]
     run = rack.store.runs()[0]
     assert (run.id, run.state) == (error.run, "rolled-back")
     is_as_it_was(rack, before)
@@ -194,9 +195,11 @@ def test_a_run_with_a_step_passed_over_is_done_and_says_so(rack, error):
     rack.at("transmit", "s1-gpu0-a", do=error)
     said = []
     result = rack.apply(plan, progress=said.append)
-    assert said[1] == f"2. darken the transmitter of s1-gpu0-a: passed over ({error.message})"
+    assert said[0] == "mesh and 4 more have no revert timer: ours is armed (60 s)"
+    assert said[2] == f"2. darken the transmitter of s1-gpu0-a: passed over ({error.message})"
     (outcome,) = [e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2")]
-    assert outcome.data == {"failed": error.message}
+    sent = {} if error is UNKNOWN else {"nothing_sent": True}
+    assert outcome.data == {"failed": error.message, **sent}
     assert result.outcome == "done"
 
 
@@ -228,7 +231,7 @@ def test_a_run_that_touched_nothing_is_refused_and_not_undone(rack):
     rack.collected.lose_gpu("s3-gpu0")
     error, before = fails(rack, plan, RefusedError, "s3-gpu0 is failed, not ok")
     assert not isinstance(error, RolledBackError)
-    assert rack.events[3:] == [*FORWARD[:2], ("end", "refused"), ("release",)]
+    assert rack.events[4:] == [*FORWARD[:2], ("end", "refused"), ("release",)]
     assert rack.store.runs()[0].state == "refused"
     is_as_it_was(rack, before)
 
@@ -313,7 +316,7 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
     rack.dark.update({"s1-gpu0-a", "s1-gpu0-b"})
     plan = rack.plan()
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = Run(rack.site, plan, rack.store, lease, "me")
+    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
     rack.at("commit", do=die)
 
     def perform_all():

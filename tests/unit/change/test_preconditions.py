@@ -171,3 +171,16 @@ def test_a_plan_whose_cells_would_move_a_kept_circuit_is_refused(rack):
 def test_a_plan_that_does_not_verify_what_it_keeps_is_refused(rack):
     plan = with_step(rack.plan(), "verify", kept=[])
     refused(rack, plan, r"does not verify afterwards that finetune/2-0:\w+ still stands")
+
+
+def test_a_plan_that_writes_another_rack_s_device_is_refused(rack):
+    devices = {name: replace(device, rack="elsewhere") for name, device in rack.inventory.devices.items()}
+    plan = rack.plan()
+    rack.site.inventory = replace(rack.inventory, devices=devices)
+    refused(rack, plan, "writes mesh, which is in rack elsewhere")
+
+
+def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
+    plan = rack.plan()
+    rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})  # since the plan was made
+    refused(rack, plan, "goes back by itself, and does not confirm it afterwards")

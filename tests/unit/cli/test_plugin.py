@@ -49,3 +49,19 @@ def test_the_document_has_the_same_fields_looked_into_or_not(capsys):
     assert plain["smartlight"].keys() == checked["smartlight"].keys()
     assert plain["smartlight"]["kind"] is None
     assert (checked["smartlight"]["kind"], checked["smartlight"]["state"]) == ("mesh", "ok")
+
+
+def test_each_silent_device_has_its_own_advice(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("LUMCTL_RECORDINGS", raising=False)
+    inventory = tmp_path / "rack.yaml"
+    inventory.write_text(
+        "lumctl: 1\nracks: {lab: {}}\nhosts:\n"
+        "  - {name: 'h[1-2]', power: 'bmc[1-2]', accelerators: [{id: '{host}-gpu0', model: L4, memory_gib: 24}]}\n"
+        "devices:\n  - {id: 'bmc[1-2]', kind: power, driver: replay-power, address: '{id}.example:443'}\n"
+    )
+    command = ["-i", str(inventory), "--target", "rack", "plugin", "doctor", "replay-power", "-o", "json"]
+    assert main.run(command) == 4
+    said = capsys.readouterr().out
+    assert "lumctl device show bmc1 --target rack" in said
+    assert "lumctl device show bmc2 --target rack" in said

@@ -33,7 +33,7 @@ class Driver:
     capabilities = frozenset()
     proven = "on my bench"
     close = identify = stage = compare = commit = confirm = roll_back = None.__init__
-    read_states = read_powers = read_temperature = None.__init__
+    read_states = read_powers = read_temperature = read_alarms = None.__init__
 """
 
 
@@ -75,7 +75,9 @@ def test_an_unknown_name_is_met_with_the_nearest_and_the_installed():
         load("smartlite")
     assert caught.value.message == "no driver 'smartlite' is installed"
     assert "did you mean smartlight?" in caught.value.hint
-    assert "hostport, sim-mesh, smartlight" in caught.value.hint
+    listed = caught.value.hint.rpartition("installed: ")[2].split(", ")
+    assert listed == sorted(names())
+    assert {"hostport", "sim-mesh", "smartlight"} <= set(listed)
 
 
 def test_a_broken_plugin_stops_nobody_who_does_not_name_it(offer):

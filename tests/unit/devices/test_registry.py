@@ -8,6 +8,7 @@ from lumctl.devices.endpoints import Endpoints, HostEndpoint, rack_endpoints
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
+from lumctl.devices.ways import Direct
 from lumctl.errors import UsageError
 from lumctl.inventory.model import (
     Accelerator,
@@ -96,6 +97,7 @@ def devices(inventory, known):
         inventory,
         rack_endpoints(inventory),
         shell_of=lambda _host: Shell(),
+        way_of=lambda at: Direct(at.address),
         known_states=lambda name: known.get(name, {}),
         now=lambda: 1.0,
     )
@@ -181,7 +183,14 @@ def test_a_transponder_with_a_mesh_driver_is_refused(devices):
 
 def test_a_device_that_the_simulator_lacks_is_never_looked_for_on_the_rack(inventory):
     where = Endpoints("sim", {"h1": HostEndpoint("h1", "127.0.0.1", SshSettings())}, devices={})
-    aimed = DeviceSet(inventory, where, shell_of=lambda _host: Shell(), known_states=lambda _name: {}, now=lambda: 1.0)
+    aimed = DeviceSet(
+        inventory,
+        where,
+        shell_of=lambda _host: Shell(),
+        way_of=lambda at: Direct(at.address),
+        known_states=lambda _name: {},
+        now=lambda: 1.0,
+    )
     with pytest.raises(DeviceUnreachableError, match="m1 does not answer on target sim"):
         aimed.mesh("m1")
 

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from lumctl.fabric import changes, circuit_losses, mesh, route
-from lumctl.inventory.examples import EXAMPLES, example
+from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import circuits_of, initial_assignment
@@ -94,7 +94,7 @@ def test_all_job_circuits_are_routed_from_an_idle_mesh(name, count):
     assert worst_margin_db(fabric) > 8
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["prototype", "rack64"])
 def test_any_worker_is_swapped_for_the_spare_without_touching_another_circuit(name):
     fabric = commissioned(name)
     for failed in workers(fabric.inventory):

@@ -3,7 +3,13 @@ from dataclasses import dataclass, field
 import pytest
 from lumctl_hostport import HostPort
 
-from lumctl.devices.errors import DeviceRefusedError, InconsistentError, OutcomeUnknownError, UnsupportedError
+from lumctl.devices.errors import (
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+    UnsupportedError,
+)
 from lumctl.devices.protocols import CommandResult, DriverContext
 from lumctl.devices.types import Neighbour
 
@@ -77,6 +83,22 @@ def test_a_switch_whose_outcome_is_unknown_is_not_repeated():
     with pytest.raises(OutcomeUnknownError):
         port(host).set_transmit(enabled=True)
     assert len(host.asked) == 1
+
+
+def test_a_switch_that_cannot_be_read_back_is_in_doubt():
+    denied = Host(answers={"cat /sys/class/net/eth2/flags": CommandResult(1, "", "Permission denied\n")})
+    with pytest.raises(OutcomeUnknownError, match="Permission denied; eth2 was set down just before"):
+        port(denied).set_transmit(enabled=False)
+
+
+@pytest.mark.parametrize("call", ["read_optics", "transmitting", "neighbours"])
+def test_a_reading_that_does_not_end_leaves_nothing_in_doubt(call):
+    class Silent(Host):
+        def run(self, command, *, timeout_s):
+            raise OutcomeUnknownError(f"h1: {command} did not end within {timeout_s:g} s")
+
+    with pytest.raises(DeviceUnreachableError, match=r"t1 was not read: h1: .* did not end within 2 s"):
+        getattr(port(Silent()), call)()
 
 
 def test_whom_it_hears():

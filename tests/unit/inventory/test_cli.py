@@ -46,7 +46,7 @@ def test_errors_as_json(small: str, write: Write, capsys: pytest.CaptureFixture[
             "file": str(path),
             "line": 13,
             "column": 11,
-            "message": "found 'mash', expected mesh or switch",
+            "message": "found 'mash', expected mesh, switch, chassis or power",
             "hint": "did you mean 'mesh'?",
         }
     ]

@@ -33,7 +33,7 @@ CASES = [
         "model: X100\n        role: spar",
         "9:15: found 'spar', expected active, spare or disabled; did you mean 'spare'?",
     ),
-    ("kind: mesh", "kind: mash", "13:11: found 'mash', expected mesh or switch; did you mean 'mesh'?"),
+    ("kind: mesh", "kind: mash", "13:11: found 'mash', expected mesh, switch, chassis or power; did you mean 'mesh'?"),
     ("geometry: {columns: 3, rows: 2}", "geometry: 3", "16:15: found 3, expected a mapping"),
     (
         "    device: mesh\n    port: [0, 2, 4]",

@@ -47,9 +47,9 @@ def recorded(store: Store, state: str) -> str:
 
 def test_it_says_what_was_before_what_was_done_and_what_is_after(store: Store) -> None:
     book = load(dump(make(store.run(recorded(store, "done")), store, INVENTORY)), "x")
-    assert book.start["crosses"] == {"mesh": [3, 4]}
-    assert book.end["crosses"] == {"mesh": [4, 9]}
-    assert book.end["assignment"] == {"finetune": ["s0-gpu0", "s3-gpu0", "s2-gpu0"]}
+    assert book.start.crosses == {"mesh": (3, 4)}
+    assert book.end.crosses == {"mesh": (4, 9)}
+    assert book.end.assignment == {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")}
     assert [(s.step.do, s.outcome) for s in book.steps] == [
         (Do.PROGRAM, {"done": True, "cells": 2}),
         (Do.ASSIGN, None),

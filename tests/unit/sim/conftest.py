@@ -25,8 +25,8 @@ from lumctl.inventory.model import (
     Thresholds,
     Transponder,
 )
-from lumctl.sim.commands import Answer, answer
-from lumctl.sim.world import World
+from lumctl.sim.hosts.commands import Answer, answer
+from lumctl.sim.world.world import World
 
 START = 1_800_000_000.0
 LANES = {"a": (0, 0), "b": (1, 1), "c": (3, 3), "d": (5, 2)}
@@ -57,6 +57,8 @@ def small_inventory() -> Inventory:
     }
     mesh = Device("m1", "r1", DeviceKind.MESH, "sim-mesh", "", Geometry(2, 1), 16, 0.5, 1.0, 5.0)
     switch = Device("x1", "r1", DeviceKind.SWITCH, "sim-mesh", "", None, 8, 0.0, 1.0, 5.0)
+    chassis = Device("k1", "r1", DeviceKind.CHASSIS, "no-such", "", None, 0, 0.0, 0.0, 0.0)
+    power = Device("p1", "r1", DeviceKind.POWER, "no-such", "", None, 0, 0.0, 0.0, 0.0)
     return Inventory(
         path=Path("small.yaml"),
         digest="0" * 64,
@@ -64,7 +66,7 @@ def small_inventory() -> Inventory:
         hosts=hosts,
         accelerators=accelerators,
         transponders=transponders,
-        devices={"m1": mesh, "x1": switch},
+        devices={"m1": mesh, "x1": switch, "k1": chassis, "p1": power},
         jobs={"train": Job("train", "r1", ("a-gpu0", "b-gpu0"), (PairLinks(((0, 1),)),))},
         thresholds=Thresholds(),
     )

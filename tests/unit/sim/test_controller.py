@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.devices.types import PucState
-from lumctl.sim.controller import parse_request
+from lumctl.sim.meshes.controller import parse_request
 
 
 def test_a_request_is_a_list_of_pairs():

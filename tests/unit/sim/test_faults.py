@@ -7,13 +7,16 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.sim.faults import FITS, ComponentKind, FaultKind
+from lumctl.sim.world.faults import FITS, ComponentKind, FaultKind
 
 COMPONENTS = {
     ComponentKind.HOST: "a",
     ComponentKind.ACCELERATOR: "a-gpu0",
     ComponentKind.TRANSPONDER: "a-t0",
     ComponentKind.MESH: "m1",
+    ComponentKind.SWITCH: "x1",
+    ComponentKind.CHASSIS: "k1",
+    ComponentKind.POWER: "p1",
     ComponentKind.PORT: "m1/port/0",
     ComponentKind.PUC: "m1/puc/3",
 }
@@ -196,7 +199,13 @@ def test_a_kind_fits_what_it_fits_and_is_refused_elsewhere(bench, kind, componen
         ("m1/puc/x", "stuck-bar", None, "no puc 'x'", "0 to 10"),
         ("m1/port/16", "dark", None, "no port '16'", "0 to 15"),
         ("m1/prot/1", "dark", None, "names nothing", "m1/port/N"),
-        ("x1", "mesh-down", None, "is a switch", None),
+        ("x1", "mesh-down", None, "is a switch", "device-down"),
+        ("k1", "mesh-lying", None, "is a chassis", "device-lying"),
+        ("p1", "dark", None, "is a power controller", "device-refuse"),
+        ("a", "device-slow", None, "is a host", "slow-host"),
+        ("m1", "device-slow", -1, "at least 0", None),
+        ("m1", "device-cut", 1, "takes no value", None),
+        ("k2", "device-down", None, "no component 'k2'", "a device"),
         ("x1/puc/0", "stuck-bar", None, "no puc '0'", None),
         ("a-t0", "dim", -1, "at least 0.1", None),
         ("a-t0", "dim", math.nan, "at least 0.1", None),

@@ -14,7 +14,7 @@ from lumctl.fabric.tracing import exits
 from lumctl.inventory.geometry import Geometry, Shape
 from lumctl.inventory.mesh_data import MeshData
 from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
-from lumctl.sim.light import Chip, illuminate
+from lumctl.sim.world.light import Chip, illuminate
 
 DEVICE = Device("m", "r", DeviceKind.MESH, "sim-mesh", "", Geometry(2, 1), 16, 0.5, 1.0, 5.0)
 SHAPES = [

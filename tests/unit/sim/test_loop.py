@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.sim.host import Output, SimHost
-from lumctl.sim.loop import Loop
+from lumctl.sim.hosts.host import Output, SimHost
+from lumctl.sim.hosts.loop import Loop
 
 NET, SMI, NVLINK, KERNEL, OPTICS, NOTHING, COUNTERS = map(str, range(7))
 PROGRAM = """\

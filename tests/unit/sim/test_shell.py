@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.sim.shell import Kind, Program, Row, is_shell, read_program, split_program
+from lumctl.sim.hosts.shell import Kind, Program, Row, is_shell, read_program, split_program
 
 TEXT = """\
 LC_ALL=C; export LC_ALL

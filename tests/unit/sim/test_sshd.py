@@ -8,8 +8,8 @@ import paramiko
 import pytest
 
 from lumctl.sim import keys
-from lumctl.sim.host import SimHost
-from lumctl.sim.sshd import HostServer
+from lumctl.sim.hosts.host import SimHost
+from lumctl.sim.hosts.sshd import HostServer
 
 PROGRAM = b'0) files /no/such/file ;;\n1) run nvidia-smi -q -x ;;\n1) echo "$n $id" >&3 ;;\nmain; exit\n'
 

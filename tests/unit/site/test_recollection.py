@@ -67,6 +67,9 @@ class Rack:
             optics={name: replace(each, taken_at=late) for name, each in host.optics.items()},
         )
 
+    def changing(self, device):
+        return self.mesh(device)
+
     def mesh(self, _device):
         return self
 

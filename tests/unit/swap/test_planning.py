@@ -28,9 +28,9 @@ def site(rack64, states):
         inventory=rack64,
         target="sim",
         assignment=lambda: initial_assignment(rack64),
-        known_states=states.get,
+        known_cells=states.get,
         store=lambda _rack: SimpleNamespace(uncertain_since=lambda _device: None),
-        devices=SimpleNamespace(mesh=lambda _device: driver),
+        devices=SimpleNamespace(changing=lambda _device: driver),
         driver=driver,
     )
 

@@ -1,0 +1,167 @@
+"""The revert guard as the engine sees it: the revert timer that a device lacks, in a process that outlives the engine.
+
+It is armed before a run begins and dismissed when the run has come to its end, whichever that is. Should the engine
+die, or be silent for too long, the guard takes the run back from the journal (:mod:`lumctl.change.guard_acts`).
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from lumctl.change import guard_watch
+from lumctl.devices.endpoints import Endpoints
+from lumctl.errors import RefusedError
+from lumctl.inventory.model import Inventory
+from lumctl.site import Site
+from lumctl.store import Lease
+
+LOG_NAME = "revert-guard.log"
+MOST_LOG_BYTES = 65536
+TAKEN_BACK_WITHIN_S = 120.0
+"""How long an engine that was shut out waits to tell what its guard has done."""
+
+_BLOCKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_NOT_STARTED = (OSError, subprocess.SubprocessError, pickle.PicklingError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """All that a guard needs to rebuild what its engine works on, as it was when the run began.
+
+    ``stores`` gives for each rack where its store is, and where that keeps its files.
+    """
+
+    inventory: Inventory
+    target: str
+    endpoints: Endpoints
+    stores: Mapping[str, tuple[str, Path]]
+    lease: Lease
+
+
+class Guard:
+    """A guard that has been armed."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
+        self._process = process
+        self._pipe: int | None = pipe
+
+    def allow(self, seconds: float) -> None:
+        """The engine is alive, and may be silent for so long."""
+        self._say(f"{seconds:.3f}".encode())
+
+    def dismiss(self) -> None:
+        """The run has come to its end. A guard that has begun to act does not listen any more."""
+        self._say(guard_watch.END)
+        if self._hang_up():
+            # It may still be coming up, in a run of a few milliseconds: nobody need wait for its end, but it is ours.
+            threading.Thread(target=self._process.wait, name="revert guard", daemon=True).start()
+
+    def finish(self) -> None:
+        """The guard has shut the engine out: wait until it has done its work."""
+        if self._hang_up():
+            try:
+                self._process.wait(TAKEN_BACK_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.returncode = 0  # it is not ours to wait for any more, and Popen would complain
+
+    def _say(self, word: bytes) -> None:
+        if self._pipe is not None:
+            # It reads all the time; and one that was killed is as if it had never been: the journal is what counts.
+            with suppress(BlockingIOError, BrokenPipeError):
+                os.write(self._pipe, word + b"\n")
+
+    def _hang_up(self) -> bool:
+        """Close the pipe; false if that was done before."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            os.close(pipe)
+        return pipe is not None
+
+
+Arm = Callable[[Site, Lease, float], Guard]
+
+
+def arm(
+    site: Site, lease: Lease, silent_s: float, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+) -> Guard:
+    """Start a guard over the run that is about to begin under a lease; it acts once the engine was silent for so long.
+
+    Raises:
+        RefusedError: it cannot be started, so nothing may be touched.
+    """
+    pipe, ours = os.pipe()
+    os.set_blocking(ours, False)
+    try:
+        with _ordered(site, lease) as order, _log(site.store(lease.rack).files) as log, _kept_back():
+            process = start(
+                [
+                    *(sys.executable, "-I", "-S", guard_watch.__file__),
+                    *(str(pipe), str(order.fileno()), f"{silent_s:.3f}", lease.rack),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=(pipe, order.fileno()),
+                start_new_session=True,
+            )
+    except BaseException as error:
+        os.close(ours)
+        if not isinstance(error, _NOT_STARTED):
+            raise
+        raise RefusedError(
+            f"no revert guard can be started: {error}",
+            hint="without one nobody would take the run back if this command were killed; nothing was touched",
+        ) from error
+    finally:
+        os.close(pipe)
+    return Guard(process, ours)
+
+
+@contextmanager
+def _kept_back() -> Iterator[None]:
+    """Whatever tells a guard to end must find it ready: it lets these signals in by itself when it is."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _ordered(site: Site, lease: Lease) -> IO[bytes]:
+    """The order, in a file without a name, to be inherited: an inventory may be edited while its rack is changed."""
+    stores = {rack: site.store(rack) for rack in site.inventory.racks}
+    order = Order(
+        inventory=site.inventory,
+        target=site.target,
+        endpoints=site.endpoints,
+        stores={rack: (store.place, store.files) for rack, store in stores.items()},
+        lease=lease,
+    )
+    written = pickle.dumps(sys.path) + pickle.dumps(order)
+    file: IO[Any]
+    if hasattr(os, "memfd_create"):
+        file = os.fdopen(os.memfd_create("lumctl-order"), "w+b")
+    else:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(written)
+    file.flush()
+    file.seek(0)
+    return file
+
+
+def _log(folder: Path) -> IO[bytes]:
+    """Where a guard tells what it did, beside the store; it begins anew when it has grown."""
+    path = folder / LOG_NAME
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    grown = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if grown else 0)
+    return os.fdopen(os.open(path, flags, 0o600), "wb")

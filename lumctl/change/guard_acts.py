@@ -1,0 +1,102 @@
+"""What a revert guard does when its engine is gone or stands still: it takes the run back, as the engine would have.
+
+It takes the run over under a new lease number, so that an engine which wakes up again can write nothing more, rebuilds
+the run from the journal, and undoes and ends it by the engine's own code. A run whose every step was done and proved is
+closed as done. Where the run has ended, or somebody has taken a newer lease (an operator who took it back by hand), it
+stands down.
+"""
+
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import IO, TYPE_CHECKING
+
+from lumctl.change.engine import taken_back
+from lumctl.change.guard_watch import GONE, SILENT
+from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
+from lumctl.change.run import Run
+from lumctl.errors import LumctlError
+from lumctl.site import Site
+from lumctl.store import Lease, Store, StoreError, store_at
+from lumctl.store import Run as StoredRun
+
+if TYPE_CHECKING:
+    from lumctl.change.guard import Order
+
+NAME = "revert guard of"
+ATTEMPTS = 60
+PAUSE_S = 1.0
+"""A store that cannot be written, because it is held or its disk is full, is tried so often."""
+
+Say = Callable[[str], None]
+
+
+def main(order: IO[bytes], why: str, silent_s: float) -> None:
+    """Act on the order that the engine wrote."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: None)  # half an undo is worse than a late end
+    with order:
+        what: Order = pickle.load(order)  # noqa: S301 - written by our engine, into a file without a name
+    with Site(
+        what.inventory,
+        what.target,
+        endpoints=what.endpoints,
+        store=lambda rack: store_at(what.stores[rack][0], files=what.stores[rack][1], rack=rack),
+    ) as site:
+        try:
+            take_over(site, what.lease, _reason(why, silent_s), say=_say)
+        except LumctlError as error:
+            _say(error.message)
+
+
+def take_over(
+    site: Site, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
+) -> None:
+    """Take back the run that is open under a lease, if one is, and give its lease back."""
+    store = site.store(lease.rack)
+    taken = _seized(store, lease, site.now, pause)
+    if taken is None:
+        with suppress(StoreError):
+            store.release(lease)  # its engine may have died between the last entry of its run and this
+        return
+    stored, ours = taken
+    say(f"{stored.id}: {reason}")
+    try:
+        with kept_alive(store, ours, site.now):
+            run = Run.resumed(site, store, ours, stored, f"{NAME} {stored.id}")
+            if run.complete:
+                seconds = round(site.now() - stored.started_at, 4)
+                run.end("done", {"seconds": seconds}, undid=run.plan.undoes)
+                say(f"{stored.id}: every step was done and proved: it is closed as done")
+            else:
+                say(taken_back(run, reason).message)
+    finally:
+        with suppress(StoreError):
+            store.release(ours)
+
+
+def _seized(
+    store: Store, lease: Lease, now: Callable[[], float], pause: Callable[[float], object]
+) -> tuple[StoredRun, Lease] | None:
+    for _ in range(ATTEMPTS):
+        try:
+            return store.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=now())
+        except StoreError:
+            pause(PAUSE_S)
+    return store.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=now())
+
+
+def _reason(why: str, silent_s: float) -> str:
+    if why == GONE:
+        return "its engine ended without a word"
+    if why == SILENT:
+        return f"its engine did nothing for {silent_s:.0f} s"
+    return "everything was told to end, and its engine did not"
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {line}", file=sys.stderr, flush=True)  # noqa: T201

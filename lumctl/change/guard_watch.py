@@ -1,0 +1,86 @@
+"""The revert guard while it waits: a process of its own, started by this file's path with nothing but Python in it.
+
+The engine writes lines into a pipe: how many seconds it may be silent from now on, and at last ``end``. When that
+time is over, or the pipe closes without ``end``, this process becomes the program that takes the run back
+(:mod:`lumctl.change.guard_acts`); only then is anything of lumctl imported.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+END = b"end"
+GONE, SILENT, STOPPED = "gone", "silent", "stopped"
+"""Why a run is taken back: its engine is no more, has said nothing for too long, or did not end when all was to end."""
+
+STOP_GRACE_S = 10.0
+"""Who stops a service stops its engine and its guard together: this long the engine may take its run back by itself."""
+
+_ACT = (
+    "import pickle, sys; order = open(int(sys.argv[1]), 'rb'); sys.path[:] = pickle.load(order); "
+    "from lumctl.change.guard_acts import main; main(order, sys.argv[2], float(sys.argv[3]))"
+)
+
+
+class Watch:
+    """Waits for a reason to act. ``stop`` is readable once this process has been told to end."""
+
+    def __init__(
+        self,
+        pipe: int,
+        stop: int,
+        silent_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[Sequence[int], float], Sequence[int]] = lambda files, s: select.select(files, (), (), s)[0],
+    ) -> None:
+        self._pipe, self._stop, self._clock, self._wait = pipe, stop, clock, wait
+        self._most_s = float("inf")
+        self._said = b""
+        self.silent_s = silent_s
+        """How long the engine may be silent now."""
+
+    def reason(self) -> str | None:
+        """Wait for a reason to take the run back; ``None`` if it has come to its end."""
+        heard_at = self._clock()
+        while (left := heard_at + min(self.silent_s, self._most_s) - self._clock()) > 0:
+            ready = self._wait((self._pipe, self._stop), left)
+            if self._stop in ready:
+                os.read(self._stop, 1)
+                heard_at, self._most_s = self._clock(), STOP_GRACE_S
+            if self._pipe in ready:
+                heard = os.read(self._pipe, 4096)
+                if not heard:
+                    return GONE
+                heard_at = self._clock()
+                *lines, self._said = (self._said + heard).split(b"\n")
+                if END in lines:
+                    return None
+                if lines:
+                    self.silent_s = float(lines[-1])
+        return SILENT if self._most_s == float("inf") else STOPPED
+
+
+def main(pipe: int, order: int, silent_s: float) -> None:
+    """Watch, and act if need be. The signals below were blocked before this process began."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stop, stopping = os.pipe()
+    os.set_blocking(stopping, False)
+    signal.set_wakeup_fd(stopping)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+    watch = Watch(pipe, stop, silent_s)
+    why = watch.reason()
+    if why is None:
+        os._exit(0)  # at once: the engine waits for it
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.close(pipe)
+    os.execv(sys.executable, [sys.executable, "-P", "-c", _ACT, str(order), why, str(watch.silent_s)])  # noqa: S606
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

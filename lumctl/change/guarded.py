@@ -1,0 +1,102 @@
+"""Which runs need a revert guard, what it covers, and for how long it lets the engine be silent."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lumctl.change.guard import Arm, Guard
+from lumctl.change.plan import Do, Plan, Step
+from lumctl.devices.types import Capability
+from lumctl.inventory.model import Evidence
+from lumctl.site import Site
+from lumctl.store import Lease
+
+BLINK_WAITS = 4
+"""A blink waits for light so many times at most, each time up to the light's deadline."""
+SETTING_S = 240.0
+"""A machine may take minutes to go off."""
+
+PERSON_S = 600.0
+"""Who was asked whether to go on may think for so long; then all is taken back."""
+
+TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component"}
+"""The steps that touch something, and where they say what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What is covered by a revert guard, and the guard; without one, nothing is covered."""
+
+    guard: Guard | None = None
+    silent_s: float = 0.0
+    names: frozenset[str] = frozenset()
+
+    def asked(self) -> None:
+        """A person is asked now, and is given more time than a machine."""
+        if self.guard is not None:
+            self.guard.allow(PERSON_S)
+
+    def alive(self, site: Site, step: Step) -> None:
+        """The engine goes on with a step."""
+        if self.guard is not None:
+            self.guard.allow(self.silent_s + _may_take_s(site, step))
+
+
+@contextmanager
+def guarded(
+    site: Site, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
+) -> Iterator[Cover]:
+    """Cover what a plan changes by a revert guard until the block ends, unless all of it goes back by itself.
+
+    Raises:
+        RefusedError: the guard cannot be started.
+    """
+    names = unguarded(site, plan)
+    if not names:
+        yield Cover()
+        return
+    guard = arm(site, lease, silent_s)
+    try:
+        progress(_described(names, silent_s))
+        yield Cover(guard, silent_s, frozenset(names))
+    finally:
+        guard.dismiss()
+
+
+def unguarded(site: Site, plan: Plan) -> list[str]:
+    """What a plan changes and can put back, and what would not go back by itself: devices and components.
+
+    What is written whole is left out, for there is no way back from that.
+    """
+    touching = [step for step in plan.steps if step.do in TOUCHED and not one_way(step)]
+    touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # what matters most is named first
+    names = dict.fromkeys(str(step.data[TOUCHED[step.do]]) for step in touching)
+    return [name for name in names if not _goes_back(site, name)]
+
+
+def one_way(step: Step) -> bool:
+    """Whether a step writes cells whose states before are not known."""
+    return step.do is Do.PROGRAM and any(before is None for _, before, _ in step.data["changes"])
+
+
+def _goes_back(site: Site, name: str) -> bool:
+    device = site.inventory.devices.get(name)
+    if device is None or not device.kind.carries_light:
+        return False
+    return Capability.CONFIRM_TIMER in site.devices.changing(name).capabilities
+
+
+def _described(names: list[str], silent_s: float) -> str:
+    others = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
+    return f"{names[0]}{others} no revert timer: ours is armed ({silent_s:.0f} s)"
+
+
+def _may_take_s(site: Site, step: Step) -> float:
+    """How long a step may take beyond what any step may, in seconds."""
+    inventory = site.inventory
+    if step.do is Do.PROGRAM:
+        return inventory.devices[step.data["device"]].settle_ms / 1000
+    if step.do is Do.VERIFY:
+        blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)
+        return BLINK_WAITS * blinked * inventory.thresholds.light_deadline_s
+    return SETTING_S if step.do is Do.SET else 0.0

@@ -1,0 +1,53 @@
+"""``lumctl device set``: single settings of one component, planned, asked for and journalled like any change."""
+
+from typing import Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.verbs import verb
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; for unattended use.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, and do nothing.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "set")(command)
+
+
+def command(
+    cx: Invocation,
+    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="As with `device show`.")],
+    settings: Annotated[list[str], typer.Argument(metavar="SETTING=VALUE", help="What to set, each once.")],
+    even_if_used: Annotated[
+        bool, typer.Option("--even-if-used", help="Also where a job loses light or its machine by it.")
+    ] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Set something of one component: planned, journalled and read back like any change, and undone if it fails.
+
+    MESH/puc/N takes ``state=bar|cross``. SWITCH/port/N takes ``enabled=true|false``, ``label=TEXT`` and
+    ``joined=PORT|none``. A transponder takes ``transmit=on|off``, ``frequency_mhz=MHZ`` and ``output_power_dbm=DBM``.
+    HOST/power (or HOST) takes ``power=on|off|force-off|reset``.
+
+    Circuits of jobs are left alone: cells that carry one are refused, and what else would take light or a machine
+    from a job needs ``--even-if-used``. The run is in ``lumctl swap list`` and is taken back with ``lumctl swap
+    rollback RUN``; a reset has no way back.
+    """
+    from lumctl.cli.changes import carry_out
+    from lumctl.cli.output import OutputFormat
+    from lumctl.site import Site
+    from lumctl.swap import plan_settings
+
+    with Site(cx.inventory, cx.target) as site:
+        plan = plan_settings(site, component, settings, even_if_used=even_if_used)
+        if plan.steps:
+            carry_out(cx, site, plan, yes=yes, dry_run=dry_run)
+            return
+        if cx.out.structured:
+            cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
+        if cx.out.format is not OutputFormat.NAME:
+            cx.out.narrate("; ".join(plan.warnings) or f"{component} shows {' '.join(settings)} already")
+            cx.out.narrate("nothing was done")

@@ -1,0 +1,233 @@
+"""``lumctl device list`` and ``lumctl device show``: what devices say of themselves, beside what the record says."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from lumctl.site.report_parts import Port, Reading, Report
+    from lumctl.site.roll_call import Answer
+
+LISTED = (
+    Column("STATE", "state"),
+    Column("DEVICE", "id"),
+    Column("KIND", "kind"),
+    Column("DRIVER", "driver"),
+    Column("ADDRESS", "address"),
+    Column("SAYS", "told"),
+    Column("CAPABILITIES", "able", wide=True),
+    Column("PROVEN ON", "proven", wide=True),
+)
+_PORTS = (
+    Column("PORT", "port", right=True),
+    Column("SIDE", "side"),
+    Column("LANE", "lane"),
+    Column("JOINED TO", "joined", right=True),
+    Column("ENABLED", "enabled"),
+    Column("FAILED", "failed"),
+    Column("LABEL", "label"),
+    Column("POWER dBm", "power", right=True),
+)
+_LIMITS = ("low_alarm", "low_warning", "high_warning", "high_alarm")
+_READINGS = (
+    Column("READING", "name"),
+    Column("VALUE", "value", right=True),
+    Column("UNIT", "unit"),
+    *(Column(limit.replace("_", " ").upper(), limit, right=True) for limit in _LIMITS),
+)
+_ALARMS = (
+    Column("SEVERITY", "severity"),
+    Column("SOURCE", "source"),
+    Column("SINCE", "since"),
+    Column("ALARM", "text"),
+)
+_DIFFERENCES = (Column("COMPONENT", "component"), Column("RECORD", "record"), Column("DEVICE SHOWS", "device"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to their noun."""
+    verb(app, "list")(list_)
+    verb(app, "show")(show)
+
+
+def list_(cx: Invocation) -> int:
+    """List every device, every transponder of a chassis and every host's power, and ask each whether it answers.
+
+    Exits 3 when one could not be reached, 4 when one is not what the inventory says. With ``-o name`` none is asked.
+    """
+    from lumctl.inventory.components import managed
+
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([each.id for each in managed(cx.inventory)])
+        return ExitCode.DONE
+    from lumctl.site import Site
+    from lumctl.site.roll_call import call
+
+    with Site(cx.inventory, cx.target) as site:
+        answers = call(site)
+    if cx.out.structured:
+        cx.out.document("device", {"target": str(cx.target), "devices": [answer_document(each) for each in answers]})
+    else:
+        cx.out.table(LISTED, [_row(each) for each in answers])
+        if not answers:
+            cx.out.narrate(f"{cx.inventory.path} has no devices")
+    return _worst(answers)
+
+
+def show(
+    cx: Invocation,
+    component: Annotated[
+        str,
+        typer.Argument(
+            metavar="COMPONENT", help="DEVICE, DEVICE/port/N, MESH/puc/N, a transponder, or HOST/power (or HOST)."
+        ),
+    ],
+) -> int:
+    """Show what a component says of itself: readings with units, ports, alarms, and the record against the read-back.
+
+    Exits 3 when it could not be reached; what the record says of it is shown all the same.
+    """
+    from lumctl.site import Site
+    from lumctl.site.device_report import report
+
+    with Site(cx.inventory, cx.target) as site:
+        made = report(site, component)
+    if cx.out.structured:
+        cx.out.document("device", {"target": str(cx.target), "devices": [report_document(made)]})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([made.component.id])
+    else:
+        _print(cx.out, made)
+    return made.answer.exit_code
+
+
+def answer_document(answer: "Answer") -> dict[str, Any]:
+    """One component's answer as data."""
+    document = asdict(answer)
+    del document["unreachable"]
+    return document | {"state": answer.state.value, "capabilities": list(answer.capabilities)}
+
+
+def report_document(made: "Report") -> dict[str, Any]:
+    """One component with all that it told, as data."""
+    return answer_document(made.answer) | {
+        "readings": [asdict(each) | {"dark": each.dark} for each in made.readings],
+        "alarms": [asdict(each) for each in made.alarms],
+        "ports": [asdict(each) | {"dark": each.power_dbm == float("-inf")} for each in made.ports],
+        "parts": [answer_document(each) for each in made.parts],
+        "circuits": [{"id": each.id, "owner": each.owner} for each in made.circuits],
+        "record": made.record,
+        "read_back": made.read_back,
+        "differences": [asdict(each) for each in made.differences],
+        "notes": made.notes,
+    }
+
+
+def _worst(answers: Iterable["Answer"]) -> int:
+    """Not reached goes before not well: of what was not reached nobody knows whether it is well."""
+    codes = {answer.exit_code for answer in answers}
+    return next((code for code in (ExitCode.UNREACHABLE, ExitCode.UNHEALTHY) if code in codes), ExitCode.DONE)
+
+
+def _row(answer: "Answer") -> dict[str, Any]:
+    return {
+        "state": answer.state.value,
+        "id": answer.id,
+        "kind": answer.kind,
+        "driver": answer.driver,
+        "address": answer.address,
+        "told": answer.problem or answer.says,
+        "able": ", ".join(answer.capabilities),
+        "proven": answer.proven,
+    }
+
+
+def _print(out: Output, made: "Report") -> None:
+    answer = made.answer
+    facts = {
+        "state": out.state(answer.state.value),
+        "kind": answer.kind,
+        "driver": answer.driver,
+        "address": answer.address,
+        "says": answer.problem or answer.says,
+        "capabilities": ", ".join(answer.capabilities) or "none beyond the least",
+        "proven on": answer.proven,
+        "circuits": ", ".join(f"{each.id} of {each.owner}" for each in made.circuits),
+        "record": _record(made),
+    }
+    out.text(made.component.id)
+    for name, value in facts.items():
+        if value:
+            out.text(f"  {name + ':':<14}{value}")
+    for note in made.notes:
+        out.text(f"  {'note:':<14}{note}")
+    _section(out, "readings", _some(_READINGS, readings := [_reading(each) for each in made.readings]), readings)
+    _section(out, "alarms", _ALARMS, [_alarm(each) for each in made.alarms])
+    _section(out, "ports", _some(_PORTS, ports := [_port(each) for each in made.ports]), ports)
+    _section(out, "parts", LISTED, [_row(each) for each in made.parts])
+    _section(out, "the record and the device differ", _DIFFERENCES, [asdict(each) for each in made.differences])
+
+
+def _record(made: "Report") -> str | None:
+    """What is believed, and how that stands to what the device shows."""
+    if made.record is None or not made.certain:
+        return made.record
+    if made.differences:
+        return f"{made.record}; the device shows something else in {len(made.differences)}"
+    if made.read_back:
+        return f"{made.record}; the device shows the same"
+    told = "it does not answer" if made.read_back is None else "it cannot be read back"
+    return f"{told}: the record says {made.record}"
+
+
+def _section(out: Output, title: str, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        out.text()
+        out.text(title)
+        out.table(columns, rows)
+
+
+def _some(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> tuple[Column, ...]:
+    """The columns in which something stands."""
+    return tuple(column for column in columns if any(row.get(column.key) not in {None, ""} for row in rows))
+
+
+def _reading(reading: "Reading") -> dict[str, Any]:
+    limits = {limit: f"{value:.6g}" for limit, value in reading.limits.items()}
+    return {"name": reading.name, "value": _value(reading.value), "unit": reading.unit, **limits}
+
+
+def _value(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value == float("-inf"):
+        return "no light"
+    return f"{value:.6g}" if isinstance(value, float) else None if value is None else str(value)
+
+
+def _port(port: "Port") -> dict[str, Any]:
+    power = port.power_dbm
+    return {
+        "port": port.port,
+        "side": port.side if port.side != "both" else None,
+        "lane": ", ".join(port.lanes),
+        "joined": port.joined,
+        "enabled": {True: "yes", False: "no", None: None}[port.enabled],
+        "failed": "yes" if port.failed else None,
+        "label": port.label,
+        "power": None if power is None else "no light" if power == float("-inf") else f"{power:.2f}",
+    }
+
+
+def _alarm(alarm: Any) -> dict[str, Any]:
+    from datetime import datetime
+
+    since = None if alarm.since is None else datetime.fromtimestamp(alarm.since).astimezone()
+    return asdict(alarm) | {"since": since and since.isoformat(timespec="seconds")}

@@ -1,0 +1,127 @@
+"""``lumctl plugin doctor``: whether installed drivers are what they say, and whether who uses them answers."""
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.devices.doctor import Finding, examine
+from lumctl.devices.drivers import DriverInfo, installed
+from lumctl.devices.wanted import few, not_installed, users_of_drivers
+from lumctl.errors import ExitCode, LumctlError, UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+    from lumctl.site.roll_call import Answer
+
+COLUMNS = (Column("STATE", "state"), Column("DRIVER", "driver"), Column("FINDING", "text"), Column("ADVICE", "advice"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "doctor")(command)
+
+
+def command(
+    cx: Invocation,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One driver; all of them unless said.")] = None,
+) -> int:
+    """Look into each installed driver: whether it loads, what it declares, on what that was proven, what it imports.
+
+    Where there is an inventory, also which of its devices use it, and whether they answer on the target. Exits 4 if
+    something is not well.
+    """
+    drivers, inventory = _named(name, installed()), _inventory(cx)
+    found = [finding for info in drivers for finding in examine(info)]
+    if inventory is not None:
+        lacking = not_installed(inventory).items() if name is None else ()
+        found += [Finding(driver, well=False, text=text, advice=advice) for driver, (text, advice) in lacking]
+        found += _used(cx, inventory, {info.name for info in drivers})
+    elif name is None and cx.out.format is not OutputFormat.NAME:
+        cx.out.narrate("no inventory: which devices use these drivers is not known")
+    _print(cx, sorted(found, key=lambda finding: finding.driver))
+    return ExitCode.DONE if all(finding.well for finding in found) else ExitCode.UNHEALTHY
+
+
+def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo]:
+    if name is None:
+        return list(drivers)
+    found = [info for info in drivers if info.name == name]
+    if not found:
+        near = nearest(name, [info.name for info in drivers])
+        names = ", ".join(sorted({info.name for info in drivers})) or "none"
+        raise UsageError(
+            f"no driver {name!r} is installed", hint=(f"did you mean {near}? " if near else "") + f"installed: {names}"
+        )
+    return found
+
+
+def _inventory(cx: Invocation) -> "Inventory | None":
+    """The inventory, if there is one; one that was named must be right."""
+    if cx.inventory_path or os.environ.get("LUMCTL_INVENTORY"):
+        return cx.inventory
+    from lumctl.inventory.load import find_inventory
+
+    try:
+        find_inventory(None)
+    except UsageError:
+        return None
+    return cx.inventory
+
+
+def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Finding]:
+    """Whether the devices that use these drivers answer on the target."""
+    from lumctl.inventory.components import Component, Part
+    from lumctl.site import Site
+    from lumctl.site.roll_call import call
+
+    def concerned(component: Component) -> bool:
+        return component.part is Part.DEVICE or inventory.devices[str(component.device)].driver in drivers
+
+    users = {driver: names for driver, names in users_of_drivers(inventory).items() if driver in drivers}
+    if not users:
+        return []
+    try:
+        with Site(inventory, cx.target) as site:
+            answers = call(site, concerned)
+    except LumctlError as error:
+        return [
+            Finding(driver, well=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",
+                    advice=error.hint or "")
+            for driver, names in users.items()
+        ]  # fmt: skip
+    return [finding for driver, names in users.items() for finding in _answered(cx, driver, names, answers)]
+
+
+def _answered(cx: Invocation, driver: str, names: list[str], answers: list["Answer"]) -> list[Finding]:
+    """What the devices that use one driver said."""
+    asked = [answer for answer in answers if answer.id in names]
+    silent = [answer for answer in asked if answer.problem]
+    if not silent:
+        told = f"; on target {cx.target} {'it answers' if len(names) == 1 else 'all answer'}" if asked else ""
+        return [Finding(driver, well=True, text=f"used by {few(names)}{told}")]
+    return [
+        Finding(
+            driver,
+            well=False,
+            text=f"used by {each.id}, on target {cx.target}: {each.problem}",
+            advice=f"lumctl device show {each.id} --target {cx.target}",
+        )
+        for each in silent
+    ]
+
+
+def _print(cx: Invocation, found: list[Finding]) -> None:
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names(sorted({finding.driver for finding in found if not finding.well}))
+        return
+    rows: list[dict[str, Any]] = [{"state": "ok" if finding.well else "failed", **asdict(finding)} for finding in found]
+    if cx.out.structured:
+        cx.out.document("plugin-doctor", {"target": str(cx.target), "findings": rows})
+    else:
+        cx.out.table(COLUMNS, rows)

@@ -1,0 +1,123 @@
+"""What drivers of one kind have in common: each optional call refuses, until a driver that has it says otherwise."""
+
+from typing import ClassVar, NoReturn
+
+from lumctl.devices.errors import UnsupportedError
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, PortReading, PucState
+
+
+class _Base:
+    """A driver that remembers its context and can do nothing yet."""
+
+    api_version: ClassVar[int] = 1
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    proven: ClassVar[str] = "not stated"
+
+    def __init__(self, context: DriverContext) -> None:
+        """Remember the context; nothing is contacted before the first call."""
+        self.context = context
+
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
+    def _lacks(self, what: str) -> NoReturn:
+        raise UnsupportedError(f"{self.context.device}: its driver has no {what}")
+
+
+class _ChangingBase(_Base):
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """Not supported."""
+        del ports
+        self._lacks("power readings")
+
+    def read_temperature(self) -> float:
+        """Not supported."""
+        self._lacks("temperature reading")
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """Not supported."""
+        self._lacks("alarms")
+
+
+class BaseMesh(_ChangingBase):
+    """A mesh of which nothing can be read."""
+
+    kind: ClassVar[str] = "mesh"
+
+    def read_states(self) -> dict[int, PucState]:
+        """Not supported."""
+        self._lacks("read-back of states")
+
+
+class BaseSwitch(_ChangingBase):
+    """A switch of which nothing but its joins can be read or set."""
+
+    kind: ClassVar[str] = "switch"
+
+    def read_ports(self) -> dict[int, PortReading]:
+        """Not supported."""
+        self._lacks("reading of ports")
+
+    def set_port(self, port: int, enabled: bool) -> None:
+        """Not supported."""
+        del port, enabled
+        self._lacks("switching of ports")
+
+    def set_label(self, port: int, label: str) -> None:
+        """Not supported."""
+        del port, label
+        self._lacks("labels")
+
+
+class BaseTransponder(_Base):
+    """A transponder that can be asked nothing."""
+
+    kind: ClassVar[str] = "transponder"
+
+    def read_optics(self) -> OpticsReading:
+        """Not supported."""
+        self._lacks("optics")
+
+    def set_transmit(self, enabled: bool) -> None:
+        """Not supported."""
+        del enabled
+        self._lacks("switching of the transmitter")
+
+    def transmitting(self) -> bool:
+        """Not supported."""
+        self._lacks("switching of the transmitter")
+
+    def set_channel(self, frequency_mhz: int) -> None:
+        """Not supported."""
+        del frequency_mhz
+        self._lacks("tuning")
+
+    def set_output_power(self, dbm: float) -> None:
+        """Not supported."""
+        del dbm
+        self._lacks("setting of the output power")
+
+    def announce(self, mark: str) -> None:
+        """Not supported."""
+        del mark
+        self._lacks("neighbours")
+
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """Not supported."""
+        self._lacks("neighbours")
+
+
+class BasePower(_Base):
+    """A management controller that can be asked for its machine's power, and told nothing."""
+
+    kind: ClassVar[str] = "power"
+
+    def set_power(self, on: bool, *, force: bool = False) -> None:
+        """Not supported."""
+        del on, force
+        self._lacks("switching of power")
+
+    def reset(self) -> None:
+        """Not supported."""
+        self._lacks("reset")

@@ -1,0 +1,201 @@
+"""Looking into installed drivers: whether each is what it declares, and whether what it imports is there."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lumctl.devices import base
+from lumctl.devices.drivers import API_VERSION, DriverInfo, load
+from lumctl.devices.protocols import Driver
+from lumctl.devices.types import Capability
+from lumctl.errors import UsageError
+
+_CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
+    "mesh": {
+        Capability.READ_STATES: ("read_states",),
+        Capability.ATOMIC: (),
+        Capability.CONFIRM_TIMER: ("confirm",),
+        Capability.READ_POWERS: ("read_powers",),
+        Capability.READ_TEMPERATURE: ("read_temperature",),
+        Capability.READ_ALARMS: ("read_alarms",),
+    },
+    "switch": {
+        Capability.READ_STATES: ("read_circuits",),
+        Capability.ATOMIC: (),
+        Capability.CONFIRM_TIMER: ("confirm",),
+        Capability.READ_POWERS: ("read_powers",),
+        Capability.READ_TEMPERATURE: ("read_temperature",),
+        Capability.READ_ALARMS: ("read_alarms",),
+        Capability.READ_PORTS: ("read_ports",),
+        Capability.SET_PORTS: ("set_port",),
+        Capability.SET_LABELS: ("set_label",),
+    },
+    "transponder": {
+        Capability.READ_OPTICS: ("read_optics",),
+        Capability.READ_NEIGHBOURS: ("announce", "neighbours"),
+        Capability.SET_TRANSMIT: ("set_transmit", "transmitting"),
+        Capability.SET_CHANNEL: ("set_channel",),
+        Capability.SET_OUTPUT_POWER: ("set_output_power",),
+    },
+    "power": {Capability.SET_POWER: ("set_power",), Capability.RESET: ("reset",)},
+}
+"""The capabilities that a driver of each kind may declare, and the calls that each stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found out about a driver. ``advice`` is what to do, where it is not well."""
+
+    driver: str
+    well: bool
+    text: str
+    advice: str = ""
+
+
+def examine(info: DriverInfo) -> list[Finding]:
+    """Everything that can be said of a driver without a device."""
+    try:
+        driver = load(info.name)
+    except UsageError as error:
+        missing = _missing(info)
+        if missing and "ModuleNotFoundError" in error.message:
+            return missing
+        return [Finding(info.name, well=False, text=error.message, advice=error.hint or ""), *missing]
+    able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the least"
+    found = [Finding(info.name, well=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
+    found += _declared(info, driver)
+    proven = str(getattr(driver, "proven", "") or "not stated")
+    if proven == base.BaseMesh.proven:
+        advice = "a driver says on what it was proven, such as `firmware 7.2`: do not trust one that does not"
+        found.append(Finding(info.name, well=False, text="it does not say on what it was proven", advice=advice))
+    else:
+        found.append(Finding(info.name, well=True, text=f"proven on: {proven}"))
+    missing = _missing(info)
+    libraries = [] if missing else sorted(name for name in _imported(_module(info)) if _is_library(name))
+    if libraries:
+        found.append(Finding(info.name, well=True, text=f"what it imports is installed: {', '.join(libraries)}"))
+    return found + missing
+
+
+def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[Finding]:
+    """What is declared and not there, and what is there and not declared: the one fails, the other is never asked."""
+    calls, author = _CALLS[driver.kind], f"report it to the author of {info.distribution}"
+    for capability in sorted(driver.capabilities):
+        if capability not in calls:
+            text = f"it declares {capability}, which a {driver.kind} does not have"
+            yield Finding(info.name, well=False, text=text, advice=author)
+        for call in calls.get(capability, ()):
+            if _refuses(driver, call):
+                text = f"it declares {capability} and does not implement {call}()"
+                yield Finding(info.name, well=False, text=text, advice=author)
+    for capability, names in calls.items():
+        optional = [name for name in names if hasattr(_BASES[driver.kind], name)]
+        if capability in driver.capabilities or not optional or not issubclass(driver, _BASES[driver.kind]):
+            continue  # who writes the refusals by hand has them all
+        if not any(_refuses(driver, name) for name in optional) and _static(driver):
+            text = f"it implements {', '.join(f'{name}()' for name in optional)} and does not declare {capability}"
+            yield Finding(info.name, well=False, text=f"{text}: it is never asked", advice=author)
+
+
+def _static(driver: type[Driver]) -> bool:
+    """Whether a driver has any capability by its class alone; one without may find them out when it is opened."""
+    return bool(driver.capabilities)
+
+
+_BASES: dict[str, type[Any]] = {
+    "mesh": base.BaseMesh,
+    "switch": base.BaseSwitch,
+    "transponder": base.BaseTransponder,
+    "power": base.BasePower,
+}
+
+
+def _refuses(driver: type[Driver], call: str) -> bool:
+    """Whether a call is still the one of the base class, which refuses."""
+    refusing = getattr(_BASES[driver.kind], call, None)
+    return refusing is not None and getattr(driver, call, None) is refusing
+
+
+def _missing(info: DriverInfo) -> list[Finding]:
+    """The libraries that a driver's package imports anywhere and that are not installed."""
+    found = []
+    for name in sorted(_imported(_module(info))):
+        if not _is_there(name):
+            advice = f"pip install {_distribution(info, name)}"
+            found.append(Finding(info.name, well=False, text=f"it needs {name}, which is not installed", advice=advice))
+    return found
+
+
+def _module(info: DriverInfo) -> str:
+    return info.target.partition(":")[0]
+
+
+def _is_library(name: str) -> bool:
+    return name not in sys.stdlib_module_names and name != "lumctl"
+
+
+def _imported(module: str) -> set[str]:
+    """The outermost names that the files of a driver's package import; what is for type checkers only is left out."""
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return set()
+    if spec is None or spec.origin is None:
+        return set()
+    file = Path(spec.origin)
+    own = module.partition(".")[0]
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    return {name for each in files for name in _names(each)} - {own}
+
+
+def _names(file: Path) -> Iterator[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return  # that it does not import is said elsewhere
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for body in node.body
+        for inner in ast.walk(body)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _distribution(info: DriverInfo, module: str) -> str:
+    """What to install so that a module is there: an extra of the driver's package, or what is called like it."""
+    try:
+        wanted = requires(info.distribution) or []
+    except PackageNotFoundError:
+        wanted = []
+    for line in wanted:
+        name = re.split(r"[\s;\[(<>=!~]", line, maxsplit=1)[0]
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
+        offered = {module, *packages_distributions().get(module, ())}
+        if extra and _canonical(name) in set(map(_canonical, offered)):
+            return f"'{info.distribution}[{extra[1]}]'"
+    return module
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,84 @@
+"""The calls of each kind of driver, as a recording writes them down and a replay takes them up again."""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from lumctl.devices.protocols import PROTOCOLS, DriverContext
+from lumctl.devices.types import Capability
+
+SCHEMA = "lumctl/device-recording/v1"
+MOST_BYTES = 64 * 1024 * 1024
+"""How large a recording may become, unless it is told otherwise."""
+
+WRITES = frozenset(
+    {
+        "commit",
+        "confirm",
+        "roll_back",
+        "set_port",
+        "set_label",
+        "set_transmit",
+        "set_channel",
+        "set_output_power",
+        "announce",
+        "set_power",
+        "reset",
+    }
+)
+"""The calls that may change the device. All others are reads, also those that only compute."""
+
+_NEEDS = {
+    "read_states": Capability.READ_STATES,
+    "read_powers": Capability.READ_POWERS,
+    "read_temperature": Capability.READ_TEMPERATURE,
+    "read_alarms": Capability.READ_ALARMS,
+    "read_ports": Capability.READ_PORTS,
+    "set_port": Capability.SET_PORTS,
+    "set_label": Capability.SET_LABELS,
+    "read_optics": Capability.READ_OPTICS,
+    "set_transmit": Capability.SET_TRANSMIT,
+    "transmitting": Capability.SET_TRANSMIT,
+    "set_channel": Capability.SET_CHANNEL,
+    "set_output_power": Capability.SET_OUTPUT_POWER,
+    "announce": Capability.READ_NEIGHBOURS,
+    "neighbours": Capability.READ_NEIGHBOURS,
+    "set_power": Capability.SET_POWER,
+    "reset": Capability.RESET,
+}
+
+
+@cache
+def signatures(kind: str) -> Mapping[str, inspect.Signature]:
+    """The calls of a kind of driver by name, but for ``close``."""
+    protocol = PROTOCOLS[kind]
+    names = [name for name in dir(protocol) if not name.startswith("_") and name != "close"]
+    return {name: inspect.signature(getattr(protocol, name)) for name in names if callable(getattr(protocol, name))}
+
+
+def bound(kind: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by their names, defaults and all, however they were given."""
+    found = signatures(kind)[name].bind(None, *args, **kwargs)
+    found.apply_defaults()
+    return {key: value for key, value in found.arguments.items() if key != "self"}
+
+
+def need(name: str, arguments: Mapping[str, Any]) -> Capability | None:
+    """The capability without which a driver must refuse a call; ``None`` for what every driver of its kind can."""
+    if name == "commit" and arguments.get("revert_after_s") is not None:
+        return Capability.CONFIRM_TIMER
+    return _NEEDS.get(name)
+
+
+def recording_name(kind: str, context: DriverContext) -> str:
+    """The name of a device's recording in a folder of them."""
+    component = f"+{quote(context.component, safe='')}" if context.component else ""
+    return f"{kind}-{quote(context.device, safe='')}{component}.jsonl"
+
+
+def recording_path(kind: str, place: Path, context: DriverContext) -> Path:
+    """The recording that is meant: the file itself, or the device's own in a folder."""
+    return place / recording_name(kind, context) if place.is_dir() else place

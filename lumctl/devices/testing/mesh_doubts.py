@@ -1,0 +1,95 @@
+"""What a driver of a mesh must do where it cannot be sure: another mesh, another writer, half a change."""
+
+import pytest
+
+from lumctl.devices.errors import (
+    DeviceError,
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+)
+from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.types import Capability, PucChange, PucState, Receipt
+
+BAR, CROSS = PucState.BAR, PucState.CROSS
+HALF_OF = 4
+"""PUCs of a change that is stopped in the middle."""
+
+
+class MeshDoubtsContract:
+    """A part of ``MeshContract``."""
+
+    def test_a_mesh_of_another_size_is_found_out(self, mesh: MeshUnderTest) -> None:
+        """The address leads to another mesh than the inventory describes."""
+        if mesh.wrong_size is not None:
+            with pytest.raises(InconsistentError):
+                mesh.wrong_size.identify()
+
+    def test_what_is_read_is_read_afresh(self, mesh: MeshUnderTest) -> None:
+        """What somebody else wrote meanwhile shows: nothing that was remembered is believed."""
+        if mesh.other is None or not mesh.readable:
+            return
+        receipt = mesh.write(mesh.everywhere(BAR) | {1: CROSS})
+        staged = mesh.driver.stage({2: CROSS})
+        mesh.other.confirm(mesh.other.commit(mesh.other.stage({1: BAR, 2: CROSS})))
+        assert mesh.driver.compare(receipt.staged) == (PucChange(1, BAR, CROSS), PucChange(2, CROSS, BAR))
+        assert mesh.driver.compare(staged) == ()
+        assert mesh.driver.read_states() == mesh.everywhere(BAR) | {2: CROSS}
+        assert mesh.driver.stage({1: BAR, 2: BAR}).changes == (PucChange(1, BAR, BAR), PucChange(2, CROSS, BAR))
+
+    def test_a_puc_between_bar_and_cross_is_neither(self, mesh: MeshUnderTest) -> None:
+        """It is left out of what is read, has no state before, and cannot be put back to where it was."""
+        if mesh.put_between is None or not mesh.readable:
+            return
+        mesh.write(mesh.everywhere(BAR))
+        mesh.put_between(3)
+        assert mesh.driver.read_states() == {puc: BAR for puc in range(mesh.puc_count) if puc != 3}  # noqa: PLR2004
+        staged = mesh.driver.stage({2: CROSS, 3: CROSS})
+        assert staged.changes == (PucChange(2, BAR, CROSS), PucChange(3, None, CROSS))
+        assert mesh.driver.compare(staged) == staged.changes
+        receipt = mesh.driver.commit(staged)
+        assert mesh.driver.compare(staged) == ()
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.roll_back(receipt)
+        assert mesh.holds({2: CROSS, 3: CROSS})
+
+    def test_half_a_change_is_never_called_none(self, mesh: MeshUnderTest) -> None:
+        """Who declares ``ATOMIC`` leaves nothing behind; who does not must not claim that nothing changed."""
+        if mesh.stops_midway is None:
+            return
+        mesh.write(mesh.everywhere(BAR))
+        staged = mesh.driver.stage(dict.fromkeys(range(HALF_OF), CROSS))
+        with mesh.stops_midway(), pytest.raises(DeviceError) as caught:
+            mesh.driver.commit(staged)
+        untouched = self._seen(mesh, mesh.everywhere(BAR))
+        if Capability.ATOMIC in mesh.driver.capabilities:
+            assert untouched is not False
+        elif not untouched:
+            assert not isinstance(caught.value, (DeviceRefusedError, DeviceUnreachableError))
+
+    def test_what_nobody_knows_is_not_claimed(self, mesh: MeshUnderTest) -> None:
+        """After an unknown outcome of a device that cannot be read, no cell of the change has a state any more.
+
+        So nothing is taken for done, and an undo to it is refused whole, until the cells are written again.
+        """
+        if mesh.stops_midway is None or mesh.readable:
+            return
+        mesh.write(mesh.everywhere(BAR))
+        wanted = dict.fromkeys(range(HALF_OF), CROSS)
+        with mesh.stops_midway(), pytest.raises(OutcomeUnknownError):
+            mesh.driver.commit(mesh.driver.stage(wanted))
+        unknown = mesh.driver.stage(wanted)
+        assert unknown.changes == tuple(PucChange(puc, None, CROSS) for puc in wanted)
+        assert mesh.driver.compare(unknown) == unknown.changes
+        assert mesh.driver.stage({HALF_OF: CROSS}).changes == (PucChange(HALF_OF, BAR, CROSS),)
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.roll_back(Receipt(mesh.driver.stage({0: CROSS, HALF_OF: CROSS}), revert_armed=False))
+        receipt = mesh.write(wanted)
+        assert mesh.driver.compare(receipt.staged) == ()
+        assert mesh.holds(mesh.everywhere(BAR) | wanted)
+
+    @staticmethod
+    def _seen(mesh: MeshUnderTest, states: dict[int, PucState]) -> bool | None:
+        """Whether the mesh is in these states; ``None`` where there is no witness but the driver's own record."""
+        return mesh.holds(states) if mesh.truth is not None or mesh.readable else None

@@ -1,0 +1,245 @@
+"""What every driver of a switch must do."""
+
+import random
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from lumctl.devices.errors import (
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+    UnsupportedError,
+)
+from lumctl.devices.protocols import SwitchDriver
+from lumctl.devices.testing.checks import becomes_true
+from lumctl.devices.testing.switch_ports import SwitchPortsContract
+from lumctl.devices.testing.switch_under_test import SwitchUnderTest
+from lumctl.devices.types import Capability, JoinChange
+
+ROUNDS = 12
+"""Random changes in a row that are held against a model."""
+
+
+class SwitchContract(SwitchPortsContract):
+    """Subclass it and override the fixture ``switch``."""
+
+    @pytest.fixture
+    def switch(self) -> SwitchUnderTest:
+        """Give the driver under test; override this."""
+        pytest.fail("override the fixture `switch`")
+
+    @pytest.fixture
+    def ready(self, switch: SwitchUnderTest) -> Iterator[SwitchUnderTest]:
+        """The switch with nothing joined but what belongs to others, whose joins every test must leave alone."""
+        switch.write(dict.fromkeys(switch.held()) | dict(switch.foreign))
+        assert switch.held() == switch.foreign
+        yield switch
+        assert {ingress: switch.held().get(ingress) for ingress in switch.foreign} == switch.foreign
+
+    def test_it_declares_itself(self, switch: SwitchUnderTest) -> None:
+        """Version, kind, capabilities and proof are there for `plugin list`."""
+        driver = type(switch.driver)
+        assert (driver.api_version, driver.kind) == (1, "switch")
+        assert all(isinstance(each, Capability) for each in driver.capabilities)
+        assert driver.proven
+        assert isinstance(switch.driver, SwitchDriver)
+
+    def test_it_identifies_itself_in_one_line(self, switch: SwitchUnderTest) -> None:
+        """The line proves that the device answers."""
+        assert len(switch.driver.identify().splitlines()) == 1
+
+    def test_a_switch_of_another_size_is_told(self, switch: SwitchUnderTest) -> None:
+        """Port numbers of the inventory would mean other ports on it."""
+        if switch.wrong_size is not None:
+            with pytest.raises(InconsistentError):
+                switch.wrong_size.identify()
+
+    def test_a_commit_writes_what_was_staged_and_nothing_else(self, ready: SwitchUnderTest) -> None:
+        """Joins that are not named stay."""
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        ready.write({a: x})
+        assert ready.driver.read_circuits() == {**ready.foreign, a: x}
+        ready.write({b: y})
+        assert ready.holds({a: x, b: y})
+
+    def test_staging_and_comparing_touch_nothing(self, ready: SwitchUnderTest) -> None:
+        """Only a commit writes."""
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        ready.write({a: x})
+        staged = ready.driver.stage({a: x, b: y})
+        assert ready.driver.compare(staged) == (JoinChange(b, None, y),)
+        assert ready.holds({a: x})
+
+    def test_staging_states_what_was_before(self, ready: SwitchUnderTest) -> None:
+        """The befores are what an undo writes."""
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        ready.write({a: x})
+        assert ready.driver.stage({b: y, a: None}).changes == (JoinChange(a, x, None), JoinChange(b, None, y))
+
+    def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest) -> None:
+        """Nothing that was remembered is believed: here the driver's own join is taken away behind its back."""
+        a, x = ready.inputs[0], ready.outputs[0]
+        receipt = ready.write({a: x})
+        assert ready.driver.compare(receipt.staged) == ()
+        other = ready.other or ready.driver
+        other.confirm(other.commit(other.stage({a: None})))
+        assert ready.driver.compare(receipt.staged) == (JoinChange(a, None, x),)
+
+    def test_committing_again_is_harmless(self, ready: SwitchUnderTest) -> None:
+        """The engine re-asserts what it believes."""
+        a, x = ready.inputs[0], ready.outputs[0]
+        staged = ready.driver.stage({a: x})
+        ready.driver.confirm(ready.driver.commit(staged))
+        ready.driver.confirm(ready.driver.commit(staged))
+        assert ready.holds({a: x})
+
+    def test_an_empty_change_is_no_error(self, ready: SwitchUnderTest) -> None:
+        """Nothing to do is done."""
+        ready.write({})
+        assert ready.holds({})
+
+    def test_a_join_is_taken_away_and_taking_away_nothing_is_harmless(self, ready: SwitchUnderTest) -> None:
+        """``None`` is to nothing."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        ready.write({a: x})
+        ready.write({a: None, b: None})
+        ready.write({a: None})
+        assert ready.holds({})
+
+    def test_a_port_that_does_not_exist_is_refused_whole(self, ready: SwitchUnderTest) -> None:
+        """One wrong number stops the whole change."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        for wrong in ({-1: x}, {ready.port_count: x}, {b: -1}, {b: ready.port_count}):
+            with pytest.raises(DeviceRefusedError):
+                ready.driver.stage({a: ready.outputs[1], **wrong})
+        assert ready.holds({})
+
+    def test_a_port_is_of_one_side(self, ready: SwitchUnderTest) -> None:
+        """Where inputs and outputs are apart, neither stands for the other; no port is joined to itself."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        with pytest.raises(DeviceRefusedError):
+            ready.driver.stage({a: a})
+        if not ready.any_to_any:
+            for wrong in ({a: b}, {x: a}, {x: None}):
+                with pytest.raises(DeviceRefusedError):
+                    ready.driver.stage(wrong)
+
+    def test_an_egress_is_named_once(self, ready: SwitchUnderTest) -> None:
+        """Two lights in one fibre are of no use to anybody."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        with pytest.raises(DeviceRefusedError):
+            ready.driver.stage({a: x, b: x})
+
+    def test_nothing_is_taken_from_others(self, ready: SwitchUnderTest) -> None:
+        """The egress of an ingress that the change does not name is theirs, when it is staged and when committed."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        theirs = next(iter(ready.foreign.values()))
+        with pytest.raises(DeviceRefusedError):
+            ready.driver.stage({a: theirs})
+        late = ready.driver.stage({a: x})
+        ready.write({b: x})
+        with pytest.raises(DeviceRefusedError):
+            ready.driver.commit(late)
+        assert ready.holds({b: x})
+
+    def test_an_egress_moves_together_with_its_ingress(self, ready: SwitchUnderTest) -> None:
+        """Both are named, so nobody else loses anything."""
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        ready.write({a: x})
+        ready.write({a: None, b: x})
+        assert ready.holds({b: x})
+        ready.write({a: x, b: y})
+        assert ready.holds({a: x, b: y})
+
+    def test_two_joins_are_swapped_in_one_change(self, ready: SwitchUnderTest) -> None:
+        """Each takes what the other gives up."""
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        ready.write({a: x, b: y})
+        receipt = ready.write({a: y, b: x})
+        assert ready.holds({a: y, b: x})
+        ready.driver.roll_back(receipt)
+        assert ready.holds({a: x, b: y})
+
+    def test_rolling_back_restores_what_was_before(self, ready: SwitchUnderTest) -> None:
+        """Also when other joins were made in between."""
+        (a, b, c), (x, y, z) = ready.inputs[:3], ready.outputs[:3]
+        ready.write({a: x})
+        receipt = ready.driver.commit(ready.driver.stage({a: y, b: x}))
+        ready.write({c: z})
+        ready.driver.roll_back(receipt)
+        assert ready.holds({a: x, c: z})
+
+    def test_rolling_back_takes_nothing_from_others_either(self, ready: SwitchUnderTest) -> None:
+        """What was ours before may be somebody else's now."""
+        (a, b), x = ready.inputs[:2], ready.outputs[0]
+        ready.write({a: x})
+        receipt = ready.write({a: None})
+        ready.write({b: x})
+        with pytest.raises(DeviceRefusedError):
+            ready.driver.roll_back(receipt)
+        assert ready.holds({b: x})
+
+    def test_random_changes_leave_what_a_model_says(self, ready: SwitchUnderTest) -> None:
+        """Commits and undos in any order agree with a dictionary."""
+        dice = random.Random(72)  # noqa: S311 - the same changes in every run
+        model: dict[int, int] = {}
+        for _ in range(ROUNDS):
+            named = dice.sample(ready.inputs, k=dice.randint(1, len(ready.inputs)))
+            free = set(ready.outputs) - {x for a, x in model.items() if a not in named}
+            egresses = [*dice.sample(sorted(free), k=min(len(free), len(named))), *[None] * len(named)]
+            change = {a: dice.choice([x, None]) for a, x in zip(named, egresses, strict=False)}
+            receipt = ready.write(change)
+            if dice.random() < 0.5:  # noqa: PLR2004 - a coin
+                ready.driver.roll_back(receipt)
+            else:
+                model = {a: x for a, x in (model | change).items() if x is not None}
+            assert ready.holds(model)
+
+    def test_a_revert_timer_is_armed_or_refused(self, ready: SwitchUnderTest) -> None:
+        """Without the capability the engine must know at once; with it the device goes back by itself."""
+        a, x = ready.inputs[0], ready.outputs[0]
+        staged = ready.driver.stage({a: x})
+        if Capability.CONFIRM_TIMER not in ready.driver.capabilities:
+            with pytest.raises(UnsupportedError):
+                ready.driver.commit(staged, revert_after_s=0.2)
+            assert ready.holds({})
+            return
+        assert ready.driver.commit(staged, revert_after_s=0.2).revert_armed
+        assert becomes_true(lambda: ready.holds({}))
+
+    def test_a_confirmed_change_stays(self, ready: SwitchUnderTest) -> None:
+        """Confirming disarms the timer, and is harmless where there is none."""
+        a, x = ready.inputs[0], ready.outputs[0]
+        timer = 60.0 if Capability.CONFIRM_TIMER in ready.driver.capabilities else None
+        ready.driver.confirm(ready.driver.commit(ready.driver.stage({a: x}), revert_after_s=timer))
+        assert ready.holds({a: x})
+
+    def test_stopping_midway_is_no_refusal(self, ready: SwitchUnderTest) -> None:
+        """Refused means that nothing changed; here something did."""
+        if ready.stops_midway is None:
+            return
+        (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
+        staged = ready.driver.stage({a: x, b: y})
+        with ready.stops_midway(), pytest.raises((InconsistentError, OutcomeUnknownError)):
+            ready.driver.commit(staged)
+        assert not ready.holds({a: x, b: y})
+        ready.driver.confirm(ready.driver.commit(staged))
+        assert ready.holds({a: x, b: y})
+
+    def test_a_device_that_does_not_answer_is_unreachable(self, switch: SwitchUnderTest) -> None:
+        """Reading and staging both say so: a switch is always read."""
+        driver = switch.unreachable
+        if driver is None:
+            return
+        change: Mapping[int, int | None] = {switch.inputs[0]: switch.outputs[0]}
+        for call in (driver.identify, driver.read_circuits, lambda: driver.stage(change)):
+            with pytest.raises(DeviceUnreachableError):
+                call()
+
+    def test_closing_twice_is_harmless(self, switch: SwitchUnderTest) -> None:
+        """The second call does nothing."""
+        switch.driver.identify()
+        switch.driver.close()
+        switch.driver.close()

@@ -1,0 +1,1 @@
+"""The simulated transponder chassis: OpenConfig over NETCONF, and the driver ``sim-transponder``."""

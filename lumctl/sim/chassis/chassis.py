@@ -1,0 +1,120 @@
+"""The twin of a chassis that holds transponders, as OpenConfig models it: what is behind its NETCONF server."""
+
+from collections.abc import Mapping
+from functools import partial
+from xml.etree.ElementTree import Element
+
+import paramiko
+
+from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.sim import keys
+from lumctl.sim.chassis import tree
+from lumctl.sim.netconf import Keys, NetconfServer, RpcError
+from lumctl.sim.world.links import CHANNELS_MHZ, POWERS_DBM
+from lumctl.sim.world.world import World
+
+DRIVER = "openconfig"
+"""The driver whose chassis are served."""
+
+
+def chassis_services(world: World, *, client_key: paramiko.PKey) -> dict[str, NetconfServer]:
+    """A server for each chassis of this driver, by device; none of them is open yet."""
+    return {
+        device.id: NetconfServer(
+            device.id,
+            Chassis(world, modules_of(world.inventory, device.id)),
+            key=keys.loaded(keys.new_private_key()),
+            client_key=client_key,
+            conduct=partial(world.misbehaviour, device.id),
+        )
+        for device in world.inventory.devices.values()
+        if device.kind is DeviceKind.CHASSIS and device.driver == DRIVER
+    }
+
+
+def modules_of(inventory: Inventory, device: str) -> dict[str, str]:
+    """The transponders of a chassis by the components that hold them."""
+    return {
+        transponder.module.component: transponder.id
+        for transponder in inventory.transponders.values()
+        if transponder.module is not None and transponder.module.device == device
+    }
+
+
+class Chassis:
+    """One chassis of a world. ``modules`` are its transponders by the names of their optical channels.
+
+    Each optical channel is carried by lane 0 of a transceiver, which is plugged into its line port, and comes from a
+    logical channel, numbered from 1. The light goes out when any of ``tx-laser``, ``enabled`` and ``admin-state`` says
+    so.
+    """
+
+    keys: Keys = tree.KEYS
+
+    def __init__(self, world: World, modules: Mapping[str, str]) -> None:
+        self._world = world
+        self._modules = dict(modules)
+        self._names = {
+            name: number for number, channel in enumerate(self._modules, 1) for name in tree.parts(channel, number)
+        }
+
+    def initial(self) -> Element:
+        """Every component as the world has its module now."""
+        return tree.joined(
+            tree.configured(name, number, self._world.module(transponder))
+            for number, (name, transponder) in enumerate(self._modules.items(), 1)
+        )
+
+    def check(self, config: Element) -> None:
+        """Whether the components exist and the values are within the modules' reach.
+
+        Raises:
+            RpcError: no.
+        """
+        for name in tree.component_names(config):
+            if name not in self._names:
+                path = f"/components/component[name='{name}']"
+                raise RpcError("invalid-value", f"the chassis has no component {name!r}", path=path)
+        for number, name in enumerate(self._modules, 1):
+            self._check(tree.settings(config, name, number))
+
+    def apply(self, config: Element) -> None:
+        """Tell the modules, where they were told something else before."""
+        for number, (name, transponder) in enumerate(self._modules.items(), 1):
+            wanted = tree.settings(config, name, number)
+            view = self._world.module(transponder)
+            on = (wanted.laser.text, wanted.enabled.text, wanted.admin.text) == ("true", "true", "ENABLED")
+            if on is not view.laser_on:
+                self._world.set_laser(transponder, on=on)
+            frequency, power = wanted.frequency.text, wanted.power.text
+            if frequency is not None and int(frequency) != view.frequency_mhz:
+                self._world.set_channel(transponder, int(frequency))
+            if power is not None and float(power) != view.target_power_dbm:
+                self._world.set_output_power(transponder, float(power))
+
+    def state(self) -> Element:
+        """What the modules show now."""
+        return tree.joined(
+            tree.shown(name, number, self._world.module(transponder))
+            for number, (name, transponder) in enumerate(self._modules.items(), 1)
+        )
+
+    @staticmethod
+    def _check(wanted: tree.Settings) -> None:
+        for word, allowed in (
+            (wanted.laser, ("true", "false")),
+            (wanted.enabled, ("true", "false")),
+            (wanted.admin, ("ENABLED", "DISABLED", "MAINT")),
+        ):
+            if word.text is not None and word.text not in allowed:
+                raise RpcError("invalid-value", f"{word.text!r} is none of {', '.join(allowed)}", path=word.path)
+        for number, kind, (least, most) in (
+            (wanted.frequency, int, CHANNELS_MHZ),
+            (wanted.power, float, POWERS_DBM),
+        ):
+            try:
+                reached = number.text is None or least <= kind(number.text) <= most
+            except ValueError:
+                reached = False
+            if not reached:
+                raise RpcError("invalid-value", f"{number.text!r} is not within {least} to {most}", path=number.path)

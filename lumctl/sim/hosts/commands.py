@@ -1,0 +1,150 @@
+"""What a simulated host answers to a command: the ones that probes and drivers send, and "not found" to the rest."""
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lumctl.sim.hosts import sysfs
+from lumctl.sim.hosts.lldp import neighbours_json
+from lumctl.sim.hosts.module import module_text
+from lumctl.sim.hosts.module_json import module_json
+from lumctl.sim.hosts.nvidia import nvidia_smi_xml
+from lumctl.sim.hosts.nvlink import nvlink_errors, nvlink_speeds
+from lumctl.sim.world.faults import FaultKind
+from lumctl.sim.world.world import World
+
+_NOT_FOUND = 127
+_CUSTOM_TLV = re.compile(r"[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){2}/[0-9]{1,3}/[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){0,506}")
+
+
+class Answer(NamedTuple):
+    """What a command printed, and after how many seconds (``inf``: it never ends)."""
+
+    exit_status: int
+    stdout: str
+    stderr: str
+    delay_s: float = 0.0
+
+
+def answer(world: World, host: str, command: str, *, now: float) -> Answer:
+    """Run one command on a host. A ``sudo -n`` before it changes nothing: the simulated user may do everything."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return Answer(2, "", f"sh: 1: Syntax error: {error}\n")
+    return answer_words(world, host, words, now=now)
+
+
+def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> Answer:
+    """Run one command whose words a shell has already told apart."""
+    if tuple(words[:2]) == ("sudo", "-n"):
+        words = words[2:]
+    if not words:
+        return Answer(0, "", "")
+    run = _COMMANDS.get(words[0])
+    if run is None:
+        return Answer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", slowness(world, host))
+    ran = run(world, host, list(words[1:]), now)
+    return ran._replace(delay_s=ran.delay_s + slowness(world, host))
+
+
+def slowness(world: World, host: str) -> float:
+    """Seconds that a host takes before each answer."""
+    return world.fault_value(host, FaultKind.SLOW_HOST) or 0.0
+
+
+def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> Answer:
+    hung = math.inf if world.has_fault(host, FaultKind.HUNG_SMI) else 0.0
+    match arguments:
+        case ["-q", "-x"]:
+            return Answer(0, nvidia_smi_xml(world.gpus(host), now), "", hung)
+        case ["nvlink", "-s"]:
+            return Answer(0, nvlink_speeds(world.gpus(host)), "", hung)
+        case ["nvlink", "-e"]:
+            return Answer(0, nvlink_errors(world.gpus(host)), "", hung)
+        case _:
+            return _unsupported("nvidia-smi", arguments, hung)
+
+
+def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+    if arguments not in ([], ["--time-format", "iso"]):
+        return _unsupported("dmesg", arguments)
+    return Answer(0, world.kernel_log(host, iso=bool(arguments)), "")
+
+
+def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
+    if arguments[:2] != ["-sH", "."]:
+        return _unsupported("grep", arguments)
+    status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
+    return Answer(status, output, "")
+
+
+def _cat(world: World, host: str, arguments: list[str], now: float) -> Answer:
+    if len(arguments) != 1:
+        return _unsupported("cat", arguments)
+    return Answer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
+
+
+def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+    match arguments:
+        case ["-m", interface]:
+            form = module_text
+        case ["--json", "-m", interface]:
+            form = module_json
+        case _:
+            return _unsupported("ethtool", arguments)
+    view = world.link(host, interface)
+    if view is None:
+        return Answer(1, "", "netlink error: No such device\n")
+    return Answer(0, form(view), "")
+
+
+def _lldpctl(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+    if arguments != ["-f", "json"]:
+        return _unsupported("lldpctl", arguments)
+    return Answer(0, neighbours_json(world.neighbours(host)), "")
+
+
+def _lldpcli(world: World, host: str, arguments: list[str], now: float) -> Answer:
+    match arguments:
+        case ["update"]:
+            world.announce(host)
+            return Answer(0, "", "")
+        case ["configure", "lldp", "custom-tlv", "replace", "oui", oui, "subtype", subtype, "oui-info", value]:
+            mark = f"{oui}/{subtype}/{value}"
+            if not _CUSTOM_TLV.fullmatch(mark):
+                at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+                return Answer(1, "", f"{at} [WARN/lldpctl] invalid custom TLV {mark!r}\n")
+            world.announce(host, mark)
+            return Answer(0, "", "")
+        case _:
+            return _unsupported("lldpcli", arguments)
+
+
+def _ip(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+    match arguments:
+        case ["link", "set", "dev", interface, ("up" | "down") as state]:
+            if world.set_interface(host, interface, up=state == "up"):
+                return Answer(0, "", "")
+            return Answer(1, "", f'Cannot find device "{interface}"\n')
+        case _:
+            return _unsupported("ip", arguments)
+
+
+def _unsupported(tool: str, arguments: list[str], delay_s: float = 0.0) -> Answer:
+    return Answer(2, "", f"{tool}: the simulator does not know: {shlex.join(arguments)}\n", delay_s)
+
+
+_COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
+    "nvidia-smi": _nvidia_smi,
+    "dmesg": _dmesg,
+    "grep": _grep,
+    "cat": _cat,
+    "ethtool": _ethtool,
+    "lldpctl": _lldpctl,
+    "lldpcli": _lldpcli,
+    "ip": _ip,
+}

@@ -1,0 +1,197 @@
+"""The loop on a simulated host: takes the program on its input, says hello, and answers requests until the input ends.
+
+It does what the program does in a real shell, and none of it blocks: a lane whose tool hangs, or is slow, is left
+until it is woken, while the other lanes go on.
+"""
+
+import contextlib
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lumctl.sim.hosts.host import Output, SimHost
+from lumctl.sim.hosts.shell import Program, read_program, split_program
+
+_KILLED = 137
+_USAGE = 2
+_LOST = 255
+_TIMER_SLACK_S = 0.001
+_MOST_WAITING = 1024
+_MOST_LINE = 64 * 1024
+
+
+class Pipe(Protocol):
+    """The input and the output of the loop."""
+
+    def read(self) -> bytes | None:
+        """What has come in: ``None`` for nothing yet, ``b""`` for the end. Does not wait."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of this; an ``OSError`` or ``EOFError`` if nobody takes it."""
+
+    def close(self, exit_status: int) -> None:
+        """The loop has ended."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request for one probe: when it came, and the answer once its tool was started, due at ``due`` (monotonic)."""
+
+    request: str
+    number: str
+    at: float
+    output: Output | None = None
+    due: float = math.inf
+
+
+class Loop:
+    """One run of the program.
+
+    ``start`` runs a function soon, in another thread, and ``after`` does so some seconds from now: turns never
+    overlap. ``clock`` gives seconds.
+    """
+
+    def __init__(
+        self,
+        host: SimHost,
+        pipe: Pipe,
+        start: Callable[[Callable[[], None]], object],
+        *,
+        after: Callable[[float, Callable[[], None]], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.ended = False
+        self._host = host
+        self._pipe = pipe
+        self._start = start
+        self._after = after or _after
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running = self._woken = self._try_again = self._cut = False
+        self._received = b""
+        self._program: Program | None = None
+        self._waiting: dict[str, deque[_Asked]] = {}
+        self._sent: dict[str, bytes] = {}
+
+    def wake(self) -> None:
+        """There may be something to do: input, or an answer that is due."""
+        with self._lock:
+            self._woken = True
+            if self._running or self.ended:
+                return
+            self._running = True
+        with contextlib.suppress(RuntimeError):  # the simulator is ending
+            self._start(self._run)
+
+    def go_on(self) -> None:
+        """What hung hangs no more."""
+        self._try_again = True
+        self.wake()
+
+    def cut(self) -> None:
+        """The host is lost, and the loop with it."""
+        self._cut = True
+        self.wake()
+
+    def _run(self) -> None:
+        while self._has_work():
+            try:
+                status = self._turn()
+            except (OSError, EOFError, ValueError):
+                status = _USAGE
+            if status is not None:
+                with self._lock:
+                    self.ended = True
+                self._pipe.close(status)
+                return
+
+    def _has_work(self) -> bool:
+        with self._lock:
+            self._running, self._woken = self._woken, False
+            return self._running
+
+    def _turn(self) -> int | None:
+        """Take what came in and send what is due, in one piece; the exit status if the loop has ended."""
+        if self._cut:
+            return _LOST
+        said: list[bytes] = []
+        while (data := self._pipe.read()) is not None:
+            self._take(data, said)
+            if not data:
+                break
+        if self._try_again:
+            self._try_again = False
+            self._forget_hung()
+        for waiting in self._waiting.values():
+            self._answer(waiting, said)
+        if said:
+            self._pipe.write(b"".join(said))
+        return _KILLED if data == b"" else None
+
+    def _take(self, data: bytes, said: list[bytes]) -> None:
+        self._received += data
+        if self._program is None:
+            found = split_program(self._received)
+            if found is None:
+                return
+            self._program = read_program(found[0].decode(errors="replace"))
+            self._received = found[1]
+            said.append(self._host.hello())
+        *lines, self._received = self._received.split(b"\n")
+        if len(self._received) > _MOST_LINE:
+            raise ValueError("a request without an end")
+        for line in lines:
+            request, *numbers = line.decode(errors="replace").split() or [""]
+            for number in (number.partition(">")[0] for number in numbers):
+                waiting = self._waiting.setdefault(self._program.lanes.get(number, ""), deque())
+                if len(waiting) >= _MOST_WAITING:
+                    raise ValueError("too many requests")
+                waiting.append(_Asked(request, number, self._clock()))
+
+    def _forget_hung(self) -> None:
+        for waiting in self._waiting.values():
+            if waiting and waiting[0].due == math.inf:
+                waiting[0].output = None
+
+    def _answer(self, waiting: deque[_Asked], said: list[bytes]) -> None:
+        """Answer what a lane can answer now, in the order in which it was asked."""
+        while waiting:
+            asked = waiting[0]
+            now = self._clock()
+            if asked.output is None:
+                asked.output = self._output(asked.number)
+                asked.due = asked.at + asked.output.delay_s
+                if now < asked.due < math.inf:
+                    self._after(asked.due - now, self.wake)
+            if asked.due > now:
+                return
+            waiting.popleft()
+            said.append(self._worded(asked.request, asked.number, asked.output))
+
+    def _output(self, number: str) -> Output:
+        row = self._program.rows.get(number) if self._program else None
+        return self._host.output(row)
+
+    def _worded(self, request: str, number: str, output: Output) -> bytes:
+        """The answer: all of the output, what is new of it, or that nothing is."""
+        before = self._sent.get(number)
+        content = output.content
+        self._sent[number] = content
+        if content == before:
+            return f"~ {number} {request} {output.status}\n".encode()
+        mark = "="
+        if output.grows and before and content.startswith(before + b"\n"):
+            mark, content = "+", content[len(before) + 1 :]
+        return f"{mark} {number} {request} {output.status} {len(content)}\n".encode() + content + b"\n"
+
+
+def _after(seconds: float, run: Callable[[], None]) -> None:
+    # A timer that came early, by however little, would find nothing due, and none would come after it.
+    timer = threading.Timer(seconds + _TIMER_SLACK_S, run)
+    timer.daemon = True
+    timer.name = "slow answer"
+    timer.start()

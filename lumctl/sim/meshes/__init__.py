@@ -1,0 +1,1 @@
+"""The simulated mesh controllers: the line protocol, a vendor-style object, and the driver ``sim-mesh``."""

@@ -1,0 +1,238 @@
+"""The datastores of one device: what runs, what is being prepared, who has locked which, and a commit on trial."""
+
+import threading
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from lumctl.sim.netconf.device import NetconfDevice
+from lumctl.sim.netconf.edit import edit, parts, perform
+from lumctl.sim.netconf.errors import RpcError
+from lumctl.sim.netconf.locks import Locks, denied
+from lumctl.sim.netconf.tree import join
+from lumctl.sim.world.misbehaviour import Misbehaviour
+
+RUNNING, CANDIDATE = "running", "candidate"
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A commit that is taken back unless it is confirmed."""
+
+    before: Element
+    session: int
+    persist: str | None
+    timer: threading.Timer
+
+
+class Datastore:
+    """Running and candidate configuration of one device. Thread-safe. Sessions are numbers from 1."""
+
+    def __init__(
+        self, device: NetconfDevice, *, candidate: bool = True, conduct: Callable[[], Misbehaviour] = Misbehaviour
+    ) -> None:
+        self.device = device
+        self.targets = (CANDIDATE,) if candidate else (RUNNING,)
+        """What may be edited."""
+        self._conduct = conduct
+        self._lock = threading.RLock()
+        self._stores = {RUNNING: deepcopy(device.initial())}
+        if candidate:
+            self._stores[CANDIDATE] = deepcopy(self._stores[RUNNING])
+        self._locks = Locks()
+        self._trial: _Trial | None = None
+
+    def read(self, name: str) -> Element:
+        """One datastore.
+
+        Raises:
+            RpcError: there is no such one.
+        """
+        with self._lock:
+            return deepcopy(self._store(name))
+
+    def everything(self) -> Element:
+        """The running configuration and the state."""
+        with self._lock:
+            data = deepcopy(self._stores[RUNNING])
+        join(data, self.device.state(), self.device.keys)
+        return data
+
+    def edit(self, session: int, target: str, wanted: Element, default: str) -> None:
+        """Change a datastore, wholly or not at all.
+
+        Raises:
+            RpcError: it cannot be, or somebody else has locked it.
+        """
+        with self._lock:
+            if target not in self.targets:
+                raise RpcError("operation-not-supported", f"{target} is not written to directly")
+            self._locks.require_free(session, target)
+            changed = deepcopy(self._stores[target])
+            edit(changed, wanted, default, self.device.keys)
+            if target == RUNNING:
+                self.device.check(changed)
+                self._take(changed)
+            else:
+                self._stores[target] = changed
+
+    def validate(self, name: str) -> None:
+        """Whether a datastore could run.
+
+        Raises:
+            RpcError: it could not.
+        """
+        self.device.check(self.read(name))
+
+    def lock(self, session: int, target: str) -> None:
+        """Keep others from changing a datastore.
+
+        Raises:
+            RpcError: another session holds it, or it is in the middle of a change.
+        """
+        with self._lock:
+            self._store(target)
+            self._locks.require_unlocked(target)
+            if target == CANDIDATE and self._dirty():
+                raise denied(0, "the candidate holds changes that nobody has committed")
+            if target == RUNNING and self._trial is not None and self._trial.session != session:
+                raise denied(self._trial.session, "a commit waits to be confirmed")
+            self._locks.take(session, target)
+
+    def unlock(self, session: int, target: str) -> None:
+        """Give a lock back.
+
+        Raises:
+            RpcError: it is not this session's.
+        """
+        with self._lock:
+            self._store(target)
+            self._locks.give_back(session, target)
+
+    def discard(self, session: int) -> None:
+        """Make the candidate as the running configuration is."""
+        with self._lock:
+            self._store(CANDIDATE)
+            self._locks.require_free(session, CANDIDATE)
+            self._stores[CANDIDATE] = deepcopy(self._stores[RUNNING])
+
+    def commit(
+        self, session: int, *, trial_s: float | None = None, persist: str | None = None, persist_id: str | None = None
+    ) -> None:
+        """Make the candidate run, for ``trial_s`` only unless it is confirmed by another commit.
+
+        Raises:
+            RpcError: it cannot run, or another session's lock or trial is in the way.
+        """
+        with self._lock:
+            wanted = self._store(CANDIDATE)
+            self._locks.require_free(session, RUNNING)
+            self._locks.require_free(session, CANDIDATE)
+            self._require_trial(session, persist_id)
+            self.device.check(wanted)
+            running, trial = self._stores[RUNNING], self._trial
+            self._take(wanted)
+            if trial is not None:
+                trial.timer.cancel()
+                self._trial = None
+            if trial_s is not None:
+                before = running if trial is None else trial.before
+                self._trial = _Trial(before, session, persist or persist_id, self._timer(trial_s))
+
+    def cancel(self, session: int, persist_id: str | None) -> None:
+        """Take a commit on trial back now.
+
+        Raises:
+            RpcError: there is none, or it is another session's.
+        """
+        with self._lock:
+            if self._trial is None:
+                raise RpcError("operation-failed", "no commit waits to be confirmed")
+            self._require_trial(session, persist_id)
+            self._revert()
+
+    def left(self, session: int) -> None:
+        """A session has ended: so have its locks, what it left in a candidate that it held, and its own trial."""
+        with self._lock:
+            if CANDIDATE in self._locks.left(session):
+                self._stores[CANDIDATE] = deepcopy(self._stores[RUNNING])
+            if self._trial is not None and self._trial.session == session and self._trial.persist is None:
+                self._revert()
+
+    def close(self) -> None:
+        """Stop the timer of a trial, if one runs."""
+        with self._lock:
+            if self._trial is not None:
+                self._trial.timer.cancel()
+
+    def _store(self, name: str) -> Element:
+        if name not in self._stores:
+            raise RpcError("invalid-value", f"there is no datastore {name!r}")
+        return self._stores[name]
+
+    def _dirty(self) -> bool:
+        keys = self.device.keys
+        return next(parts(self._stores[RUNNING], self._stores[CANDIDATE], keys), None) is not None
+
+    def _require_trial(self, session: int, persist_id: str | None) -> None:
+        """A commit on trial is confirmed, prolonged or cancelled by its own session, or by whoever knows its id."""
+        trial = self._trial
+        if persist_id is not None and (trial is None or trial.persist != persist_id):
+            raise RpcError("invalid-value", f"no commit of persist-id {persist_id!r} waits to be confirmed")
+        if trial is None or persist_id is not None:
+            return
+        if trial.persist is not None or trial.session != session:
+            raise RpcError("in-use", f"a commit of session {trial.session} waits to be confirmed")
+
+    def _take(self, wanted: Element) -> None:
+        """Make this the running configuration, as far as the device's conduct goes.
+
+        Raises:
+            RpcError: the device says no, whatever it took.
+        """
+        conduct, keys = self._conduct(), self.device.keys
+        running = deepcopy(self._stores[RUNNING])
+        every = tuple(parts(running, wanted, keys))
+        taken = conduct.taken(every)
+        for number, part in enumerate(every, 1):
+            # It stops in the middle of a change, but not with what no device of its kind can hold.
+            if number > len(taken) and (not taken or self._holds(running)):
+                break
+            perform(running, part, keys)
+        self._run(running)
+        if conduct.says_no:
+            raise RpcError("operation-failed", conduct.complaint)
+        if CANDIDATE in self._stores:
+            self._stores[CANDIDATE] = deepcopy(running)
+
+    def _holds(self, config: Element) -> bool:
+        try:
+            self.device.check(config)
+        except RpcError:
+            return False
+        return True
+
+    def _run(self, config: Element) -> None:
+        self._stores[RUNNING] = config
+        self.device.apply(config)
+
+    def _timer(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._time_out)
+        timer.daemon = True
+        timer.name = "confirmed commit"
+        timer.start()
+        return timer
+
+    def _time_out(self) -> None:
+        with self._lock:
+            # A timer that was cancelled too late finds its trial gone, or another's timer in its place.
+            if self._trial is not None and self._trial.timer is threading.current_thread():
+                self._revert()
+
+    def _revert(self) -> None:
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            trial.timer.cancel()
+            self._run(trial.before)
+            self._stores[CANDIDATE] = deepcopy(trial.before)

@@ -1,0 +1,178 @@
+"""A NETCONF server: the ``netconf`` subsystem of an SSH server on loopback."""
+
+import contextlib
+import hmac
+import itertools
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from xml.etree.ElementTree import Element
+
+import paramiko
+from paramiko.common import (
+    AUTH_FAILED,
+    AUTH_SUCCESSFUL,
+    OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED,
+    OPEN_SUCCEEDED,
+)
+
+from lumctl.sim.hosts.wire import Wire
+from lumctl.sim.netconf.datastore import CANDIDATE, Datastore
+from lumctl.sim.netconf.device import NetconfDevice
+from lumctl.sim.netconf.operations import Operations
+from lumctl.sim.netconf.session import Session
+from lumctl.sim.service import Service
+from lumctl.sim.world.misbehaviour import Misbehaviour
+
+_MOST_CONNECTIONS = 16
+_ENDS_WITHIN_S = 5.0
+
+
+class NetconfServer:
+    """Serves one device.
+
+    ``client_key`` logs in, whoever has it, and ``password`` does if there is one. ``candidate`` is false for a device
+    that only takes changes of its running configuration.
+    ``operations`` are those of the device's own model, by full name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        device: NetconfDevice,
+        *,
+        key: paramiko.PKey,
+        client_key: paramiko.PKey,
+        password: str | None = None,
+        candidate: bool = True,
+        conduct: Callable[[], Misbehaviour] = Misbehaviour,
+        operations: Mapping[str, Callable[[Element], None]] | None = None,
+    ) -> None:
+        self.name = name
+        self.key = key
+        self.client_key = client_key
+        self.password = password
+        self._own_operations = operations
+        self._conduct = conduct
+        self.datastore = Datastore(device, candidate=candidate, conduct=conduct)
+        self.service = Service(f"netconf {name}", self._serve, most=_MOST_CONNECTIONS)
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._sessions: dict[int, Session] = {}
+        self._threads: list[threading.Thread] = []
+        self._ended = threading.Event()
+
+    def open_session(self, channel: paramiko.Channel) -> None:
+        """Serve a channel in a thread of its own."""
+        number = next(self._numbers)
+        session = Session(
+            number,
+            channel,
+            Operations(self.datastore, number, self._kill, self._own_operations),
+            candidate=CANDIDATE in self.datastore.targets,
+            conduct=self._conduct,
+            spoil=self.spoil,
+            ended=self._ended,
+        )
+        thread = threading.Thread(target=self._run, args=(session,), name=f"netconf {self.name}", daemon=True)
+        with self._lock:
+            self._sessions[number] = session
+            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            thread.start()
+
+    def spoil(self, operation: str, answer: bytes) -> bytes:  # noqa: ARG002 - for a test that overrides this
+        """What is sent of an operation's answer; if not just that, the session is cut after it."""
+        return answer
+
+    def sessions(self) -> int:
+        """How many sessions there are now."""
+        with self._lock:
+            return len(self._sessions)
+
+    def close(self) -> None:
+        """Give the port back, cut every session, and wait for their ends."""
+        self._ended.set()
+        self.service.close()
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(_ENDS_WITHIN_S)
+        self.datastore.close()
+
+    def _run(self, session: Session) -> None:
+        try:
+            session.run()
+        finally:
+            with self._lock:
+                del self._sessions[session.number]
+            self.datastore.left(session.number)
+
+    def _kill(self, number: int) -> bool:
+        with self._lock:
+            session = self._sessions.get(number)
+        if session is None:
+            return False
+        self.datastore.left(number)
+        session.hang_up()
+        return True
+
+    def _serve(self, connection: socket.socket) -> None:
+        login = _Login(self)
+        wire = Wire(connection, on_read=login.dispatch, on_close=lambda: self.service.done_with(connection))
+        transport = paramiko.Transport(wire)  # type: ignore[arg-type]  # it takes any object with a socket's methods
+        transport.daemon = True
+        transport.name = f"netconf ssh {self.name}"
+        transport.local_version = "SSH-2.0-lumctl_sim"
+        transport.add_server_key(self.key)
+        wire.logged_in = transport.is_authenticated
+        login.transport = transport
+        with self._lock:
+            self._threads.append(transport)
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
+            # With an event this returns at once; the handshake goes on in the transport's own thread.
+            transport.start_server(event=threading.Event(), server=login)
+
+
+class _Login(paramiko.ServerInterface):
+    """What one connection may do: log in, and open the subsystem."""
+
+    def __init__(self, server: NetconfServer) -> None:
+        self._server = server
+        self._waiting: list[paramiko.Channel] = []
+        # paramiko itself holds channels by weak references only.
+        self._open: list[paramiko.Channel] = []
+        self.transport: paramiko.Transport | None = None
+
+    def dispatch(self) -> None:
+        """Begin the sessions that were asked for; their requests have been granted by now, as clients expect."""
+        waiting, self._waiting = self._waiting, []
+        for channel in waiting:
+            if self.transport is not None:
+                self._hold(self.transport.accept(0))  # takes a channel off a list that would only grow
+            self._server.open_session(channel)
+
+    def get_allowed_auths(self, username: str) -> str:  # noqa: ARG002 - the signature is paramiko's
+        return "publickey" if self._server.password is None else "publickey,password"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:  # noqa: ARG002
+        return AUTH_SUCCESSFUL if key == self._server.client_key else AUTH_FAILED
+
+    def check_auth_password(self, username: str, password: str) -> int:  # noqa: ARG002
+        expected = self._server.password
+        right = expected is not None and hmac.compare_digest(password.encode(), expected.encode())
+        return AUTH_SUCCESSFUL if right else AUTH_FAILED
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
+        return OPEN_SUCCEEDED if kind == "session" else OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+
+    def check_channel_subsystem_request(self, channel: paramiko.Channel, name: str) -> bool:
+        self._open = [each for each in self._open if not each.closed]
+        if name != "netconf":
+            return False
+        self._hold(channel)
+        self._waiting.append(channel)
+        return True
+
+    def _hold(self, channel: paramiko.Channel | None) -> None:
+        if channel is not None and channel not in self._open:
+            self._open.append(channel)

@@ -1,0 +1,1 @@
+"""The simulated management controllers: Redfish, and the driver ``sim-power``."""

@@ -1,0 +1,229 @@
+"""The twin of a management controller: as much of Redfish over HTTP as a power driver, or a person with curl, asks for.
+
+It serves a world's controller, or any :class:`Bench` in a test. Everything but the service root asks for the login, if
+there is one: a session, or the password with each request.
+"""
+
+import base64
+import contextlib
+import io
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Protocol
+
+from lumctl.devices.errors import DeviceRefusedError
+from lumctl.sim.power.documents import (
+    COLLECTIONS,
+    LOGIN_PATH,
+    ROOT,
+    chassis_documents,
+    error_document,
+    root_document,
+    system_document,
+)
+from lumctl.sim.service import Service
+from lumctl.sim.world.misbehaviour import Misbehaviour
+
+REDFISH_DRIVER = "redfish"
+_MOST_CONNECTIONS = 32
+_MOST_BYTES = 64 * 1024
+_MOST_SESSIONS = 16
+_OFF_WORDS = frozenset({"ForceOff", "GracefulShutdown"})
+
+
+class Bench(Protocol):
+    """The machines behind a controller, and how it misbehaves."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What the controller calls them."""
+        ...
+
+    def conduct(self) -> Misbehaviour:
+        """How the controller misbehaves now."""
+        ...
+
+    def is_on(self, name: str) -> bool:
+        """Whether a machine is on."""
+        ...
+
+    def watts(self, name: str) -> float:
+        """What it draws."""
+        ...
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch it. Raises DeviceRefusedError."""
+        ...
+
+    def restart(self, name: str) -> None:
+        """Restart it. Raises DeviceRefusedError."""
+        ...
+
+
+class RedfishTwin:
+    """Serves one controller. ``pause`` waits for so many seconds, or until the end of everything."""
+
+    def __init__(
+        self, name: str, bench: Bench, pause: Callable[[float], object], *, login: tuple[str, str] | None = None
+    ) -> None:
+        self.bench = bench
+        self.pause = pause
+        self.login = login
+        self.sessions: set[str] = set()
+        self.orders: list[tuple[str, str]] = []
+        """Every machine and reset type that was asked for, done or not."""
+        self.service = Service(f"redfish {name}", self._serve, most=_MOST_CONNECTIONS)
+
+    @property
+    def address(self) -> str:
+        """Where it answers, without TLS: it is on loopback only."""
+        return f"http://{self.service.address}"
+
+    def _serve(self, connection: socket.socket) -> None:
+        threading.Thread(target=self._talk, args=(connection,), name=self.service.name, daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        try:
+            # A client that goes away, or a fault that cuts it off, is everyday life here.
+            with contextlib.suppress(OSError, ValueError):
+                _Handler(connection, connection.getpeername(), self)
+        finally:
+            self.service.done_with(connection)
+
+    def let_in(self, authorization: str, token: str) -> bool:
+        """Whether a request shows who sent it, where that is asked for."""
+        if self.login is None or token in self.sessions:
+            return True
+        expected = base64.b64encode(":".join(self.login).encode()).decode()
+        return secrets.compare_digest(authorization.encode(), f"Basic {expected}".encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def __init__(self, connection: socket.socket, address: Any, twin: RedfishTwin) -> None:
+        self._twin = twin
+        super().__init__(connection, address, twin)  # type: ignore[arg-type]  # what it asks of a server, nobody uses
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature is the library's
+        """Say nothing: the simulator's log is for what goes wrong."""
+
+    def do_GET(self) -> None:
+        """Answer a reading."""
+        path = self._path()
+        if path == ROOT:
+            return self._say(HTTPStatus.OK, root_document(login=self._twin.login is not None))
+        if not self._let_in():
+            return None
+        document = self._document(path)
+        if document is None:
+            return self._complain(HTTPStatus.NOT_FOUND, f"There is no resource {path}.")
+        return self._say(HTTPStatus.OK, document)
+
+    def do_POST(self) -> None:
+        """Open a session, or do what is asked."""
+        path, body = self._path(), self._body()
+        if path == LOGIN_PATH and self._twin.login is not None:
+            return self._open_session(body)
+        if not self._let_in():
+            return None
+        for name in self._twin.bench.names:
+            if path == f"{ROOT}/Systems/{name}/Actions/ComputerSystem.Reset":
+                return self._reset(name, body.get("ResetType"))
+        return self._complain(HTTPStatus.NOT_FOUND, f"There is no action {path}.")
+
+    def do_DELETE(self) -> None:
+        """End a session."""
+        if self._let_in():
+            with contextlib.suppress(KeyError):
+                self._twin.sessions.remove(self._path().rpartition("/")[2])
+            self._say(HTTPStatus.NO_CONTENT)
+
+    def _document(self, path: str) -> dict[str, Any] | None:
+        bench = self._twin.bench
+        for collection in COLLECTIONS:
+            if path == f"{ROOT}/{collection}":
+                members = [{"@odata.id": f"{path}/{name}"} for name in bench.names]
+                return {"@odata.id": path, "Members": members, "Members@odata.count": len(members)}
+        for name in bench.names:
+            known = {
+                f"{ROOT}/Systems/{name}": system_document(name, on=bench.is_on(name)),
+                **chassis_documents(name, watts=bench.watts(name)),
+            }
+            if path in known:
+                return {"@odata.id": path, **known[path]}
+        return None
+
+    def _reset(self, name: str, word: object) -> None:
+        bench = self._twin.bench
+        self._twin.orders.append((name, str(word)))
+        try:
+            if word == "ForceRestart":
+                bench.restart(name)
+            elif word == "On" or word in _OFF_WORDS:
+                bench.switch(name, on=word == "On")
+            else:
+                return self._complain(HTTPStatus.BAD_REQUEST, f"{word!r} is no ResetType that this system takes.")
+        except DeviceRefusedError as error:
+            return self._complain(HTTPStatus.CONFLICT, error.message)
+        return self._say(HTTPStatus.NO_CONTENT)
+
+    def _open_session(self, body: dict[str, Any]) -> None:
+        if (body.get("UserName"), body.get("Password")) != self._twin.login:
+            return self._complain(HTTPStatus.UNAUTHORIZED, "The user name or the password is wrong.")
+        if len(self._twin.sessions) >= _MOST_SESSIONS:
+            return self._complain(HTTPStatus.SERVICE_UNAVAILABLE, "There are as many sessions as there may be.")
+        token = secrets.token_hex(16)
+        self._twin.sessions.add(token)
+        headers = {"X-Auth-Token": token, "Location": f"{LOGIN_PATH}/{token}"}
+        return self._say(HTTPStatus.CREATED, {"@odata.id": headers["Location"], "Id": token}, headers)
+
+    def _let_in(self) -> bool:
+        inside = self._twin.let_in(self.headers.get("Authorization", ""), self.headers.get("X-Auth-Token", ""))
+        if not inside:
+            self._complain(HTTPStatus.UNAUTHORIZED, "Log in first.")
+        return inside
+
+    def _path(self) -> str:
+        return self.path.partition("?")[0].rstrip("/")
+
+    def _body(self) -> dict[str, Any]:
+        """The JSON object that came with the request; an empty one if none did."""
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > _MOST_BYTES:
+            self.close_connection = True
+            return {}
+        try:
+            found = json.loads(self.rfile.read(int(length)) or b"{}")
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _complain(self, status: HTTPStatus, message: str) -> None:
+        self._say(status, error_document(message))
+
+    def _say(
+        self, status: HTTPStatus, document: dict[str, Any] | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        body = b"" if document is None else json.dumps(document).encode() + b"\n"
+        out, self.wfile = self.wfile, io.BytesIO()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "OData-Version": "4.0", **(headers or {})}.items():
+            self.send_header(name, value)
+        if status is not HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        said, self.wfile = self.wfile.getvalue() + body, out
+        conduct = self._twin.bench.conduct()
+        self._twin.pause(conduct.delay_s)
+        self.wfile.write(conduct.shortened(said))
+        if conduct.cuts:
+            self.close_connection = True

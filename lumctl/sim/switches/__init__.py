@@ -1,0 +1,1 @@
+"""The simulated optical switches: SCPI, NETCONF, and the driver ``sim-switch``."""

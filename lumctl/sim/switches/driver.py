@@ -1,0 +1,173 @@
+"""The driver ``sim-switch``: a simulated switch over its simulator's control socket, with every capability there is."""
+
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from lumctl.devices.base import BaseSwitch
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, OutcomeUnknownError
+from lumctl.devices.joins import difference, judge, plan, ports_of
+from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Receipt, Staged
+from lumctl.sim.asking import ask_simulator, read_simulator
+
+
+class SimSwitch(BaseSwitch):
+    """One simulated switch. ``context.address`` is ``unix:`` and the path of the control socket."""
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.ATOMIC,
+            Capability.CONFIRM_TIMER,
+            Capability.READ_POWERS,
+            Capability.READ_TEMPERATURE,
+            Capability.READ_ALARMS,
+            Capability.READ_PORTS,
+            Capability.SET_PORTS,
+            Capability.SET_LABELS,
+        }
+    )
+    proven: ClassVar[str] = "simulator"
+
+    def identify(self) -> str:
+        """The simulated switch's own line.
+
+        Raises:
+            InconsistentError: it is of another size than the inventory states.
+        """
+        told = self._read("switch-identify")
+        context = self.context
+        if (told["port_count"], told["input_count"]) != (context.port_count, context.input_count):
+            raise InconsistentError(
+                f"{context.device} has {told['port_count']} ports, {told['input_count']} of them inputs, the inventory "
+                f"states {context.port_count}, {context.input_count} of them inputs",
+                hint="start the simulator again from this inventory",
+            )
+        return str(told["text"])
+
+    def stage(self, joins: Mapping[int, int | None]) -> Staged[JoinChange]:
+        """Check a change against the joins as they are now."""
+        planned = plan(ports_of(self.context), self.read_circuits(), joins)
+        return Staged(planned.changes, token=uuid.uuid4().hex)
+
+    def compare(self, staged: Staged[JoinChange]) -> tuple[JoinChange, ...]:
+        """What committing would change now."""
+        return difference(self.read_circuits(), staged.changes)
+
+    def commit(self, staged: Staged[JoinChange], *, revert_after_s: float | None = None) -> Receipt[JoinChange]:
+        """Write a staged change; with ``revert_after_s`` the simulated device itself goes back unless confirmed.
+
+        Raises:
+            InconsistentError: it said no when it had taken some of it.
+        """
+        text = self._write({change.ingress: change.after for change in staged.changes}, staged.token, revert_after_s)
+        return Receipt(staged, revert_armed=revert_after_s is not None, text=text)
+
+    def confirm(self, receipt: Receipt[JoinChange]) -> None:
+        """Disarm the revert timer.
+
+        Raises:
+            DeviceRefusedError: it ran out before: the device has gone back.
+        """
+        if not receipt.revert_armed:
+            return
+        if not self._ask("switch-confirm", receipt=receipt.staged.token)["disarmed"] and self.compare(receipt.staged):
+            raise DeviceRefusedError(f"{self.context.device} has reverted: it was not confirmed in time")
+
+    def roll_back(self, receipt: Receipt[JoinChange]) -> None:
+        """Write the joins from before the change, which also disarms its timer."""
+        self._write({change.ingress: change.before for change in receipt.staged.changes}, receipt.staged.token, None)
+
+    def read_circuits(self) -> dict[int, int]:
+        """Every join."""
+        return {int(ingress): int(egress) for ingress, egress in self._read("switch-read")["joins"]}
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """What the monitor of each port sees, in dBm; ``-inf`` for no light."""
+        dbm = self._read("switch-powers", ports=ports)["dbm"]
+        return {int(port): -math.inf if power is None else float(power) for port, power in dbm.items()}
+
+    def read_temperature(self) -> float:
+        """Temperature of the switch in degrees Celsius."""
+        return float(self._read("switch-temperature")["celsius"])
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """One of each port that has failed."""
+        told = enumerate(self._read("switch-ports")["ports"])
+        return tuple(
+            Alarm(f"port {port} has failed", source=f"port/{port}", since=float(since))
+            for port, each in told
+            if (since := each["failed_since"]) is not None
+        )
+
+    def read_ports(self) -> dict[int, PortReading]:
+        """Every port."""
+        return {
+            port: PortReading(port, bool(each["enabled"]), each["failed_since"] is not None, str(each["label"]))
+            for port, each in enumerate(self._read("switch-ports")["ports"])
+        }
+
+    def set_port(self, port: int, enabled: bool) -> None:
+        """Let light through a port or not, and read it back.
+
+        Raises:
+            InconsistentError: it did not follow.
+        """
+        self._set(port, enabled, lambda reading: reading.enabled, "switch-set-port", on=enabled)
+
+    def set_label(self, port: int, label: str) -> None:
+        """Name a port, and read it back.
+
+        Raises:
+            InconsistentError: it shows another one.
+        """
+        self._set(port, label, lambda reading: reading.label, "switch-set-label", label=label)
+
+    def _set(
+        self, port: int, wanted: object, shown: Callable[[PortReading], object], do: str, **arguments: object
+    ) -> None:
+        """Set something of a port, and see that it shows just that: or what was before, where the switch said no."""
+        ports_of(self.context).require((port,))
+        before = shown(self.read_ports()[port])
+        said: DeviceRefusedError | None = None
+        try:
+            self._ask(do, port=port, **arguments)
+        except DeviceRefusedError as refusal:
+            said = refusal
+        try:
+            after = shown(self.read_ports()[port])
+        except DeviceUnreachableError as error:
+            raise OutcomeUnknownError(f"{error.message}; port {port} was set just before") from error
+        if said is not None and after == before:
+            raise said
+        if said is not None or after != wanted:
+            words = f"was refused ({said.message}) and is {after}" if said else f"was set and is {after}"
+            raise InconsistentError(f"{self.context.device}: port {port} {words}")
+
+    def _write(self, wanted: Mapping[int, int | None], token: str, revert_after_s: float | None) -> str:
+        ports, before = ports_of(self.context), self.read_circuits()
+        planned = plan(ports, before, wanted)
+        joins = list(wanted.items())
+        said = text = ""
+        try:
+            answer = self._ask("switch-write", joins=joins, receipt=token, revert_after_s=revert_after_s)
+            text = str(answer["text"])
+        except DeviceRefusedError as refusal:
+            said = refusal.message
+        try:
+            after = self.read_circuits()
+        except DeviceUnreachableError as error:
+            raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error
+        judge(ports, planned.changes, before, after, said)
+        if said and revert_after_s is not None:
+            raise InconsistentError(
+                f"{ports.device} refused the change ({said}) and made it, and may not take it back by itself",
+                hint="read what it holds now before anything else is written to it",
+            )
+        return text
+
+    def _read(self, do: str, **arguments: Any) -> dict[str, Any]:
+        return read_simulator(self.context, do, **arguments)
+
+    def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        return ask_simulator(self.context, do, **arguments)

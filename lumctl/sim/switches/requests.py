@@ -1,0 +1,96 @@
+"""What may be asked over the control socket about one switch; ``device`` is its id."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lumctl.devices.errors import DeviceRefusedError
+from lumctl.sim.world.world import World
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+def switch_requests(world: World) -> dict[str, Callable[[Request], Answer]]:
+    """The requests, by name."""
+    return {
+        "switch-identify": lambda r: _identity(world, _id(r)),
+        "switch-read": lambda r: _joins(world, _id(r)),
+        "switch-write": lambda r: _write(world, r),
+        "switch-confirm": lambda r: {"disarmed": world.switches.confirm(str(r["receipt"]))},
+        "switch-powers": lambda r: _powers(world, _id(r), map(int, r["ports"])),
+        "switch-temperature": lambda r: {"celsius": world.switches.temperature(_id(r))},
+        "switch-ports": lambda r: _ports(world, _id(r)),
+        "switch-set-port": lambda r: _set_port(world, _id(r), int(r["port"]), on=bool(r["on"])),
+        "switch-set-label": lambda r: _set_label(world, _id(r), int(r["port"]), str(r["label"])),
+    }
+
+
+def _id(request: Request) -> str:
+    return str(request["device"])
+
+
+def _identity(world: World, device: str) -> Answer:
+    with world.switches.held(device) as state:
+        return {
+            "text": f"{device} ready, {state.port_count} ports",
+            "port_count": state.port_count,
+            "input_count": state.input_count,
+        }
+
+
+def _joins(world: World, device: str) -> Answer:
+    with world.switches.held(device) as state:
+        return {"joins": list(state.joins.items())}
+
+
+def _write(world: World, request: Request) -> Answer:
+    joins = {int(ingress): None if egress is None else int(egress) for ingress, egress in request["joins"]}
+    revert = request.get("revert_after_s")
+    world.switches.write(
+        _id(request),
+        joins,
+        receipt=str(request["receipt"]),
+        revert_after_s=None if revert is None else float(revert),
+    )
+    return {"text": f"ok {len(joins)} ports set"}
+
+
+def _powers(world: World, device: str, ports: Iterable[int]) -> Answer:
+    powers = world.switches.powers(device, tuple(ports))
+    # JSON has no infinities: no light is null.
+    return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
+
+
+def _ports(world: World, device: str) -> Answer:
+    with world.switches.held(device) as state:
+        return {
+            "ports": [
+                {
+                    "enabled": port not in state.disabled,
+                    "failed_since": state.failed.get(port),
+                    "label": state.labels.get(port, ""),
+                }
+                for port in range(state.port_count)
+            ]
+        }
+
+
+def _set_port(world: World, device: str, port: int, *, on: bool) -> Answer:
+    conduct = world.misbehaviour(device)
+    with world.switches.held(device) as state:
+        state.require((port,))
+        state.switch(conduct.taken((port,)), on=on)
+    if conduct.says_no:
+        raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+    return {}
+
+
+def _set_label(world: World, device: str, port: int, label: str) -> Answer:
+    conduct = world.misbehaviour(device)
+    with world.switches.held(device) as state:
+        state.require((port,))
+        state.labels |= dict.fromkeys(conduct.taken((port,)), label)
+    if conduct.says_no:
+        raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+    return {}

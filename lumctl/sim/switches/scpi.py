@@ -1,0 +1,219 @@
+"""The twin of an optical circuit switch's SCPI port: silent writes, an error queue, several commands in a line.
+
+It serves one :class:`SwitchState`, in a simulator or alone. What of it follows the standard and what the devices do in
+their own way is told apart where it matters: a join of a port that has one is refused here (a settings conflict),
+which is the stricter of what a device may do.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
+from lumctl.sim.service import Service
+from lumctl.sim.switches import scpi_tree as tree
+from lumctl.sim.switches.scpi_tree import Command, ScpiError
+from lumctl.sim.world.misbehaviour import Misbehaviour
+from lumctl.sim.world.switch import SwitchState
+
+NO_LIGHT_DBM = -100.0
+"""What a monitor shows where there is no light: it has no word for none."""
+
+_MOST_CONNECTIONS = 16
+_MOST_BYTES = 64 * 1024
+_MOST_ERRORS = 32
+_MOST_POWERS = 256
+_PATIENCE_S = 600.0
+
+Powers = Callable[[tuple[int, ...]], Mapping[int, float]]
+Part = tuple[str, int, int]
+"""A part of a change: ``add`` and ``sub`` with a pair of ports, ``on`` and ``off`` with one port, twice."""
+
+
+class ScpiSwitch:
+    """Serves one switch on loopback.
+
+    ``held`` gives the state for as long as a line takes (``state.held`` of one that stands alone); ``powers`` the
+    light in dBm, ``None`` for a model without monitors. ``conduct`` says how it misbehaves; ``wait`` waits so many
+    seconds, or until the end.
+    """
+
+    def __init__(
+        self,
+        held: Callable[[], AbstractContextManager[SwitchState]],
+        *,
+        powers: Powers | None = None,
+        name: str = "switch",
+        conduct: Callable[[], Misbehaviour] = Misbehaviour,
+        wait: Callable[[float], object] = lambda _: None,
+    ) -> None:
+        self._held = held
+        self._name = name
+        self._conduct = conduct
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._errors: list[str] = []
+        self.lines: list[str] = []
+        """The last lines that came, for whoever wants to see what a client really says."""
+        self.service = Service(f"switch {name}", self._serve, most=_MOST_CONNECTIONS)
+        self._queries: dict[str, Callable[[SwitchState, str], str]] = {
+            "*IDN?": lambda state, _: f"Polatis,I-SIM-{_sides(state)[0]}x{_sides(state)[1]}-{self._name},000000,0.0",
+            "*OPC?": lambda *_: "1",
+            ":OXC:SWIT:SIZE?": lambda state, _: "{},{}".format(*_sides(state)),
+            ":OXC:SWIT:CONN:STAT?": lambda state, _: _joins(state),
+            ":OXC:SWIT:CONN:PORT?": _partner,
+            ":OXC:SWIT:PORT:STAT?": _states,
+            ":SYST:ERR:ALL?": lambda *_: self._taken_errors(len(self._errors)),
+            ":SYST:ERR?": lambda *_: self._taken_errors(1),
+        }
+        if powers is not None:
+            self._queries[":PMON:POW?"] = partial(_monitored, powers)
+
+    def close(self) -> None:
+        """Give the port back; connections are cut."""
+        self.service.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        threading.Thread(target=self._talk, args=(connection,), name=f"switch {self._name}", daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        try:
+            with contextlib.suppress(OSError):
+                connection.settimeout(_PATIENCE_S)
+                for line in _lines(connection):
+                    conduct = self._conduct()
+                    if conduct.down:
+                        return
+                    answers = self._obey(line, conduct)
+                    if not answers:
+                        continue
+                    self._wait(conduct.delay_s)
+                    connection.sendall(conduct.shortened(f"{';'.join(answers)}\n".encode()))
+                    if conduct.cuts:
+                        return
+        finally:
+            self.service.done_with(connection)
+
+    def _obey(self, line: str, conduct: Misbehaviour) -> list[str]:
+        """Do what a line says, and give the answers to what it asks."""
+        answers: list[str] = []
+        with self._lock, contextlib.suppress(DeviceUnreachableError), self._held() as state:
+            self.lines = [*self.lines[-99:], line]
+            parts: list[Part] = []
+            for each in tree.commands(line):
+                try:
+                    if isinstance(each, ScpiError):
+                        raise each
+                    if each.header.endswith("?"):
+                        self._act(state, parts, conduct)
+                        answers.append(self._answer(state, each))
+                    elif each.header == "*CLS":
+                        self._errors.clear()
+                    else:
+                        parts += _parts(state, each)
+                except ScpiError as error:
+                    self._complain(error)
+            self._act(state, parts, conduct)
+        return answers
+
+    def _answer(self, state: SwitchState, command: Command) -> str:
+        query = self._queries.get(command.header)
+        if query is None:
+            raise ScpiError(tree.NO_HEADER)
+        return query(state, command.argument)
+
+    def _act(self, state: SwitchState, parts: list[Part], conduct: Misbehaviour) -> None:
+        """Make what was gathered so far of this line's change, each part by itself: a batch may be half done."""
+        for verb, port, other in conduct.taken(parts):
+            try:
+                if verb == "sub":
+                    state.part([(port, other)])
+                elif verb == "add":
+                    state.join([(port, other)])
+                else:
+                    state.switch([port], on=verb == "on")
+            except DeviceRefusedError as error:
+                self._complain(ScpiError(tree.CONFLICT, error.message))
+        if parts and conduct.says_no:
+            self._complain(ScpiError(tree.CONFLICT, conduct.complaint))
+        parts.clear()
+
+    def _complain(self, error: ScpiError) -> None:
+        if len(self._errors) < _MOST_ERRORS:
+            self._errors.append(str(error))
+        else:
+            self._errors[-1] = str(ScpiError(tree.OVERFLOW))
+
+    def _taken_errors(self, count: int) -> str:
+        taken, self._errors = self._errors[:count], self._errors[count:]
+        return ",".join(taken) or '0,"No error"'
+
+
+def _lines(connection: socket.socket) -> Iterator[str]:
+    """What is sent, line by line, until the other side hangs up or sends too long a one."""
+    received = b""
+    while len(received) <= _MOST_BYTES and (piece := connection.recv(4096)):
+        *lines, received = (received + piece).split(b"\n")
+        yield from (line.decode(errors="replace").strip() for line in lines)
+
+
+def _parts(state: SwitchState, command: Command) -> list[Part]:
+    if command.header in {":OXC:SWIT:PORT:ENAB", ":OXC:SWIT:PORT:DIS"}:
+        (ports,) = tree.lists(command.argument, 1)
+        _require(state, ports)
+        return [("on" if command.header.endswith("ENAB") else "off", port, port) for port in ports]
+    if command.header == ":OXC:SWIT:DISC:ALL":
+        return [("sub", *pair) for pair in state.joins.items()]
+    if not command.header.startswith(":OXC:SWIT:CONN:"):
+        raise ScpiError(tree.NO_HEADER)
+    verb = command.header.rpartition(":")[2]
+    if verb not in {"ADD", "SUB", "ONLY"}:
+        raise ScpiError(tree.NO_HEADER)
+    ingress, egress = tree.lists(command.argument, 2)
+    _require(state, [*ingress, *egress])
+    if len(ingress) != len(egress):
+        raise ScpiError(tree.SYNTAX, "the lists are of different lengths")
+    before: list[Part] = [("sub", *pair) for pair in state.joins.items()] if verb == "ONLY" else []
+    pairs = zip(ingress, egress, strict=True)
+    return before + [("sub" if verb == "SUB" else "add", *pair) for pair in pairs]
+
+
+def _require(state: SwitchState, ports: list[int]) -> None:
+    if not all(0 <= port < state.port_count for port in ports):
+        raise ScpiError(tree.RANGE)
+
+
+def _sides(state: SwitchState) -> tuple[int, int]:
+    return state.input_count, state.port_count - state.input_count
+
+
+def _monitored(powers: Powers, state: SwitchState, argument: str) -> str:
+    (ports,) = tree.lists(argument, 1)
+    _require(state, ports)
+    if not 0 < len(ports) <= _MOST_POWERS:
+        raise ScpiError(tree.RANGE)
+    found = powers(tuple(ports))
+    return f"({','.join(f'{max(found[port], NO_LIGHT_DBM):.2f}' for port in ports)})"
+
+
+def _joins(state: SwitchState) -> str:
+    ingress = sorted(state.joins)
+    return f"{tree.written(ingress)},{tree.written([state.joins[port] for port in ingress])}"
+
+
+def _partner(state: SwitchState, argument: str) -> str:
+    if not argument.isdecimal():
+        raise ScpiError(tree.SYNTAX if argument else tree.NO_PARAMETER)
+    _require(state, [int(argument) - 1])
+    partner = state.partner(int(argument) - 1)
+    return '""' if partner is None else f'"{partner + 1}"'
+
+
+def _states(state: SwitchState, argument: str) -> str:
+    ports = tree.lists(argument, 1)[0] if argument else list(range(state.port_count))
+    _require(state, ports)
+    letters = ("F" if port in state.failed else "D" if port in state.disabled else "E" for port in ports)
+    return f"({','.join(letters)})"

@@ -1,0 +1,248 @@
+"""Faults on request: which kinds there are, what each fits, and the words for saying that one does not fit."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory
+
+
+class FaultKind(StrEnum):
+    """What can be wrong with a simulated component."""
+
+    GPU_LOST = "gpu-lost"
+    PROCESS_DIED = "process-died"
+    ECC = "ecc"
+    ROW_REMAP_FAILED = "row-remap-failed"
+    OVERHEAT = "overheat"
+    THROTTLED = "throttled"
+    LINK_DOWN = "link-down"
+    LINK_FLAP = "link-flap"
+    DARK = "dark"
+    DIM = "dim"
+    STUCK_BAR = "stuck-bar"
+    STUCK_CROSS = "stuck-cross"
+    SLOW_HOST = "slow-host"
+    HUNG_SMI = "hung-smi"
+    UNREACHABLE = "unreachable"
+    MESH_DOWN = "mesh-down"
+    MESH_LYING = "mesh-lying"
+    DEVICE_DOWN = "device-down"
+    DEVICE_LYING = "device-lying"
+    DEVICE_SLOW = "device-slow"
+    DEVICE_CUT = "device-cut"
+    DEVICE_REFUSE = "device-refuse"
+    DEVICE_HALF = "device-half"
+
+
+class ComponentKind(StrEnum):
+    """What a component id may name; of devices, as the inventory names their kinds."""
+
+    HOST = "host"
+    ACCELERATOR = "accelerator"
+    TRANSPONDER = "transponder"
+    MESH = "mesh"
+    SWITCH = "switch"
+    CHASSIS = "chassis"
+    POWER = "power"
+    PORT = "port"
+    PUC = "puc"
+
+    @property
+    def described(self) -> str:
+        """The word of error messages, with its article."""
+        article = "an" if self is ComponentKind.ACCELERATOR else "a"
+        return f"{article} {self}{' controller' if self is ComponentKind.POWER else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of one component. ``value`` is in the unit of its kind, see :data:`VALUES`."""
+
+    component: str
+    kind: FaultKind
+    value: float | None
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What ``--value`` means for a kind. ``default`` is ``None`` where the component itself has a better one."""
+
+    meaning: str
+    default: float | None
+    least: float
+
+
+VALUES: Mapping[FaultKind, Value] = {
+    FaultKind.ECC: Value("uncorrectable errors", 1, 1),
+    FaultKind.OVERHEAT: Value("degrees Celsius", None, 0),
+    FaultKind.DIM: Value("dB of extra loss", 6, 0.1),
+    FaultKind.SLOW_HOST: Value("seconds of delay before each answer", 5, 0),
+    FaultKind.LINK_FLAP: Value("seconds down, then as many up", 5, 0.5),
+    FaultKind.DEVICE_SLOW: Value("seconds of delay before each answer", 5, 0),
+}
+
+_ACCELERATOR = (ComponentKind.ACCELERATOR,)
+_LIGHT = (ComponentKind.TRANSPONDER, ComponentKind.PORT)
+_DEVICE = (ComponentKind.MESH, ComponentKind.SWITCH, ComponentKind.CHASSIS, ComponentKind.POWER)
+FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
+    FaultKind.GPU_LOST: _ACCELERATOR,
+    FaultKind.PROCESS_DIED: _ACCELERATOR,
+    FaultKind.ECC: _ACCELERATOR,
+    FaultKind.ROW_REMAP_FAILED: _ACCELERATOR,
+    FaultKind.OVERHEAT: _ACCELERATOR,
+    FaultKind.THROTTLED: _ACCELERATOR,
+    FaultKind.LINK_DOWN: (ComponentKind.TRANSPONDER,),
+    FaultKind.LINK_FLAP: (ComponentKind.TRANSPONDER,),
+    FaultKind.DARK: _LIGHT,
+    FaultKind.DIM: _LIGHT,
+    FaultKind.STUCK_BAR: (ComponentKind.PUC,),
+    FaultKind.STUCK_CROSS: (ComponentKind.PUC,),
+    FaultKind.SLOW_HOST: (ComponentKind.HOST,),
+    FaultKind.HUNG_SMI: (ComponentKind.HOST,),
+    FaultKind.UNREACHABLE: (ComponentKind.HOST,),
+    FaultKind.MESH_DOWN: (ComponentKind.MESH,),
+    FaultKind.MESH_LYING: (ComponentKind.MESH,),
+    **dict.fromkeys((kind for kind in FaultKind if kind.startswith("device-")), _DEVICE),
+}
+
+STUCK = frozenset({FaultKind.STUCK_BAR, FaultKind.STUCK_CROSS})
+
+
+def parse_fault(inventory: Inventory, component: str, word: str, value: float | None, *, since: float) -> Fault:
+    """A fault as a person asked for it.
+
+    Raises:
+        UsageError: the component or the kind is not known, or they do not fit, or the value is out of range.
+    """
+    kind = _kind(word)
+    found = component_kinds(inventory, component)
+    if not set(found) & set(FITS[kind]):
+        raise UsageError(
+            f"{kind} does not fit {component}, which is {found[0].described}",
+            hint=_advice(inventory, component, found, kind),
+        )
+    return Fault(component, kind, _value(kind, value), since)
+
+
+def component_kinds(inventory: Inventory, component: str) -> tuple[ComponentKind, ...]:
+    """What an id names (a host and its only accelerator may share a name).
+
+    Raises:
+        UsageError: it names nothing.
+    """
+    named: dict[ComponentKind, Mapping[str, object]] = {
+        ComponentKind.HOST: inventory.hosts,
+        ComponentKind.ACCELERATOR: inventory.accelerators,
+        ComponentKind.TRANSPONDER: inventory.transponders,
+    }
+    for kind in _DEVICE:
+        named[kind] = {d.id: d for d in inventory.devices.values() if d.kind == kind.value}
+    found = tuple(kind for kind, ids in named.items() if component in ids)
+    if found:
+        return found
+    device, separator, rest = component.partition("/")
+    if separator and device in inventory.devices:
+        return (_part_kind(inventory, device, rest),)
+    near = nearest(component, (word for ids in named.values() for word in ids))
+    known = "a host, an accelerator, a transponder, a device, DEVICE/port/N or MESH/puc/N"
+    raise UsageError(f"the inventory has no component {component!r}", hint=f"did you mean {near}?" if near else known)
+
+
+def numbered(component: str) -> tuple[str, int]:
+    """Device and number of ``DEVICE/port/12`` or ``DEVICE/puc/17``."""
+    device, _, number = component.split("/")
+    return device, int(number)
+
+
+def _part_kind(inventory: Inventory, device: str, rest: str) -> ComponentKind:
+    geometry = inventory.devices[device].geometry
+    counts = {
+        ComponentKind.PORT: inventory.devices[device].port_count,
+        ComponentKind.PUC: geometry.puc_count if geometry else 0,
+    }
+    word, _, number = rest.partition("/")
+    for kind, count in counts.items():
+        if word == kind:
+            # str.isdecimal also takes digits of other scripts; int() reads them, so the range check stands.
+            if number.isdecimal() and int(number) < count and str(int(number)) == number:
+                return kind
+            raise UsageError(f"{device} has no {kind} {number!r}", hint=f"they are 0 to {count - 1}" if count else None)
+    raise UsageError(f"{device}/{rest} names nothing", hint=f"{device}/port/N or {device}/puc/N")
+
+
+def _kind(word: str) -> FaultKind:
+    try:
+        return FaultKind(word)
+    except ValueError:
+        near = nearest(word, FaultKind)
+        hint = f"did you mean {near}?" if near else f"one of: {', '.join(FaultKind)}"
+        raise UsageError(f"fault kind {word!r} is not known", hint=hint) from None
+
+
+def _value(kind: FaultKind, value: float | None) -> float | None:
+    wanted = VALUES.get(kind)
+    if wanted is None:
+        if value is not None:
+            raise UsageError(f"{kind} takes no value")
+        return None
+    if value is None:
+        return wanted.default
+    if not math.isfinite(value) or value < wanted.least:
+        raise UsageError(f"the value of {kind} ({wanted.meaning}) is at least {wanted.least:g}, not {value:g}")
+    return value
+
+
+def _advice(inventory: Inventory, component: str, found: Iterable[ComponentKind], kind: FaultKind) -> str:
+    """The parts of the component that the kind would fit, or else the kinds that fit the component."""
+    parts: list[str] = []
+    if ComponentKind.ACCELERATOR in FITS[kind]:
+        parts = [a.id for a in inventory.accelerators_of(component)]
+    elif ComponentKind.TRANSPONDER in FITS[kind]:
+        parts = [t.id for t in inventory.transponders.values() if component in (t.accelerator, t.host)]
+    if parts:
+        return f"{kind} fits: {', '.join(parts)}"
+    fitting = [k for k, kinds in FITS.items() if set(kinds) & set(found)]
+    return f"what fits {component}: {', '.join(fitting)}"
+
+
+class Faults:
+    """The faults that there are, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, FaultKind], Fault] = {}
+
+    def add(self, fault: Fault) -> None:
+        """Add a fault; the same kind of the same component again replaces it, and one way of being stuck the other."""
+        for other in STUCK if fault.kind in STUCK else ():
+            self._held.pop((fault.component, other), None)
+        self._held[fault.component, fault.kind] = fault
+
+    def remove(self, fault: Fault) -> None:
+        """Take a fault away."""
+        del self._held[fault.component, fault.kind]
+
+    def get(self, component: str, kind: FaultKind) -> Fault | None:
+        """The fault of this kind, if the component has it."""
+        return self._held.get((component, kind))
+
+    def has(self, component: str, kind: FaultKind) -> bool:
+        """Whether the component has a fault of this kind."""
+        return (component, kind) in self._held
+
+    def value(self, component: str, kind: FaultKind) -> float | None:
+        """The value of a fault; ``None`` without it."""
+        fault = self.get(component, kind)
+        return fault.value if fault else None
+
+    def of_kind(self, kind: FaultKind) -> list[Fault]:
+        """All faults of one kind."""
+        return [fault for fault in self._held.values() if fault.kind is kind]
+
+    def of(self, component: str | None) -> list[Fault]:
+        """All faults of a component, or (``None``) of everything."""
+        return [fault for fault in self._held.values() if component in {None, fault.component}]

@@ -1,0 +1,82 @@
+"""What instruments show of the world: light, temperatures and draw with their noise, and whom a receiver hears."""
+
+import math
+import random
+from collections.abc import Mapping
+
+from lumctl.sim.world.faults import FaultKind, Faults
+from lumctl.sim.world.gpus import SLOWDOWN_C, Gpu, GpuCondition
+from lumctl.sim.world.light import Light
+from lumctl.sim.world.links import Link
+from lumctl.sim.world.plant import Plant
+from lumctl.sim.world.views import LinkView, Neighbours
+
+_IDLE_C, _BUSY_C, _CHIP_C, _MODULE_C = 38.0, 63.0, 31.5, 37.0
+_POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
+_STANDBY_W, _HOST_W, _ACCELERATOR_W, _DRAW_NOISE = 14.0, 420.0, 310.0, 0.01
+
+
+class Instruments:
+    """Readings of one world at a moment. Whoever asks holds the world still."""
+
+    def __init__(self, seed: int, plant: Plant, faults: Faults, gpus: Mapping[str, Gpu]) -> None:
+        self._seed = seed
+        self._plant = plant
+        self._faults = faults
+        self._gpus = gpus
+
+    def noise(self, what: str, now: float, sigma: float) -> float:
+        """Noise that depends on the seed, the quantity and the second only: the order of readings is no part of it."""
+        # Not cryptography: readings that repeat with the seed are the point.
+        return random.Random(f"{self._seed}/{what}/{int(now)}").gauss(0.0, sigma)  # noqa: S311
+
+    def power_dbm(self, light: Light | None, what: str, now: float) -> float:
+        """Light as a monitor shows it; ``-inf`` for none."""
+        return light.power_dbm + self.noise(what, now, _POWER_NOISE_DB) if light else -math.inf
+
+    def chip_c(self, device: str, now: float) -> float:
+        """Temperature of a mesh's chip."""
+        return _CHIP_C + self.noise(device, now, _TEMPERATURE_NOISE_C)
+
+    def host_w(self, host: str, accelerators: int, now: float) -> float:
+        """What a host with so many accelerators draws."""
+        drawn = _STANDBY_W
+        if host not in self._plant.off:
+            drawn += _HOST_W + _ACCELERATOR_W * accelerators
+        return drawn + self.noise(f"{host} power", now, drawn * _DRAW_NOISE)
+
+    def condition(self, accelerator: str, now: float) -> GpuCondition:
+        """A GPU with its faults and its warmth."""
+        faults = {fault.kind: fault.value for fault in self._faults.of(accelerator)}
+        gpu = self._gpus[accelerator]
+        busy = gpu.job is not None and FaultKind.PROCESS_DIED not in faults
+        warmth = (_BUSY_C if busy else _IDLE_C) + self.noise(accelerator, now, _TEMPERATURE_NOISE_C)
+        if FaultKind.OVERHEAT in faults:
+            asked = faults[FaultKind.OVERHEAT]
+            warmth = SLOWDOWN_C + 4 if asked is None else asked
+        return GpuCondition(gpu, faults, warmth)
+
+    def view(self, link: Link, now: float) -> LinkView:
+        """All that is shown of an interface and its module."""
+        name = link.transponder.id
+        return LinkView(
+            transponder=link.transponder,
+            admin_up=link.admin_up,
+            carrier=link.carrier,
+            carrier_changes=link.carrier_changes,
+            carried_s=link.carried_until(now),
+            tx_power_dbm=self._plant.emits(link) + self.noise(f"{name} tx", now, _POWER_NOISE_DB),
+            rx_power_dbm=self.power_dbm(link.light, f"{name} rx", now),
+            temperature_c=_MODULE_C + self.noise(f"{name} module", now, _TEMPERATURE_NOISE_C),
+            neighbours=self.heard(link, now),
+            laser_on=link.laser_on,
+            frequency_mhz=link.frequency_mhz,
+            target_power_dbm=link.target_power_dbm,
+        )
+
+    def heard(self, link: Link, now: float) -> Neighbours:
+        """Whom a receiver's host has heard: what is new, or says something new, at the end, as lldpd has it."""
+        heard = sorted(link.neighbours(now).items(), key=lambda item: item[1].changed_at)
+        return tuple(
+            (self._plant.links[source].transponder, now - entry.changed_at, entry.mark) for source, entry in heard
+        )

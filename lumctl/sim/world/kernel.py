@@ -1,0 +1,57 @@
+"""The kernel log of one simulated host: what it printed at boot, and the lines that faults of its GPUs leave."""
+
+from collections import deque
+from datetime import UTC, datetime
+
+from lumctl.sim.world.faults import FaultKind
+
+_KEPT_LINES = 4096
+_BOOT = (
+    (0.0, "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1"),
+    (7.318204, "nvidia: loading out-of-tree module taints kernel."),
+    (7.790611, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.124.06  Release Build"),
+)
+_LINES: dict[FaultKind, tuple[str, ...]] = {
+    FaultKind.GPU_LOST: (
+        "NVRM: Xid (PCI:{bus}): 79, pid={pid}, name=python3, GPU has fallen off the bus.",
+        "NVRM: GPU {bus}.0: GPU has fallen off the bus.",
+    ),
+    FaultKind.ECC: (
+        "NVRM: Xid (PCI:{bus}): 48, pid={pid}, name=python3, DBE (double bit error) ECC Error",
+        "NVRM: Xid (PCI:{bus}): 63, pid={pid}, name=python3, Row Remapper: row pending, reset gpu to activate.",
+    ),
+    FaultKind.ROW_REMAP_FAILED: (
+        "NVRM: Xid (PCI:{bus}): 64, pid={pid}, name=python3, Row Remapper: Error writing to infoROM, row not remapped",
+    ),
+}
+
+
+class KernelLog:
+    """A ring of lines, as the kernel's own is."""
+
+    def __init__(self, booted_at: float) -> None:
+        self._booted_at = booted_at
+        self._lines: deque[tuple[float, str]] = deque(
+            ((booted_at + after_s, line) for after_s, line in _BOOT), maxlen=_KEPT_LINES
+        )
+
+    def tell(self, fault: FaultKind, pci: str, pid: int, at: float) -> None:
+        """Write the lines that this fault of the GPU at ``pci`` leaves, if it leaves any."""
+        for line in _LINES.get(fault, ()):
+            self._lines.append((at, line.format(bus=pci[:-2], pid=pid)))
+
+    def forget(self, pci: str) -> None:
+        """Drop all lines about one GPU, as if its host had been booted since: a healed GPU reads healthy."""
+        kept = [line for line in self._lines if pci[:-2] not in line[1]]
+        self._lines.clear()
+        self._lines.extend(kept)
+
+    def text(self, *, iso: bool) -> str:
+        """All lines as ``dmesg`` prints them, in seconds since the boot, or with ``--time-format iso``."""
+        if iso:
+            return "".join(f"{_iso(at)} {line}\n" for at, line in self._lines)
+        return "".join(f"[{at - self._booted_at:12.6f}] {line}\n" for at, line in self._lines)
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace(".", ",")

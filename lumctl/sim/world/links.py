@@ -1,0 +1,117 @@
+"""One network interface behind one transponder: its carrier, its light, and whom its host's lldpd has heard on it."""
+
+import math
+from dataclasses import dataclass, field
+
+from lumctl.devices.errors import DeviceRefusedError
+from lumctl.inventory.model import Transponder
+from lumctl.sim.world.light import Light
+
+LLDP_INTERVAL_S = 30.0
+LLDP_TTL_S = 120.0
+ANCHOR_MHZ = 193_100_000
+"""The frequency that the grid of ITU-T G.694.1 is counted from, and what a module sends at until it is told."""
+CHANNELS_MHZ = (191_300_000, 196_100_000)
+POWERS_DBM = (-15.0, 6.0)
+"""What a simulated module can be told, from the least to the most."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """One neighbour's entry: when a frame last said something new, when the last one came, and what it says."""
+
+    changed_at: float
+    last_at: float
+    mark: str
+
+
+@dataclass(slots=True)
+class Link:
+    """The state of one interface. ``faulty_down``: its link is held down by a fault, whatever light comes in.
+
+    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are what its module was told, apart from its interface.
+    ``carried_s``: the seconds with carrier before the present one, which began at ``up_since``.
+    """
+
+    transponder: Transponder
+    admin_up: bool = True
+    faulty_down: bool = False
+    carrier: bool = False
+    carrier_changes: int = 0
+    carried_s: float = 0.0
+    up_since: float = 0.0
+    light: Light | None = None
+    heard: dict[str, Heard] = field(default_factory=dict)
+    laser_on: bool = True
+    frequency_mhz: int = ANCHOR_MHZ
+    target_power_dbm: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.target_power_dbm = self.transponder.tx_power_dbm
+
+    def tune(self, frequency_mhz: int) -> None:
+        """Send at another frequency.
+
+        Raises:
+            DeviceRefusedError: the module does not reach it.
+        """
+        least, most = CHANNELS_MHZ
+        if not least <= frequency_mhz <= most:
+            raise DeviceRefusedError(f"{self.transponder.id}: {frequency_mhz} MHz is not within {least} to {most} MHz")
+        self.frequency_mhz = frequency_mhz
+
+    def send_with(self, dbm: float) -> None:
+        """Send with another power.
+
+        Raises:
+            DeviceRefusedError: the module does not reach it.
+        """
+        least, most = POWERS_DBM
+        if not (math.isfinite(dbm) and least <= dbm <= most):
+            raise DeviceRefusedError(f"{self.transponder.id}: {dbm:g} dBm is not within {least:g} to {most:g} dBm")
+        self.target_power_dbm = dbm
+
+    def settle(self, light: Light | None, now: float, mark: str) -> None:
+        """Take the light that comes in now; ``mark`` is what its transmitter's lldpd says besides its name.
+
+        Both ends of a link see it come up together, and lldpd announces itself on every interface that comes up:
+        so a frame arrives with the carrier. A lost carrier empties the neighbour table. Light that is switched from
+        one transmitter to another without a gap does neither: the old neighbour stays until its time to live is over.
+        """
+        self.heard = self.neighbours(now)
+        self.light = light
+        lit = light is not None and light.power_dbm >= self.transponder.rx_sensitivity_dbm
+        carrier = lit and self.admin_up and not self.faulty_down
+        if carrier == self.carrier:
+            return
+        self.carrier = carrier
+        self.carrier_changes += 1
+        if carrier:
+            self.up_since = now
+            self.frame(now, mark)
+        else:
+            self.carried_s += now - self.up_since
+            self.heard.clear()
+
+    def frame(self, at: float, mark: str) -> None:
+        """A frame of whoever lights this receiver comes in, if the link is up.
+
+        As in lldpd, the age of an entry counts from the last frame that differed from the one before it.
+        """
+        if not self.carrier or self.light is None:
+            return
+        entry = self.heard.get(self.light.source)
+        if entry is None:
+            self.heard[self.light.source] = Heard(at, at, mark)
+            return
+        entry.last_at = max(entry.last_at, at)
+        if mark != entry.mark:
+            entry.mark, entry.changed_at = mark, entry.last_at
+
+    def carried_until(self, now: float) -> float:
+        """Seconds with carrier in all."""
+        return self.carried_s + (now - self.up_since if self.carrier else 0.0)
+
+    def neighbours(self, now: float) -> dict[str, Heard]:
+        """Transponders in the neighbour table: those whose time to live is not over."""
+        return {source: entry for source, entry in self.heard.items() if now - entry.last_at <= LLDP_TTL_S}

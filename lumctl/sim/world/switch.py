@@ -1,0 +1,121 @@
+"""A simulated optical circuit switch: which ports are joined, which let light through, and what they are called."""
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from lumctl.devices.errors import DeviceRefusedError
+
+Pair = tuple[int, int]
+"""An ingress port and the egress port that it is joined to. Ports count from 0."""
+
+
+class SwitchState:
+    """What one switch holds. The first ``input_count`` ports are inputs; if all are, any port may be joined to any.
+
+    Whoever looks at it or changes it from one of several threads does so in ``with state.held()``.
+    """
+
+    def __init__(self, port_count: int, input_count: int) -> None:
+        self.port_count = port_count
+        self.input_count = input_count
+        self.joins: dict[int, int] = {}
+        self.disabled: set[int] = set()
+        self.failed: dict[int, float] = {}
+        """Ports that let nothing through and know it, and since when (epoch seconds)."""
+        self.labels: dict[int, str] = {}
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator["SwitchState"]:
+        """Keep it still for as long as the block takes."""
+        with self._lock:
+            yield self
+
+    @property
+    def any_to_any(self) -> bool:
+        """Whether any port may be joined to any other."""
+        return self.input_count == self.port_count
+
+    def partner(self, port: int) -> int | None:
+        """The port at the other end of a join, from either end: light takes it both ways."""
+        if port in self.joins:
+            return self.joins[port]
+        return next((ingress for ingress, egress in self.joins.items() if egress == port), None)
+
+    def passes(self, port: int) -> bool:
+        """Whether a port lets light through."""
+        return port not in self.disabled and port not in self.failed
+
+    def require(self, ports: Iterable[int]) -> None:
+        """Check that all these ports exist.
+
+        Raises:
+            DeviceRefusedError: one does not.
+        """
+        missing = [port for port in ports if not 0 <= port < self.port_count]
+        if missing:
+            raise DeviceRefusedError(f"there is no port {missing[0]} (they are 0 to {self.port_count - 1})")
+
+    def part(self, pairs: Iterable[Pair]) -> None:
+        """Take joins away; one that is not there is no error.
+
+        Raises:
+            DeviceRefusedError: there is no such port; nothing changed.
+        """
+        pairs = tuple(pairs)
+        self.require(port for pair in pairs for port in pair)
+        for ingress, egress in pairs:
+            for a, b in ((ingress, egress), (egress, ingress)):
+                if self.joins.get(a) == b:
+                    del self.joins[a]
+
+    def join(self, pairs: Iterable[Pair]) -> None:
+        """Make joins; one that is there already is no error.
+
+        Raises:
+            DeviceRefusedError: there is no such port, or it is of the other side, or in use; nothing changed.
+        """
+        made = dict(self.joins)
+        used = {port for pair in self.joins.items() for port in pair}
+        for ingress, egress in pairs:
+            self.require((ingress, egress))
+            if self.partner(ingress) == egress:
+                continue
+            if not self._of_two_sides(ingress, egress):
+                raise DeviceRefusedError(f"port {ingress} cannot be joined to {egress}: they are of one side")
+            if taken := used & {ingress, egress}:
+                raise DeviceRefusedError(f"port {min(taken)} is in use")
+            made[ingress] = egress
+            used |= {ingress, egress}
+        self.joins = made
+
+    def set(self, joins: Mapping[int, int | None]) -> None:
+        """Put ingress ports to these egress ports, ``None`` to none, as one change.
+
+        Raises:
+            DeviceRefusedError: as :meth:`join`; nothing changed.
+        """
+        before = dict(self.joins)
+        try:
+            self.require(joins)
+            self.part((port, partner) for port in joins if (partner := self.partner(port)) is not None)
+            self.join((ingress, egress) for ingress, egress in joins.items() if egress is not None)
+        except DeviceRefusedError:
+            self.joins = before
+            raise
+
+    def switch(self, ports: Iterable[int], *, on: bool) -> None:
+        """Let light through ports or not.
+
+        Raises:
+            DeviceRefusedError: there is no such port; nothing changed.
+        """
+        ports = set(ports)
+        self.require(ports)
+        self.disabled = self.disabled - ports if on else self.disabled | ports
+
+    def _of_two_sides(self, ingress: int, egress: int) -> bool:
+        if self.any_to_any:
+            return ingress != egress
+        return ingress < self.input_count <= egress

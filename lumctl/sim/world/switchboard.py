@@ -1,0 +1,134 @@
+"""The switches of one world, as their services see and change them; light settles after each change."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
+from lumctl.errors import UsageError
+from lumctl.sim.world.faults import Faults
+from lumctl.sim.world.misbehaviour import misbehaviour_of
+from lumctl.sim.world.plant import Plant
+from lumctl.sim.world.switch import SwitchState
+
+_SWITCH_C = 34.0
+_POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class _Revert:
+    device: str
+    at: float
+    before: Mapping[int, int | None]
+
+
+class Switchboard:
+    """``moment`` keeps the world still and gives its time; ``noise`` what to add to a reading of something."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        faults: Faults,
+        moment: Callable[[], AbstractContextManager[float]],
+        noise: Callable[[str, float, float], float],
+    ) -> None:
+        self._plant = plant
+        self._faults = faults
+        self._moment = moment
+        self._noise = noise
+        self._reverts: dict[str, _Revert] = {}
+
+    @contextmanager
+    def held(self, device: str) -> Iterator[SwitchState]:
+        """One switch, to be looked at or changed while the world stands still.
+
+        Raises:
+            UsageError: there is no such switch.
+            DeviceUnreachableError: it is down.
+        """
+        with self._still(device) as (state, _):
+            yield state
+
+    @contextmanager
+    def _still(self, device: str) -> Iterator[tuple[SwitchState, float]]:
+        with self._moment() as now:
+            if device not in self._plant.switches:
+                raise UsageError(f"the simulator has no switch {device!r}")
+            if misbehaviour_of(self._faults, device).down:
+                raise DeviceUnreachableError(f"{device} does not answer (it is down)")
+            state = self._plant.switches[device].state
+            before = _lit_by(state)
+            try:
+                yield state, now
+            finally:
+                if _lit_by(state) != before:
+                    self._plant.relight(now)
+
+    def write(
+        self, device: str, joins: Mapping[int, int | None], *, receipt: str = "", revert_after_s: float | None = None
+    ) -> None:
+        """Change joins as one; with ``revert_after_s`` they go back unless ``receipt`` is confirmed in time.
+
+        Raises:
+            DeviceUnreachableError: the switch is down.
+            DeviceRefusedError: a port is wrong or in use; nothing changed. Or a fault makes it say no, in the middle
+                or at once.
+        """
+        with self._still(device) as (state, now):
+            conduct = misbehaviour_of(self._faults, device)
+            if conduct.half:
+                with suppress(DeviceRefusedError):
+                    state.set(dict(conduct.taken(joins.items())))
+            elif not (conduct.lying or conduct.refuses):
+                before = {ingress: state.partner(ingress) for ingress in joins}
+                state.set(joins)
+                self._arm(_Revert(device, now + (revert_after_s or 0.0), before), receipt, armed=bool(revert_after_s))
+            if conduct.says_no:
+                raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+
+    def confirm(self, receipt: str) -> bool:
+        """Keep a change: disarm its revert timer. False if none was armed (any more)."""
+        with self._moment():
+            return self._reverts.pop(receipt, None) is not None
+
+    def powers(self, device: str, ports: tuple[int, ...]) -> dict[int, float]:
+        """What the monitor of each port sees, in dBm; ``-inf`` for no light."""
+        with self._still(device) as (state, now):
+            state.require(ports)
+            seen = {port: self._plant.seen((device, port)) for port in ports}
+            return {
+                port: dbm + self._noise(f"{device}/{port}", now, _POWER_NOISE_DB) if dbm > -math.inf else dbm
+                for port, dbm in seen.items()
+            }
+
+    def temperature(self, device: str) -> float:
+        """Temperature in degrees Celsius."""
+        with self._still(device) as (_, now):
+            return _SWITCH_C + self._noise(device, now, _TEMPERATURE_NOISE_C)
+
+    def next_revert(self) -> float:
+        """When the next timer runs out; ``inf`` if none runs."""
+        return min((revert.at for revert in self._reverts.values()), default=math.inf)
+
+    def revert(self, due: float) -> None:
+        """Let every timer run out that is due. What would take a port from somebody by now stays as it is."""
+        for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
+            del self._reverts[receipt]
+            with suppress(DeviceRefusedError):
+                self._plant.switches[revert.device].state.set(revert.before)
+
+    def _arm(self, revert: _Revert, receipt: str, *, armed: bool) -> None:
+        """Ports that are written again do not go back with an earlier change, unless it is the same one again."""
+        earlier = self._reverts.pop(receipt, None)
+        for other, waiting in self._reverts.items():
+            if waiting.device == revert.device:
+                kept = {ingress: egress for ingress, egress in waiting.before.items() if ingress not in revert.before}
+                self._reverts[other] = replace(waiting, before=kept)
+        if armed:
+            self._reverts[receipt] = replace(revert, before=earlier.before) if earlier else revert
+
+
+def _lit_by(state: SwitchState) -> tuple[dict[int, int], frozenset[int]]:
+    """All that decides where light goes."""
+    return dict(state.joins), frozenset(state.disabled | state.failed.keys())

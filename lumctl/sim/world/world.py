@@ -1,0 +1,362 @@
+"""The one world behind every simulated service: cells, light, links, GPUs and faults. It knows no sockets.
+
+Nothing happens by itself: each call first catches up with what was due since the last one (revert timers, flapping
+links, LLDP frames), event by event in the order of time, so that nobody can tell it from a world that ran all along.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
+from lumctl.devices.types import PucState
+from lumctl.errors import UsageError
+from lumctl.inventory.model import Inventory
+from lumctl.sim.world.boot import boot_at, boot_of
+from lumctl.sim.world.faults import Fault, FaultKind, Faults, component_kinds, parse_fault
+from lumctl.sim.world.gpus import GpuCondition, gpus_of
+from lumctl.sim.world.instruments import Instruments
+from lumctl.sim.world.kernel import KernelLog
+from lumctl.sim.world.light import Chip
+from lumctl.sim.world.links import LLDP_INTERVAL_S, Link
+from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
+from lumctl.sim.world.plant import Plant
+from lumctl.sim.world.switchboard import Switchboard
+from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class _Revert:
+    device: str
+    at: float
+    before: Mapping[int, PucState]
+
+
+class World:
+    """All that is simulated of one inventory. Thread-safe; ``now`` gives epoch seconds."""
+
+    def __init__(self, inventory: Inventory, *, seed: int, now: Callable[[], float]) -> None:
+        self.inventory = inventory
+        self.seed = seed
+        self._now = now
+        self._lock = threading.RLock()
+        self._started_at = self._caught_up_to = self._last_frames_at = now()
+        self._faults = Faults()
+        self._plant = Plant(inventory, self._faults)
+        self._links: dict[str, dict[str, Link]] = {host: {} for host in inventory.hosts}
+        for transponder in inventory.transponders.values():
+            self._links[transponder.host][transponder.interface] = self._plant.links[transponder.id]
+        self._gpus = gpus_of(inventory)
+        self._shown = Instruments(seed, self._plant, self._faults, self._gpus)
+        self.boots = {host: boot_of(host, seed=seed, started_at=self._started_at) for host in inventory.hosts}
+        self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
+        self._reverts: dict[str, _Revert] = {}
+        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown.noise)
+        self._plant.relight(self._started_at)
+
+    # --- the fabric ---
+
+    def puc_states(self, device: str) -> dict[int, PucState]:
+        """The state of every cell of a mesh.
+
+        Raises:
+            DeviceUnreachableError: its controller is down.
+        """
+        with self._caught_up():
+            return self._answering(device).states()
+
+    def write_pucs(
+        self, device: str, changes: Mapping[int, PucState], *, receipt: str = "", revert_after_s: float | None = None
+    ) -> None:
+        """Set cells of a mesh; with ``revert_after_s`` they go back unless ``receipt`` is confirmed in time.
+
+        Raises:
+            DeviceUnreachableError: its controller is down.
+            DeviceRefusedError: it has no such cell; nothing changed. Or a fault makes it say no, in the middle or at
+                once.
+        """
+        with self._caught_up() as now:
+            chip = self._answering(device)
+            chip.require(changes)
+            conduct = misbehaviour_of(self._faults, device)
+            if not (conduct.lying or conduct.refuses):
+                self._set(chip, dict(conduct.taken(changes.items())), now, receipt, revert_after_s)
+            if conduct.says_no:
+                raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+
+    def _set(
+        self, chip: Chip, changes: Mapping[int, PucState], now: float, receipt: str, revert_after_s: float | None
+    ) -> None:
+        armed = self._reverts.pop(receipt, None)
+        self._supersede(chip.device.id, changes)
+        if revert_after_s is not None:
+            states = chip.states()
+            before = armed.before if armed else {puc: states[puc] for puc in changes}
+            self._reverts[receipt] = _Revert(chip.device.id, now + revert_after_s, before)
+        chip.write(changes)
+        self._plant.relight(now)
+
+    def confirm(self, receipt: str) -> bool:
+        """Keep a change: disarm its revert timer. False if none was armed (any more)."""
+        with self._caught_up():
+            return self._reverts.pop(receipt, None) is not None
+
+    def port_powers(self, device: str, ports: tuple[int, ...]) -> dict[int, float]:
+        """Power that leaves each port, in dBm; ``-inf`` for no light."""
+        with self._caught_up() as now:
+            self._answering(device)
+            leaving = self._plant.leaving
+            return {port: self._shown.power_dbm(leaving.get((device, port)), f"{device}/{port}", now) for port in ports}
+
+    def chip_temperature(self, device: str) -> float:
+        """Temperature of a mesh's chip in degrees Celsius."""
+        with self._caught_up() as now:
+            self._answering(device)
+            return self._shown.chip_c(device, now)
+
+    # --- hosts ---
+
+    def gpus(self, host: str) -> list[GpuCondition]:
+        """The GPUs that a host's driver sees now, in the order of their minor numbers."""
+        with self._caught_up() as now:
+            every = [self._shown.condition(accelerator.id, now) for accelerator in self.inventory.accelerators_of(host)]
+            seen = [condition for condition in every if FaultKind.GPU_LOST not in condition.faults]
+            return sorted(seen, key=lambda condition: condition.gpu.accelerator.index)
+
+    def kernel_log(self, host: str, *, iso: bool) -> str:
+        """The kernel log of a host, with times since its boot or (``iso``) of day."""
+        with self._lock:
+            return self._kernels[host].text(iso=iso)
+
+    def links(self, host: str) -> dict[str, LinkView]:
+        """The interfaces of a host that meet the fabric, by name."""
+        with self._caught_up() as now:
+            return {name: self._shown.view(link, now) for name, link in self._links[host].items()}
+
+    def link(self, host: str, interface: str) -> LinkView | None:
+        """One of them."""
+        with self._caught_up() as now:
+            link = self._links[host].get(interface)
+            return self._shown.view(link, now) if link else None
+
+    def interfaces(self, host: str) -> dict[str, InterfaceView]:
+        """The same interfaces, without what their modules and lldpd say."""
+        with self._caught_up() as now:
+            return {
+                name: InterfaceView(
+                    link.transponder, link.admin_up, link.carrier, link.carrier_changes, link.carried_until(now)
+                )
+                for name, link in self._links[host].items()
+            }
+
+    def neighbours(self, host: str) -> dict[str, Neighbours]:
+        """Whom a host's lldpd has heard, by interface."""
+        with self._caught_up() as now:
+            return {name: self._shown.heard(link, now) for name, link in self._links[host].items()}
+
+    def set_interface(self, host: str, interface: str, *, up: bool) -> bool:
+        """Switch an interface, and with it its transmitter, on or off. False if the host has no such interface."""
+        with self._caught_up() as now:
+            link = self._links[host].get(interface)
+            if link is not None:
+                link.admin_up = up
+                self._plant.relight(now)
+            return link is not None
+
+    def announce(self, host: str, mark: str | None = None) -> None:
+        """The host's lldpd sends a frame on every interface at once; a mark, if given, it says from now on."""
+        with self._caught_up() as now:
+            if mark is not None:
+                self._plant.marks[host] = mark
+            for link in self._plant.links.values():
+                if link.light and self._plant.links[link.light.source].transponder.host == host:
+                    self._plant.frame(link, now)
+
+    # --- power ---
+
+    def is_on(self, host: str) -> bool:
+        """Whether a host has its power."""
+        with self._lock:
+            return host not in self._plant.off
+
+    def answers(self, host: str) -> bool:
+        """Whether a host can be reached: it is on, and no fault is in between."""
+        with self._lock:
+            return host not in self._plant.off and not self._faults.has(host, FaultKind.UNREACHABLE)
+
+    def switch_host(self, host: str, *, on: bool) -> None:
+        """Give a host its power, with which it boots, or take it; nothing happens where it is so already."""
+        with self._caught_up() as now:
+            if on is (host in self._plant.off):
+                self._plant.off ^= {host}
+                self._plant.relight(now)
+                if on:
+                    self._boot(host, now)
+
+    def restart_host(self, host: str) -> None:
+        """Take a host's power and give it back at once."""
+        self.switch_host(host, on=False)
+        self.switch_host(host, on=True)
+
+    def host_watts(self, host: str) -> float:
+        """What a host draws."""
+        with self._caught_up() as now:
+            return self._shown.host_w(host, len(self.inventory.accelerators_of(host)), now)
+
+    def _boot(self, host: str, now: float) -> None:
+        """Everything that a boot begins anew: its id, the kernel's log, interfaces, and what lldpd was told."""
+        self.boots[host] = boot_at(host, seed=self.seed, at=now)
+        self._kernels[host] = KernelLog(now)
+        self._plant.marks.pop(host, None)
+        for link in self._links[host].values():
+            link.admin_up = True
+        self._plant.relight(now)
+
+    # --- modules, as a chassis that manages them does ---
+
+    def module(self, transponder: str) -> LinkView:
+        """One transponder's module and what goes through it.
+
+        Raises:
+            UsageError: there is no such transponder.
+        """
+        with self._caught_up() as now:
+            return self._shown.view(self._module(transponder), now)
+
+    def set_laser(self, transponder: str, *, on: bool) -> None:
+        """Switch a module's laser, whatever its host's interface is told."""
+        with self._caught_up() as now:
+            self._module(transponder).laser_on = on
+            self._plant.relight(now)
+
+    def set_channel(self, transponder: str, frequency_mhz: int) -> None:
+        """Tune a module.
+
+        Raises:
+            DeviceRefusedError: it does not reach that frequency.
+        """
+        with self._caught_up():
+            self._module(transponder).tune(frequency_mhz)
+
+    def set_output_power(self, transponder: str, dbm: float) -> None:
+        """Tell a module what power to send with.
+
+        Raises:
+            DeviceRefusedError: it does not reach that power.
+        """
+        with self._caught_up() as now:
+            self._module(transponder).send_with(dbm)
+            self._plant.relight(now)
+
+    def _module(self, transponder: str) -> Link:
+        if transponder not in self._plant.links:
+            raise UsageError(f"the simulator has no transponder {transponder!r}")
+        return self._plant.links[transponder]
+
+    # --- faults ---
+
+    def inject(self, component: str, kind: str, value: float | None = None) -> Fault:
+        """Make a component faulty; the same kind again replaces the value.
+
+        Raises:
+            UsageError: see :func:`lumctl.sim.world.faults.parse_fault`.
+        """
+        with self._caught_up() as now:
+            fault = parse_fault(self.inventory, component, kind, value, since=now)
+            self._faults.add(fault)
+            self._plant.take_fault(fault)
+            gpu = self._gpus.get(component)
+            if gpu is not None:
+                self._kernels[gpu.accelerator.host].tell(fault.kind, gpu.pci, gpu.pid, now)
+            self._plant.relight(now)
+            return fault
+
+    def clear(self, component: str | None = None) -> list[Fault]:
+        """Heal one component or all of them; the faults that are gone.
+
+        Raises:
+            UsageError: there is no such component.
+        """
+        with self._caught_up() as now:
+            if component is not None:
+                component_kinds(self.inventory, component)
+            healed = self._faults.of(component)
+            for fault in healed:
+                self._faults.remove(fault)
+                self._plant.lose_fault(fault)
+                gpu = self._gpus.get(fault.component)
+                if gpu is not None:
+                    self._kernels[gpu.accelerator.host].forget(gpu.pci)
+            self._plant.relight(now)
+            return healed
+
+    def faults(self) -> list[Fault]:
+        """All faults, in the order in which they came."""
+        with self._lock:
+            return self._faults.of(None)
+
+    def has_fault(self, component: str, kind: FaultKind) -> bool:
+        """Whether a component has a fault of this kind."""
+        with self._lock:
+            return self._faults.has(component, kind)
+
+    def fault_value(self, component: str, kind: FaultKind) -> float | None:
+        """The value of a fault; ``None`` without it."""
+        with self._lock:
+            return self._faults.value(component, kind)
+
+    def misbehaviour(self, device: str) -> Misbehaviour:
+        """How a device misbehaves now."""
+        with self._lock:
+            return misbehaviour_of(self._faults, device)
+
+    # --- time ---
+
+    @contextmanager
+    def _caught_up(self) -> Iterator[float]:
+        with self._lock:
+            # A clock that is set back must not turn the order of events round.
+            now = max(self._now(), self._caught_up_to)
+            while (due := self._next_event()) <= now:
+                self._frames_until(due)
+                for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
+                    del self._reverts[receipt]
+                    self._plant.chips[revert.device].write(revert.before)
+                self.switches.revert(due)
+                self._caught_up_to = due
+                self._plant.relight(due)
+            self._frames_until(now)
+            self._caught_up_to = now
+            yield now
+
+    def _supersede(self, device: str, pucs: Iterable[int]) -> None:
+        """Cells that are written again do not go back with an earlier change that still waits to be confirmed."""
+        written = set(pucs)
+        for receipt, revert in self._reverts.items():
+            if revert.device == device:
+                kept = {puc: state for puc, state in revert.before.items() if puc not in written}
+                self._reverts[receipt] = replace(revert, before=kept)
+
+    def _next_event(self) -> float:
+        timers = min((revert.at for revert in self._reverts.values()), default=math.inf)
+        return min(timers, self.switches.next_revert(), self._plant.next_turn(self._caught_up_to))
+
+    def _frames_until(self, until: float) -> None:
+        """Every host announces itself at each whole interval; while nothing else happens only the last one counts."""
+        intervals = math.floor((until - self._started_at) / LLDP_INTERVAL_S)
+        last = self._started_at + intervals * LLDP_INTERVAL_S
+        if last > self._last_frames_at:
+            self._last_frames_at = last
+            for link in self._plant.links.values():
+                self._plant.frame(link, last)
+
+    # --- what a reader is shown ---
+
+    def _answering(self, device: str) -> Chip:
+        if device not in self._plant.chips:
+            raise UsageError(f"the simulator has no mesh {device!r}")
+        if misbehaviour_of(self._faults, device).down:
+            raise DeviceUnreachableError(f"{device} does not answer (its controller is down)")
+        return self._plant.chips[device]

@@ -1,0 +1,172 @@
+"""Whether everything with a driver of its own answers: all asked at once, nobody waited for long."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lumctl.devices.drivers import load
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError
+from lumctl.devices.protocols import Driver
+from lumctl.devices.types import Capability
+from lumctl.errors import ExitCode, LumctlError, UnreachableError
+from lumctl.health.states import State
+from lumctl.inventory.components import Component, Part, managed, parts_of
+from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.site.site import Site
+
+PATIENCE_S = 4.0
+"""How long everybody together is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One component and what it said. ``says`` is its own line of itself, ``problem`` why there is none."""
+
+    id: str
+    kind: str
+    driver: str
+    address: str
+    state: State = State.UNKNOWN
+    says: str | None = None
+    problem: str | None = None
+    unreachable: bool = False
+    capabilities: tuple[str, ...] = ()
+    proven: str | None = None
+    part_of: str | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that was about this component alone exits with."""
+        if self.state is State.OK or self.problem is None:
+            return ExitCode.DONE
+        return ExitCode.UNREACHABLE if self.unreachable else ExitCode.UNHEALTHY
+
+
+def call(
+    site: Site, among: Callable[[Component], bool] = lambda _: True, *, patience_s: float = PATIENCE_S
+) -> list[Answer]:
+    """Ask everything that is managed and for which ``among`` holds. Raises as :func:`ask`."""
+    return ask(site, [each for each in managed(site.inventory) if among(each)], patience_s=patience_s)
+
+
+def ask(site: Site, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[Answer]:
+    """Ask components who they are, in their order; one that gave no answer in time is unknown.
+
+    A chassis and a controller are summed up from what their parts say, of those that are asked beside them.
+
+    Raises:
+        UnreachableError: there is no such target at all: no simulator is running.
+    """
+    _ = site.devices  # opened before the threads use it, and where there is none, that is the answer
+    alone = [each for each in asked if _answers_itself(site.inventory, each)]
+    gathered = _gathered(alone, lambda each: _ask_one(site, each), patience_s)
+    late = f"no answer within {patience_s:g} s"
+    answers = {
+        each.id: gathered.get(each.id) or replace(described(site, each), problem=late, unreachable=True)
+        for each in alone
+    }
+    return [answers.get(each.id) or _summed(site, each, answers) for each in asked]
+
+
+def open_driver(site: Site, component: Component) -> Driver:
+    """The driver of a component that answers for itself; nothing is contacted.
+
+    Raises:
+        UsageError: it is not installed, or of another kind.
+        DeviceUnreachableError: the component does not answer on this target.
+    """
+    if component.part is Part.TRANSPONDER:
+        return site.devices.transponder(component.id)
+    if component.part is Part.POWER:
+        power = site.inventory.hosts[str(component.host)].power
+        assert power is not None  # noqa: S101 - a component of this kind has one
+        return site.devices.power(power)
+    return site.devices.changing(str(component.device))
+
+
+def described(site: Site, component: Component) -> Answer:
+    """A component before it was asked: what drives it, and where it answers on this target."""
+    inventory = site.inventory
+    device, endpoint = inventory.devices.get(component.device or ""), site.endpoints.devices.get(component.device or "")
+    driver, address = device.driver if device else "", endpoint.address if endpoint else ""
+    if component.part is Part.TRANSPONDER:
+        lane = inventory.transponders[component.id]
+        driver = f"{driver}, {lane.driver}" if driver else lane.driver
+        address = f"{address}/{lane.module.component}" if lane.module else f"{lane.host}:{lane.interface}"
+        return Answer(component.id, "transponder", driver, address, part_of=component.device)
+    if component.part is Part.POWER:
+        power = inventory.hosts[str(component.host)].power
+        part = f"/{power.component}" if power and power.component else ""
+        return Answer(component.id, "power", driver, f"{address}{part}", part_of=component.device)
+    kind = device.kind.value if device and component.part is Part.DEVICE else component.part.value
+    return Answer(component.id, kind, driver, address)
+
+
+def _answers_itself(inventory: Inventory, component: Component) -> bool:
+    """A chassis and a controller of power are asked through what they manage; a mesh and a switch say who they are."""
+    return component.part is not Part.DEVICE or inventory.devices[component.id].kind.carries_light
+
+
+def _ask_one(site: Site, component: Component) -> Answer:
+    blank = described(site, component)
+    try:
+        driver = open_driver(site, component)
+    except LumctlError as error:
+        return _failed(blank, error)
+    able = tuple(sorted(str(each) for each in driver.capabilities))
+    blank = replace(blank, capabilities=able, proven=driver.proven)
+    try:
+        return replace(blank, state=State.OK, says=_says(driver))
+    except LumctlError as error:
+        return _failed(blank, error)
+
+
+def _says(driver: Any) -> str | None:
+    """The least that a device can be asked."""
+    if driver.kind != "transponder":
+        return str(driver.identify())
+    if Capability.READ_OPTICS in driver.capabilities:
+        optics = driver.read_optics()
+        named = " ".join(word for word in (optics.vendor, optics.part) if word)
+        return named or (None if optics.optical else "copper")
+    if Capability.SET_TRANSMIT in driver.capabilities:
+        driver.transmitting()
+    return None
+
+
+def _failed(blank: Answer, error: LumctlError) -> Answer:
+    unreachable = isinstance(error, DeviceUnreachableError | UnreachableError)
+    state = State.FAILED if isinstance(error, DeviceError) else State.UNKNOWN
+    return replace(blank, state=state, problem=error.message, unreachable=unreachable)
+
+
+def _summed(site: Site, component: Component, answers: Mapping[str, Answer]) -> Answer:
+    """A chassis or a controller by what its parts said."""
+    blank = described(site, component)
+    inventory = site.inventory
+    parts = [answers[part.id] for part in parts_of(inventory, component.id) if part.id in answers]
+    users = "transponder" if inventory.devices[component.id].kind is DeviceKind.CHASSIS else "host"
+    try:
+        driver = load(blank.driver)
+        blank = replace(blank, capabilities=tuple(sorted(map(str, driver.capabilities))), proven=driver.proven)
+    except LumctlError as error:
+        return _failed(blank, error)
+    well = [part for part in parts if part.state is State.OK]
+    if not parts:
+        return replace(blank, says=f"no {users} of the inventory uses it")
+    said = f"{len(well)} of {len(parts)} {users}s answer"
+    if well:
+        return replace(blank, state=State.OK if len(well) == len(parts) else State.DEGRADED, says=said)
+    first = parts[0]
+    return replace(blank, state=first.state, problem=f"{said}: {first.problem}", unreachable=first.unreachable)
+
+
+def _gathered(
+    components: Iterable[Component], ask_one: Callable[[Component], Answer], patience_s: float
+) -> dict[str, Answer]:
+    pool = ThreadPoolExecutor(max_workers=64, thread_name_prefix="device")
+    asked: dict[str, Future[Answer]] = {each.id: pool.submit(ask_one, each) for each in components}
+    wait(asked.values(), timeout=patience_s)
+    pool.shutdown(wait=False, cancel_futures=True)
+    return {name: answer.result() for name, answer in asked.items() if answer.done() and not answer.cancelled()}

@@ -1,0 +1,179 @@
+"""Single settings of one component, as an operator types them, planned like any other change."""
+
+from collections.abc import Mapping, Sequence
+
+from lumctl.change.disturbance import disturbed
+from lumctl.change.plan import Plan, PlannedChange, Start, Step, programmed
+from lumctl.change.preconditions import require
+from lumctl.change.settables import RESET
+from lumctl.change.settings import Settable, described, no_setting, same, settable, setting_of, settings_of
+from lumctl.change.values import Value
+from lumctl.errors import RefusedError, UsageError
+from lumctl.inventory.components import Component, Part, find_component, parts_of
+from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.site import Site
+from lumctl.swap.cells import cell_of, plan_cell
+from lumctl.swap.steps import StepList
+
+
+def plan_settings(site: Site, name: str, words: Sequence[str], *, even_if_used: bool = False) -> Plan:
+    """Plan to set what ``SETTING=VALUE`` words say of one component; a plan without steps where all is so already.
+
+    ``even_if_used`` allows single settings to take light or a machine from a job; cells of its circuits they never may.
+
+    Raises:
+        UsageError: the component, a setting or a value is wrong; all of it is checked before any device is asked.
+        UnsupportedError: its driver cannot set this.
+        RefusedError: a job would lose light or a machine by it, or what the device holds is not certain.
+        DeviceError: what it shows now cannot be read.
+    """
+    component = component_to_set(site, name)
+    values, cell = _understood(site, component, _split(words, forms_of(site.inventory, component)[0]))
+    steps, warnings = StepList(site.inventory), list[str]()
+    keep = plan_cell(site, component, cell, steps) if cell else None
+    if cell and keep is not None and cell.before == cell.after:
+        warnings.append(f"by the record {component.id} is so already: it is written again")
+    for setting, value in values:
+        warnings += _add(site, setting, value, steps, even_if_used=even_if_used)
+    jobs = {job.name for job in site.inventory.jobs.values() if job.rack == component.rack}
+    placed = {job: ranks for job, ranks in site.assignment(sound=False).items() if job in jobs}
+    plan = Plan(
+        kind="set",
+        title=f"set {component.id} {' '.join(words)}",
+        rack=component.rack,
+        target=site.target,
+        created_at=site.now(),
+        inventory_digest=site.inventory.digest,
+        start=Start.of(placed, {cell.device: site.known_cells(cell.device)} if cell and keep is not None else {}),
+        keep=keep or (),
+        changes=programmed(steps.steps),
+        steps=tuple(steps.steps),
+        warnings=tuple(warnings),
+    ).sealed()
+    require(site, plan)
+    return plan
+
+
+def component_to_set(site: Site, name: str) -> Component:
+    """The component of that name; a controller of one host stands for that host's power.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    found = find_component(site.inventory, name)
+    if found.part is not Part.DEVICE or site.inventory.devices[found.id].kind is not DeviceKind.POWER:
+        return found
+    parts = parts_of(site.inventory, found.id)
+    if len(parts) == 1:
+        return parts[0]
+    known = ", ".join(part.id for part in parts)
+    raise UsageError(f"{name} controls the power of {len(parts)} hosts", hint=f"say which: {known}" if parts else None)
+
+
+Inverse = tuple[Settable, Value | None, Value]
+
+
+def inverse_setting(site: Site, step: Step, was: Value | None, *, took: bool) -> Inverse | str:
+    """What takes back a setting of a run: it, what it shows now, and what it showed before; or why nothing can.
+
+    ``took``: the run saw it take effect; else it may or may not have, and the device is asked what it shows.
+
+    Raises:
+        DeviceError: it cannot be asked.
+    """
+    meant = settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
+    after = step.data["after"]
+    if not meant.setting.reversible(after):
+        return f"{meant.component.id}: there is no way back from {meant.text(after)}"
+    if was is None:
+        return f"what {meant.setting.name} of {meant.component.id} was before is not known: it is left as it is"
+    return meant, meant.setting.shows(after) if took else meant.read(), was
+
+
+def _split(words: Sequence[str], forms: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are typed, each once."""
+    found: dict[str, str] = {}
+    typed = " ".join(f"{name}={form}" for name, form in forms.items()) or None
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{word!r} is no SETTING=VALUE", hint=typed)
+        if name in found:
+            raise UsageError(f"{name} is given twice")
+        found[name] = text
+    return found
+
+
+def _understood(
+    site: Site, component: Component, texts: Mapping[str, str]
+) -> tuple[list[tuple[Settable, Value]], PlannedChange | None]:
+    """Understand every word before any device is asked: single settings with their values, and a cell to program."""
+    forms, programmed_name = forms_of(site.inventory, component)
+    if not forms:
+        raise UsageError(
+            f"{component.id} is {described(site.inventory, component)}: nothing of it can be set",
+            hint=_instead(site, component),
+        )
+    values: list[tuple[Settable, Value]] = []
+    cell: PlannedChange | None = None
+    for name, text in texts.items():
+        if name not in forms:
+            raise no_setting(site.inventory, component, name, forms)
+        try:
+            if name == programmed_name:
+                cell = cell_of(site, component, text)
+            else:
+                setting = setting_of(site.inventory, component, name)
+                values.append((Settable(site.inventory, site.devices, component, setting), setting.parse(text)))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error.message}", hint=error.hint) from None
+    return values, cell
+
+
+def forms_of(inventory: Inventory, component: Component) -> tuple[dict[str, str], str | None]:
+    """How each setting of a component is typed; and which of them is programmed, if one is."""
+    forms = {each.name: each.form for each in settings_of(inventory, component).values()}
+    if component.part is Part.PUC:
+        return {"state": "bar|cross"}, "state"
+    if component.part is Part.PORT and forms:
+        return {**forms, "joined": "PORT|none"}, "joined"
+    return forms, None
+
+
+def _instead(site: Site, component: Component) -> str | None:
+    """What a person may have meant by a device that has no settings itself."""
+    device = site.inventory.devices[str(component.device)]
+    if device.kind is DeviceKind.CHASSIS:
+        parts = ", ".join(part.id for part in parts_of(site.inventory, device.id))
+        return f"its transponders: {parts or 'none'}"
+    if device.kind is DeviceKind.SWITCH:
+        return f"its ports: lumctl device set {device.id}/port/0 joined=PORT|none"
+    return f"its PUCs: lumctl device set {device.id}/puc/0 state=bar|cross"
+
+
+def _add(site: Site, setting: Settable, value: Value, steps: StepList, *, even_if_used: bool) -> list[str]:
+    """Add the step that sets a value, unless it is so already; gives what an operator should know of it."""
+    component, text = setting.component, setting.text(value)
+    setting.require(value)
+    before = setting.read()
+    if setting.setting.name == "power" and before is None:
+        raise RefusedError(
+            f"{component.id} is neither on nor off now", hint="wait until it has settled, then try again"
+        )
+    if setting.setting.reversible(value) and same(before, setting.setting.shows(value)):
+        return [f"{component.id} shows {text} already"]
+    if value == RESET and before == "off":
+        raise RefusedError(f"{component.id} is off: there is nothing to reset", hint="switch it on: power=on")
+    used = disturbed(site, component, setting.setting.name, value)
+    if used and not even_if_used:
+        more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
+        raise RefusedError(
+            f"{text} is refused: {used[0].how}{more}", hint="if it is to be disturbed all the same, add --even-if-used"
+        )
+    steps.set(setting, before, value, [each.name for each in used])
+    warnings = [f"{each.how}: it is disturbed" for each in used]
+    if not setting.setting.reversible(value):
+        warnings.append(f"there is no way back from {text}")
+    elif before is None:
+        warnings.append(f"{component.id} does not tell what {setting.setting.name} is now: it cannot be taken back")
+    return warnings

@@ -1,0 +1,108 @@
+"""One configurable leaf of OpenConfig's models: how it is written, where it is read, and what it should be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+from xml.sax.saxutils import escape
+
+NAMES = {
+    "p": "http://openconfig.net/yang/platform",
+    "x": "http://openconfig.net/yang/platform/transceiver",
+    "t": "http://openconfig.net/yang/terminal-device",
+}
+"""Namespaces. They have not changed since the first revisions of 2016, as the modules' contents have."""
+
+_HUNDREDTH = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One element of a path: in a list, the entry whose ``key`` has a ``value``."""
+
+    prefix: str
+    name: str
+    key: str = ""
+    value: str = ""
+
+    def around(self, content: str) -> str:
+        """The element, its key, and what is in it, as XML."""
+        key = f"<{self.key}>{escape(self.value)}</{self.key}>" if self.key else ""
+        return f'<{self.name} xmlns="{NAMES[self.prefix]}">{key}{content}</{self.name}>'
+
+    def within(self, parent: Element) -> Element | None:
+        """The element in a tree."""
+        for found in parent.iterfind(f"{self.prefix}:{self.name}", NAMES):
+            if not self.key or text_at(found, f"{self.prefix}:{self.key}") == self.value:
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf that stands in a ``config`` container, and again in the ``state`` beside it where the device shows it.
+
+    ``same`` tells whether two texts mean the same value.
+    """
+
+    steps: tuple[Step, ...]
+    name: str
+    same: Callable[[str, str], bool]
+
+    def edit(self, value: str) -> str:
+        """What sets it. Keys are written into ``config`` as well, which is what keys refer to in these models."""
+        *above, last = self.steps
+        text = last.around(f"<config>{_key_of(last)}<{self.name}>{escape(value)}</{self.name}></config>")
+        for step in reversed(above):
+            text = step.around((f"<config>{_key_of(step)}</config>" if step.key else "") + text)
+        return text
+
+    def asked(self, container: str) -> str:
+        """The subtree filter that selects it, in ``config`` or in ``state``."""
+        text = f"<{container}><{self.name}/></{container}>"
+        for step in reversed(self.steps):
+            text = step.around(text)
+        return text
+
+    def read(self, data: Element, container: str) -> str | None:
+        """Its text in a reply; ``None`` where it is not there."""
+        at: Element | None = data
+        for step in self.steps:
+            at = step.within(at) if at is not None else None
+        prefix = self.steps[-1].prefix
+        return text_at(at, f"{prefix}:{container}/{prefix}:{self.name}") if at is not None else None
+
+
+def component(name: str) -> tuple[Step, Step]:
+    """The path to a component of the chassis."""
+    return Step("p", "components"), Step("p", "component", "name", name)
+
+
+def text_at(element: Element, path: str) -> str | None:
+    """The text at a path, ``None`` where there is none."""
+    text = element.findtext(path, namespaces=NAMES)
+    return (text.strip() or None) if text is not None else None
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same, whatever prefix they come with."""
+    return one.rpartition(":")[2] == other.rpartition(":")[2]
+
+
+def same_whole(one: str, other: str) -> bool:
+    """Whether two whole numbers are the same; what is none is like nothing."""
+    try:
+        return int(one) == int(other)
+    except ValueError:
+        return False
+
+
+def same_hundredth(one: str, other: str) -> bool:
+    """Whether two numbers are the same to the hundredth; what is no number is like nothing."""
+    try:
+        return abs(float(one) - float(other)) < _HUNDREDTH / 2
+    except ValueError:
+        return False
+
+
+def _key_of(step: Step) -> str:
+    return f"<{step.key}>{escape(step.value)}</{step.key}>" if step.key else ""

@@ -1,0 +1,195 @@
+"""The revert guard, with real processes: an engine that is killed or stands still leaves the rack as it found it."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumctl.change import apply
+from lumctl.change.guard import LOG_NAME
+from lumctl.errors import ExitCode
+from lumctl.swap import plan_rollback
+
+BEGIN, LAST_OUTCOME, END = 1, 17, 18
+"""The journal of this swap: an entry at its begin, an intent and an outcome for each of eight steps, and its end."""
+MESH_INTENT, MESH_OUTCOME = 12, 13
+NOT_PROVED = 15
+"""With a mesh that lies, the seventh step's outcome is its failure; then there are two entries for each step undone."""
+UNDONE = range(NOT_PROVED, NOT_PROVED + 14)
+CUTS = UNDONE if os.environ.get("LUMCTL_CAMPAIGN") else (NOT_PROVED, NOT_PROVED + 3, NOT_PROVED + 4, NOT_PROVED + 9)
+
+
+@pytest.fixture(scope="module")
+def swap(tmp_path_factory, rack_of) -> Iterator[tuple]:
+    """A rack with a dead GPU, and the plan of its swap: taken back whole, it can be applied again."""
+    for rack in rack_of("prototype", tmp_path_factory.mktemp("guarded")):
+        plan = rack.lost()
+        yield rack, plan, rack.cells(), rack.transmitters(), rack.ok_circuits("finetune")
+
+
+def is_put_back(swap, run, *, state="rolled-back") -> None:
+    rack, _, cells, transmitters, circuits = swap
+    assert rack.store.run(run.id).state == state
+    assert rack.cells() == cells
+    assert rack.transmitters() == transmitters
+    assert rack.site.known_states("mesh") == cells["mesh"]
+    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+    assert rack.ok_circuits("finetune") == circuits
+    assert rack.store.first_break() is None
+    lease = rack.store.acquire("prototype", "the next one", term_s=1.0, now=time.time())  # nobody holds it
+    rack.store.release(lease)
+
+
+def newest(rack):
+    return max(rack.store.runs(), key=lambda run: run.fence)
+
+
+def killed(rack, plan, **where: int) -> tuple:
+    """Apply in a process that kills itself; returns the newest run once the guard has done its work."""
+    with rack.engine(plan, signal=signal.SIGKILL, **where) as engine:
+        said = engine.stdout.read()
+    assert engine.returncode == -signal.SIGKILL
+    rack.await_guard()
+    return newest(rack), said
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *({"after": number} for number in range(BEGIN, LAST_OUTCOME)),
+        *({"before": number} for number in range(BEGIN + 2, END, 2)),
+    ],
+    ids=str,
+)
+def test_an_engine_that_is_killed_leaves_the_rack_as_it_was(swap, where) -> None:
+    rack, plan, *_ = swap
+    run, said = killed(rack, plan, **where)
+    assert said.startswith("mesh and 4 more have no revert timer: ours is armed (62 s)\n")
+    is_put_back(swap, run)
+    end = rack.store.entries(run.id)[-1]
+    assert end.data == {
+        "state": "rolled-back",
+        "failed": "its engine ended without a word",
+        "by": f"revert guard of {run.id}",
+    }
+    assert (run.fence, end.fence) == (rack.store.entries(run.id)[0].fence + 1,) * 2
+
+
+def test_an_engine_that_is_killed_before_its_run_begins_leaves_nothing(swap) -> None:
+    rack, plan, *_ = swap
+    earlier = newest(rack)
+    run, _ = killed(rack, plan, before=BEGIN)
+    assert run == earlier
+    assert rack.store.unfinished(now=time.time()) == ()
+    is_put_back(swap, run, state=run.state)
+
+
+@pytest.mark.parametrize("where", [{"after": LAST_OUTCOME}, {"after": END}], ids=str)
+def test_a_run_whose_every_step_was_proved_is_done(swap, where) -> None:
+    rack, plan, *_ = swap
+    run, _ = killed(rack, plan, **where)
+    assert run.state == "done"
+    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
+    assert all(rack.ok_circuits("finetune"))
+    apply(rack.site, plan_rollback(rack.site, run))
+    is_put_back(swap, run, state="undone")
+
+
+@pytest.mark.parametrize("after", CUTS)
+def test_an_undo_that_is_cut_is_finished(swap, after) -> None:
+    rack, plan, *_ = swap
+    rack.sim.inject("mesh", "mesh-lying")
+    try:
+        run, _ = killed(rack, plan, after=after)
+    finally:
+        rack.sim.clear("mesh")
+    is_put_back(swap, run)
+
+
+def test_an_engine_that_stands_still_is_shut_out_and_says_so(swap) -> None:
+    rack, plan, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME, revert_after_s=0.5) as engine:
+        rack.await_stop(engine)
+        rack.await_guard()
+        run = newest(rack)
+        is_put_back(swap, run)
+        engine.send_signal(signal.SIGCONT)
+        said = engine.stdout.read()
+    assert rack.store.entries(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
+    assert said.endswith(f"{run.id} stood still for so long that its revert guard took it over: it is rolled-back\n")
+    assert engine.returncode == ExitCode.ROLLED_BACK
+    is_put_back(swap, run)
+
+
+def test_an_engine_that_stood_still_while_it_wrote_says_what_is_not_certain(swap) -> None:
+    rack, plan, cells, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_INTENT, revert_after_s=0.5) as engine:
+        rack.await_stop(engine)
+        rack.await_guard()
+        run = newest(rack)
+        is_put_back(swap, run)
+        engine.send_signal(signal.SIGCONT)
+        said = engine.stdout.read()
+    assert engine.returncode == ExitCode.HALF_DONE
+    assert "what stood still was 'program 9 PUCs of mesh': it may have acted after that" in said
+    assert rack.cells() != cells  # it did
+    assert rack.store.uncertain_since("mesh") == run.id
+    rack.reprogram()
+    is_put_back(swap, run)
+
+
+def test_the_end_of_a_terminal_is_not_the_end_of_the_guard(swap) -> None:
+    rack, plan, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME) as engine:
+        rack.await_stop(engine)
+        os.killpg(engine.pid, signal.SIGHUP)
+        os.killpg(engine.pid, signal.SIGKILL)
+    rack.await_guard()
+    is_put_back(swap, newest(rack))
+
+
+def test_a_guard_that_is_told_to_end_does_its_work_first(swap) -> None:
+    rack, plan, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME) as engine:
+        rack.await_stop(engine)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            os.kill(rack.guard, number)
+        engine.kill()
+        os.kill(rack.guard, signal.SIGTERM)
+    rack.await_guard()
+    is_put_back(swap, newest(rack))
+
+
+def test_a_run_that_was_taken_back_by_hand_is_left_alone(swap) -> None:
+    rack, plan, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME, revert_after_s=6.0) as engine:
+        rack.await_stop(engine)
+        run = newest(rack)
+        with rack.another_site(now=lambda: time.time() + 60) as later:
+            apply(later, plan_rollback(later, run))
+        entries = rack.store.entries(run.id)
+        rack.await_guard()
+        assert rack.store.entries(run.id) == entries
+        engine.kill()
+    is_put_back(swap, run, state="undone")
+
+
+def test_a_guard_holds_nothing_of_its_engine_and_shows_no_secret(swap) -> None:
+    rack, plan, *_ = swap
+    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME) as engine:
+        rack.await_stop(engine)
+        proc = Path(f"/proc/{rack.guard}")
+        held = sorted(str(file.readlink()).split(":")[0] for file in (proc / "fd").iterdir())
+        words = (proc / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        log = rack.folder / "store" / LOG_NAME
+        engine.kill()
+    rack.await_guard()
+    assert held == [*["/dev/null"] * 2, "/memfd", str(log), *["pipe"] * 3]
+    assert words[1:3] == [b"-I", b"-S"]
+    assert words[4:] == [words[4], words[5], b"62.000", b"prototype"]
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert log.read_text().splitlines()[-1].endswith("was rolled back: its engine ended without a word")
+    is_put_back(swap, newest(rack))

@@ -1,0 +1,77 @@
+"""An engine that stood still until its guard took its run over: what it says, and what it knows not to be certain."""
+
+import pytest
+
+from lumctl.change.run import Run
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.errors import HalfDoneError, RolledBackError
+
+UNREACHABLE = DeviceUnreachableError("it does not answer")
+
+
+def overtakes(rack):
+    """The guard takes over at this moment, and has done its work when the engine asks."""
+
+    def seize():
+        rack.seized = rack.store.seize(rack.guard.lease, holder="revert guard of", term_s=30.0, now=rack.time)
+
+    def work():
+        stored, lease = rack.seized
+        again = Run.resumed(rack.site, rack.store, lease, stored, "revert guard")
+        rack.troubles = again.undo()
+        again.end("half-done" if rack.troubles else "rolled-back", {})
+        rack.store.release(lease)
+
+    rack.guard.takes_over = work
+    return seize
+
+
+@pytest.mark.parametrize("at", [("outcome", "1"), ("outcome", "5"), ("outcome", "6"), ("outcome", "7")])
+def test_an_engine_that_was_overtaken_between_two_steps_says_so(rack, at):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    rack.at(*at, do=overtakes(rack))
+    with pytest.raises(RolledBackError, match=r"stood still for so long that .* it is rolled-back$") as error:
+        rack.apply(plan)
+    assert rack.guard.heard[-2:] == ["finish", "dismiss"]
+    assert rack.store.run(error.value.run).state == "rolled-back"
+    assert rack.twin.cells == before == rack.site.known_states("mesh")
+
+
+@pytest.mark.parametrize(("at", "title"), [("intent", "6"), ("intent", "4")], ids=str)
+def test_one_that_was_overtaken_in_a_step_tells_what_may_have_acted_since(rack, at, title):
+    plan = rack.plan()
+    rack.at(at, title, do=overtakes(rack))
+    named = {"6": r"program \d+ PUCs of mesh", "4": "light the transmitter of s3-gpu0-a"}[title]
+    with pytest.raises(HalfDoneError, match=f"it is rolled-back; and what stood still was '{named}'") as error:
+        rack.apply(plan)
+    doubted = rack.store.uncertain_since("mesh")
+    assert doubted == (error.value.run if title == "6" else None)
+
+
+def test_one_that_was_overtaken_while_it_undid_says_so(rack):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    rack.dark.add("s3-gpu0-a")
+    rack.at("roll_back", do=overtakes(rack))
+    with pytest.raises(RolledBackError, match=r"it is rolled-back$"):
+        rack.apply(plan)
+    assert rack.twin.cells == before == rack.site.known_states("mesh")
+
+
+def test_one_whose_guard_could_not_put_all_back_is_half_done(rack):
+    plan = rack.plan()
+    rack.at("outcome", "6", do=overtakes(rack))
+    rack.at("roll_back", do=UNREACHABLE)
+    with pytest.raises(HalfDoneError, match="it is half-done"):
+        rack.apply(plan)
+
+
+def test_one_that_was_overtaken_at_its_very_end_is_done_if_its_guard_says_so(rack):
+    plan = rack.plan()
+
+    def close():
+        stored, lease = rack.store.seize(rack.guard.lease, holder="g", term_s=30.0, now=rack.time)
+        Run.resumed(rack.site, rack.store, lease, stored, "g").end("done", {})
+
+    rack.at("outcome", "8", do=close)
+    assert rack.apply(plan).outcome == "done"
+    assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0")

@@ -1,0 +1,111 @@
+"""The doctor of drivers: declared and not there, there and not declared, imported and missing."""
+
+import pytest
+
+from lumctl.devices.doctor import examine
+from lumctl.devices.drivers import installed
+from lumctl.devices.wanted import few, not_installed
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+
+WHOLE = """
+from lumctl.devices.base import BaseMesh
+from lumctl.devices.types import Capability
+
+class Driver(BaseMesh):
+    capabilities = frozenset({Capability.READ_TEMPERATURE})
+    proven = "firmware 7.2"
+    def identify(self): return ""
+    def stage(self, changes): ...
+    def compare(self, staged): return ()
+    def commit(self, staged, *, revert_after_s=None): ...
+    def confirm(self, receipt): ...
+    def roll_back(self, receipt): ...
+    def read_temperature(self): return 20.0
+"""
+
+
+@pytest.fixture
+def offer(tmp_path, monkeypatch):
+    """Put a package with one driver on the path."""
+
+    def put(text, *, requires=()):
+        monkeypatch.syspath_prepend(str(tmp_path))
+        package = tmp_path / "acme_driver"
+        package.mkdir()
+        (package / "__init__.py").write_text(text)
+        metadata = tmp_path / "acme-1.0.dist-info"
+        metadata.mkdir()
+        wanted = "".join(f"Requires-Dist: {line}\n" for line in requires)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n{wanted}")
+        (metadata / "entry_points.txt").write_text("[lumctl.drivers]\nacme = acme_driver:Driver\n")
+        (info,) = [each for each in installed() if each.name == "acme"]
+        return examine(info)
+
+    yield put
+    import sys
+
+    sys.modules.pop("acme_driver", None)
+
+
+def ill(findings):
+    return [finding for finding in findings if not finding.well]
+
+
+def test_a_driver_that_is_what_it_says_is_well(offer):
+    found = offer(WHOLE)
+    assert ill(found) == []
+    assert [finding.text for finding in found] == [
+        "of kind mesh, driver API 1: read-temperature",
+        "proven on: firmware 7.2",
+    ]
+
+
+def test_our_own_drivers_are_well():
+    for info in installed():
+        assert ill(examine(info)) == [], info.name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "declares read-powers and does not implement"),
+        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "read_temperature() and does not declare"),
+        ("{Capability.READ_TEMPERATURE}", "{Capability.SET_POWER}", "declares set-power, which a mesh does not have"),
+        ('proven = "firmware 7.2"', "", "does not say on what it was proven"),
+        ('proven = "firmware 7.2"', 'proven = ""', "does not say on what it was proven"),
+        ("class Driver(BaseMesh):", "class Driver(BaseMesh):\n    api_version = 2", "driver API 2"),
+        ("class Driver", "import no_such_library\nclass Driver", "it needs no_such_library, which is not installed"),
+        ("return 20.0", "import no_such_library", "it needs no_such_library, which is not installed"),
+        ("class Driver", "raise RuntimeError('boom')\nclass Driver", "does not import: RuntimeError: boom"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(offer, old, new, says):
+    found = ill(offer(WHOLE.replace(old, new)))
+    assert any(says in finding.text for finding in found), found
+    assert all(finding.advice for finding in found)
+
+
+def test_a_library_of_an_extra_is_told_by_the_extra(offer):
+    text = WHOLE.replace("return 20.0", "import no_such_library")
+    (finding,) = ill(offer(text, requires=["no-such-library>=2; extra == 'fast'"]))
+    assert finding.advice == "pip install 'acme[fast]'"
+
+
+def test_what_is_imported_for_types_only_is_not_missed(offer):
+    found = offer("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import no_such_library\n" + WHOLE)
+    assert ill(found) == []
+
+
+def test_drivers_that_an_inventory_names_and_nobody_has(tmp_path):
+    file = tmp_path / "rack.yaml"
+    file.write_text(example("prototype").read_text().replace("driver: smartlight", "driver: smartlihgt"))
+    ((name, (text, advice)),) = not_installed(load_inventory(file)).items()
+    assert (name, text) == ("smartlihgt", f"{file} names it for mesh, and it is not installed here")
+    assert "did you mean smartlight?" in advice
+    assert "hostport" in advice
+    assert not_installed(load_inventory(example("prototype"))) == {}
+
+
+def test_many_users_are_told_by_a_few():
+    assert few(f"m{n}-{c}" for c in "abcde" for n in range(3)) == "m[0-2]-a, m[0-2]-b, m[0-2]-c and 2 more"
