@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench bench-fleet bench-fabric campaign lock clean
+.PHONY: help demo test lint types man bench bench-fleet bench-fabric bench-devices campaign lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -37,10 +37,14 @@ bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the plann
 	$(BIN)/python tests/bench/fabric/damage.py
 	$(BIN)/python tests/bench/fabric/swap.py
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings.
+bench-devices: $(READY) ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
+	$(BIN)/python tests/bench/devices/overhead.py
+	$(BIN)/python tests/bench/devices/netconf_clients.py
+
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
-	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py \
-	  -k "any_accelerator or quiet_week or mutilated or router_against"
+	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
+	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign or undo_that_is_cut"
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

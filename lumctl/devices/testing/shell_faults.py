@@ -1,0 +1,57 @@
+"""Faults between a driver and the host that it works through: what befalls a command on its way there and back."""
+
+from collections import Counter
+from enum import StrEnum
+
+from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.protocols import CommandResult, HostShell
+
+
+class ShellFault(StrEnum):
+    """What befalls a command."""
+
+    LOST_BEFORE = "lost-before"
+    """There is no session: it is not run."""
+    LOST_AFTER = "lost-after"
+    """It is run, and whether it was is not heard any more."""
+    NO_STATUS = "no-status"
+    """It is run, and the host tells no exit status."""
+    DENIED = "denied"
+    """The host lets us do nothing: it is not run."""
+    GARBLED = "garbled"
+    """It is run, and what it printed is noise."""
+
+
+class FaultyShell:
+    """A host's shell that a fault befalls from ``after`` so many commands on, or once if it ``passes``.
+
+    ``struck`` counts how often each fault was met.
+    """
+
+    def __init__(self, shell: HostShell) -> None:
+        self._shell = shell
+        self.struck: Counter[ShellFault] = Counter()
+        self.set(None)
+
+    def set(self, fault: ShellFault | None, *, after: int = 0, passes: bool = False) -> None:
+        """Have a fault from now on, or none."""
+        self._fault, self._after, self._passes = fault, after, passes
+
+    def run(self, command: str, *, timeout_s: float) -> CommandResult:
+        """Run a command, or not."""
+        fault = self._fault if self._after <= 0 else None
+        self._after -= 1
+        if fault is not None:
+            self.struck[fault] += 1
+            if self._passes:
+                self.set(None)
+        if fault is ShellFault.LOST_BEFORE:
+            raise DeviceUnreachableError("the host does not answer")
+        if fault is ShellFault.DENIED:
+            return CommandResult(1, "", "Operation not permitted\n")
+        result = self._shell.run(command, timeout_s=timeout_s)
+        if fault is ShellFault.LOST_AFTER:
+            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have acted")
+        if fault is ShellFault.NO_STATUS:
+            return CommandResult(-1, "", "")
+        return CommandResult(result.exit_status, "\x00\ufffd?\n", "") if fault is ShellFault.GARBLED else result
