@@ -44,7 +44,7 @@ bench-devices: $(READY) ## Measure what drivers add to a device's own time, and 
 campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
-	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign or undo_that_is_cut"
+	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign or undo_that_is_cut or engine_that_is_killed"
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock
