@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import paramiko
 import pytest
@@ -28,6 +29,16 @@ TIMES = {kind: dataclasses.replace(times, deadline_s=DEADLINE_S) for kind, times
 ASKED = ("gpu", "nvlink", "kernel", "net")
 PROBES = tuple(probe for probe in probes_for(("eno1",), sudo=False, times=TIMES) if probe.name in ASKED)
 """Two in one lane, one in a lane of its own, and one that the loop itself answers."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The limits here are short: a machine that is busy with other tests would be called hung."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.parent == here:
+            item.add_marker(pytest.mark.timed)
+
 
 ANSWERS = {
     "gpu": (127, b"sh: 1: nvidia-smi: not found"),
