@@ -9,6 +9,8 @@ MARK = b"]]>]]>"
 MESSAGE_LIMIT = 8 * 1024 * 1024
 """Bytes of the largest message that is read; a tree of the worst such message takes some 20 times as much memory."""
 _END = b"\n##\n"
+_AHEAD = b"\n#1\n<"
+"""How every message may begin: its first character, as a chunk of its own."""
 _HEADER = re.compile(rb"\n#(?:(#)|([1-9][0-9]{0,9}))\n")
 _HEADER_START = re.compile(rb"\n(?:#(?:#|[1-9][0-9]{0,9})?)?")
 _LONGEST_HEADER = 13
@@ -29,6 +31,7 @@ class Frames:
         self._buffer = bytearray()
         self._at = 0
         self._body = bytearray()
+        self._ahead = 0
 
     def use_chunks(self) -> None:
         """Go over to chunks, in both directions, from the next message on."""
@@ -37,7 +40,21 @@ class Frames:
     def encode(self, text: str) -> bytes:
         """A message as it is sent. It must not hold the mark."""
         data = text.encode()
-        return b"\n#%d\n%b%b" % (len(data), data, _END) if self._chunked else data + MARK
+        if not self._chunked:
+            return data + MARK
+        begun = b""
+        if self._ahead:
+            begun, data = _AHEAD[self._ahead :], data[1:]
+            self._ahead = 0
+        return b"%b\n#%d\n%b%b" % (begun, len(data), data, _END)
+
+    def ahead(self) -> bytes:
+        """The next byte of the message that will be sent next, to be sent now; none where no more is known of it."""
+        if not self._chunked:
+            return b"\n"
+        byte = _AHEAD[self._ahead : self._ahead + 1]
+        self._ahead += len(byte)
+        return byte
 
     def feed(self, data: bytes) -> None:
         """Take what arrived, in pieces of any size."""

@@ -1,6 +1,7 @@
 """One NETCONF session: the exchange of hellos, then one request and its reply at a time, each within a deadline."""
 
 import itertools
+import math
 import time
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
@@ -20,6 +21,7 @@ from lumctl.devices.ways import Stream
 
 Clock = Callable[[], float]
 _PIECE = 64 * 1024
+_NUDGE_AFTER_S = 0.1
 _REPLY = f"{{{NS}}}rpc-reply"
 
 
@@ -44,6 +46,7 @@ class Session:
         self._clock = clock
         self._frames = Frames()
         self._ids = itertools.count(1)
+        self._nudge_after_s = math.inf
         self._send(hello(), deadline)
         try:
             self.capabilities = capabilities_of(self._message(deadline, sent=False))
@@ -51,6 +54,8 @@ class Session:
             raise SessionError(str(error), sent=False) from None
         if BASE_1_1 in self.capabilities:
             self._frames.use_chunks()
+        # netconfd 2.13, if it reads our hello and the first request at once, looks at the request when more comes.
+        self._nudge_after_s = _NUDGE_AFTER_S
 
     def call(self, operation: str, deadline: float) -> Element:
         """Send a request and wait for its reply; notifications that come before it are dropped.
@@ -62,6 +67,7 @@ class Session:
         self._send(rpc(message_id, operation), deadline)
         while is_notification(reply := self._message(deadline, sent=True)):
             pass
+        self._nudge_after_s = math.inf
         if reply.tag != _REPLY:
             raise SessionError("something else than a reply came", sent=True)
         if reply.get("message-id") != str(message_id):
@@ -96,8 +102,7 @@ class Session:
     def _message(self, deadline: float, *, sent: bool) -> Element:
         try:
             while (message := self._frames.next()) is None:
-                self._stream.settimeout(self._left(deadline))
-                piece = self._stream.recv(_PIECE)
+                piece = self._piece(deadline)
                 if not piece:
                     raise SessionError("the device closed the session", sent=sent)
                 self._frames.feed(piece)
@@ -106,6 +111,19 @@ class Session:
             raise SessionError(str(error), sent=sent) from None
         except OSError as error:
             raise SessionError(_reason(error), sent=sent) from None
+
+    def _piece(self, deadline: float) -> bytes:
+        while True:
+            left_s = self._left(deadline)
+            self._stream.settimeout(min(left_s, self._nudge_after_s))
+            try:
+                return self._stream.recv(_PIECE)
+            except TimeoutError:
+                if self._nudge_after_s >= left_s:
+                    raise
+            self._nudge_after_s *= 2
+            self._stream.settimeout(self._left(deadline))
+            self._stream.sendall(self._frames.ahead())
 
     def _left(self, deadline: float) -> float:
         left = deadline - self._clock()

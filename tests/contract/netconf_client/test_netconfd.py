@@ -17,6 +17,34 @@ def test_what_it_says_of_itself(client):
     assert "urn:lumctl:joins?module=lumctl-joins&revision=2026-01-01" in client.capabilities()
 
 
+class AtOnce:
+    """A way on which the device reads our hello together with the first request."""
+
+    def __init__(self, way):
+        self._way = way
+
+    def subsystem(self, *asked):
+        self._stream, self._held = self._way.subsystem(*asked), []
+        self.settimeout, self.recv, self.close = self._stream.settimeout, self._stream.recv, self._stream.close
+        return self
+
+    def sendall(self, data):
+        self._held.append(data)
+        if len(self._held) > 1:
+            self._stream.sendall(b"".join(self._held))
+            self._held = [b""]
+
+
+def test_a_first_request_that_is_read_with_our_hello_is_answered(joins_server, client):
+    """netconfd leaves it until more comes: one in some 300 sessions on a busy machine."""
+    write(client, {1: 2})
+    at_once = NetconfClient(joins_server.context("d9", way=AtOnce(joins_server.way())))
+    assert held(at_once) == {1: 2}
+    write(at_once, {3: 4})
+    assert held(at_once) == {1: 2, 3: 4}
+    at_once.close()
+
+
 def test_an_edit_stands_in_the_candidate_until_it_is_committed(client):
     with client.locked("candidate"):
         client.edit_config(joins({1: 2, 3: 4}))

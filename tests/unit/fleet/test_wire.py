@@ -202,7 +202,7 @@ def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path):
 
 
 def test_a_proxy_command_that_does_not_want_to_end():
-    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, end='', flush=True); time.sleep(300)"
+    stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'1'); time.sleep(300)"
     sock = ProxySocket(f'{sys.executable} -c "{stubborn}"')
     assert sock.recv(1) == b"1"
     started = time.monotonic()

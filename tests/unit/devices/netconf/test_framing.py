@@ -31,6 +31,15 @@ def chunked(**options):
     return frames
 
 
+@given(st.lists(st.tuples(st.sampled_from("<x"), st.integers(0, 7))), CUTS, st.booleans())
+def test_the_beginning_of_a_message_may_be_sent_ahead_of_it(messages, cuts, in_chunks):
+    near, far = (chunked(), chunked()) if in_chunks else (Frames(), Frames())
+    sent = b"".join(
+        b"".join(near.ahead() for _ in range(ahead)) + near.encode(f"<{text}/>") for text, ahead in messages
+    )
+    assert [each.decode().lstrip() for each in heard(far, sent, cuts)] == [f"<{text}/>" for text, _ in messages]
+
+
 @given(MESSAGES, CUTS, st.booleans())
 def test_what_one_end_frames_the_other_finds_however_it_is_cut(messages, cuts, in_chunks):
     near, far = (chunked(), chunked()) if in_chunks else (Frames(), Frames())
