@@ -2,11 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from glob import glob
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from postgres import Postgres
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CAPTURES = Path(os.environ.get("LUMCTL_CAPTURES", REPOSITORY.parent / "shared" / "captures"))
@@ -29,7 +31,8 @@ def require_program() -> Callable[[str], str]:
     """The path of a program of the system; without it a test is skipped, or fails where all parts must be there."""
 
     def require(name: str) -> str:
-        found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        places = [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"))]
+        found = shutil.which(name, path=":".join(places))
         if found is None and os.environ.get("LUMCTL_REQUIRE_SYSTEM_PARTS") == "1":
             pytest.fail(f"{name} is not installed, and LUMCTL_REQUIRE_SYSTEM_PARTS=1 asks for it")
         if found is None:
@@ -37,3 +40,12 @@ def require_program() -> Callable[[str], str]:
         return found
 
     return require
+
+
+@pytest.fixture(scope="session")
+def postgres(require_program) -> Iterator[Postgres]:
+    """A PostgreSQL of this session's own; ``postgres.fresh()`` is the URL of a new database."""
+    pytest.importorskip("psycopg")
+    server = Postgres(require_program)
+    yield server
+    server.close()
