@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from glob import glob
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,12 @@ def require_program() -> Callable[[str], str]:
     """The path of a program of the system; without it a test is skipped, or fails where all parts must be there."""
 
     def require(name: str) -> str:
-        places = [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"))]
+        places = [
+            os.environ.get("PATH", ""),
+            "/usr/sbin",
+            "/sbin",
+            *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"))),
+        ]
         found = shutil.which(name, path=":".join(places))
         if found is None and os.environ.get("LUMCTL_REQUIRE_SYSTEM_PARTS") == "1":
             pytest.fail(f"{name} is not installed, and LUMCTL_REQUIRE_SYSTEM_PARTS=1 asks for it")
