@@ -48,6 +48,10 @@ def watch(
     token_file: Annotated[
         Path | None, typer.Option("--token-file", metavar="FILE", help="A file that holds its bearer token.")
     ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option("--command", metavar="'PROGRAM ARG...'", help="A program to run for each notification."),
+    ] = None,
     settle: Annotated[
         float,
         typer.Option(
@@ -70,13 +74,15 @@ def watch(
 
     With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
     incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
-    What is acknowledged or in maintenance is not told. A receiver that does not answer is tried again for an hour.
+    What is acknowledged or in maintenance is not told. With ``--command`` a program gets the same document on its
+    standard input. A receiver that does not answer is tried again for an hour, and delays no other.
 
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
+    from lumctl.watch.command import parse_command
     from lumctl.watch.exporter import parse_listen
     from lumctl.watch.service import Settings, service
     from lumctl.watch.settings import webhook_from
@@ -85,6 +91,7 @@ def watch(
         interval_s=interval,
         listen=parse_listen(listen),
         webhook=webhook_from(webhook_file, token_file),
+        command=parse_command(command) if command is not None else None,
         settle_s=settle,
         remind_after_s=remind * 3600,
     )

@@ -21,7 +21,7 @@ from lumctl.watch.ledger import Ledger
 from lumctl.watch.lines import lines_of
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import Notes
-from lumctl.watch.outbox import Outbox
+from lumctl.watch.receivers import Receivers
 from lumctl.watch.remembering import Remembering
 from lumctl.watch.supervisor import tell
 from lumctl.watch.troubles import Troubles
@@ -65,7 +65,7 @@ class Sinks:
     history: History
     notes: Notes
     ledger: Ledger
-    outbox: Outbox | None
+    outbox: Receivers | None
     vitals: Vitals
     troubles: Troubles
 

@@ -1,6 +1,5 @@
 """What a receiver is told: one document for the beginning, the worsening and the end of a case."""
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -64,11 +63,6 @@ def document_of(notification: Notification) -> dict[str, Any]:
         "members": list(case.members[:MOST_MEMBERS]),
         "member_count": len(case.members),
     }
-
-
-def json_of(notification: Notification) -> bytes:
-    """The document as bytes."""
-    return json.dumps(document_of(notification), ensure_ascii=False).encode()
 
 
 def text_of(notification: Notification) -> str:

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from enum import StrEnum
 
-from lumctl.watch.notification import Notification
+from lumctl.watch.letter import Letter
 from lumctl.watch.troubles import Troubles
 from lumctl.watch.webhook import DeliveryError
 
@@ -31,12 +31,13 @@ class Outcome(StrEnum):
 class Outbox:
     """Delivers in order and tries again with growing, random pauses, until a notification is too old."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the clock and chance are a test's
         self,
-        deliver: Callable[[Notification], None],
-        ended: Callable[[Notification, Outcome], None],
+        deliver: Callable[[Letter], None],
+        ended: Callable[[Letter, Outcome], None],
         troubles: Troubles,
         *,
+        place: str = "notifications",
         most: int = MOST_WAITING,
         give_up_after_s: float = GIVE_UP_AFTER_S,
         first_pause_s: float = _FIRST_PAUSE_S,
@@ -46,21 +47,22 @@ class Outbox:
         self._deliver = deliver
         self._ended_with = ended
         self._troubles = troubles
+        self._place = place
         self._most = most
         self._give_up_after_s = give_up_after_s
         self._first_pause_s = first_pause_s
         self._monotonic = monotonic
         self._chance = chance
-        self._waiting: deque[tuple[Notification, float]] = deque()
+        self._waiting: deque[tuple[Letter, float]] = deque()
         self._changed = threading.Condition()
         self._ended = False
         self._counts: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._run, name="lumctl-outbox", daemon=True)
         self._thread.start()
 
-    def put(self, notification: Notification) -> None:
+    def put(self, notification: Letter) -> None:
         """Take a notification; where too many wait, the oldest is dropped."""
-        dropped: Notification | None = None
+        dropped: Letter | None = None
         with self._changed:
             if len(self._waiting) >= self._most:
                 dropped, _ = self._waiting.popleft()
@@ -95,24 +97,24 @@ class Outbox:
             if pause_s is not None:
                 self._pause(pause_s)
 
-    def _head(self) -> tuple[Notification, float] | None:
+    def _head(self) -> tuple[Letter, float] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._waiting)
             return None if self._ended else self._waiting[0]
 
-    def _attempt(self, notification: Notification, taken_at: float, failures: int) -> float | None:
+    def _attempt(self, notification: Letter, taken_at: float, failures: int) -> float | None:
         """Try once; how long to wait before the next attempt, ``None`` if this notification is done with."""
         try:
             self._deliver(notification)
         except Exception as error:  # noqa: BLE001 - a bug in one delivery must not end all of them
-            self._troubles.arose("notifications", error)
+            self._troubles.arose(self._place, error)
             again = isinstance(error, DeliveryError) and error.again
             if again and self._monotonic() - taken_at < self._give_up_after_s:
                 self._count("retried")
                 return self._pause_s(failures, error.wait_s if isinstance(error, DeliveryError) else 0.0)
             self._done(notification, Outcome.FAILED)
             return None
-        self._troubles.passed("notifications")
+        self._troubles.passed(self._place)
         self._done(notification, Outcome.SENT)
         return None
 
@@ -128,7 +130,7 @@ class Outbox:
         with self._changed:
             self._counts[outcome] += 1
 
-    def _done(self, notification: Notification, outcome: Outcome) -> None:
+    def _done(self, notification: Letter, outcome: Outcome) -> None:
         with self._changed:
             self._counts[outcome] += 1
             # It may have been dropped for want of room while it was tried.

@@ -10,15 +10,16 @@ from lumctl.inventory.model import Inventory
 from lumctl.site import Site
 from lumctl.watch.answering import Answering
 from lumctl.watch.claim import claimed
+from lumctl.watch.command import run
 from lumctl.watch.daemon import Daemon, Sinks
 from lumctl.watch.exporter import Exporter
 from lumctl.watch.history import History
 from lumctl.watch.ledger import Ledger
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import FILE, Notes
-from lumctl.watch.notification import Notification, json_of
-from lumctl.watch.outbox import Outbox, Outcome
+from lumctl.watch.notification import Notification
 from lumctl.watch.place import LOCK, meeting_folder, socket_path
+from lumctl.watch.receivers import Deliver, Receivers
 from lumctl.watch.settings import Webhook
 from lumctl.watch.stores import Stores
 from lumctl.watch.supervisor import tell
@@ -34,6 +35,7 @@ class Settings:
     interval_s: float = 1.0
     listen: tuple[str, int] | None = None
     webhook: Webhook | None = field(default=None, repr=False)
+    command: tuple[str, ...] | None = None
     settle_s: float = 0.0
     remind_after_s: float = 0.0
 
@@ -55,7 +57,7 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         troubles = Troubles(say)
         notes = Notes(stores.files(next(iter(inventory.racks))) / FILE)
         ledger = Ledger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
-        outbox = _outbox(stack, settings.webhook, ledger, notes, troubles)
+        outbox = _receivers(stack, settings, target, ledger, notes, troubles)
         history = History(stores.write)
         newest = Newest()
         vitals = Vitals(newest, settings.interval_s, troubles, history, outbox)
@@ -82,23 +84,26 @@ def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], 
         say(f"store: {error.message}; another daemon could use it too")
 
 
-def _outbox(
-    stack: ExitStack, webhook: Webhook | None, ledger: Ledger, notes: Notes, troubles: Troubles
-) -> Outbox | None:
-    if webhook is None:
+def _receivers(
+    stack: ExitStack, settings: Settings, target: str, ledger: Ledger, notes: Notes, troubles: Troubles
+) -> Receivers | None:
+    deliveries: dict[str, Deliver] = {}
+    webhook, command = settings.webhook, settings.command
+    if webhook is not None:
+        deliveries["notifications"] = lambda letter: post(webhook, letter.body)
+    if command is not None:
+        deliveries["command"] = lambda letter: run(command, letter)
+    if not deliveries:
         return None
 
-    def deliver(notification: Notification) -> None:
-        post(webhook, json_of(notification))
-
-    def ended(notification: Notification, outcome: Outcome) -> None:
-        if outcome is not Outcome.SENT:
+    def told(notification: Notification, taken: bool) -> None:
+        if not taken:
             ledger.undelivered(notification)
             return
         ledger.delivered(notification)
         with suppress(OSError):  # the next beat tries again, and tells of it
             notes.save()
 
-    outbox = Outbox(deliver, ended, troubles)
-    stack.callback(outbox.close)
-    return outbox
+    receivers = Receivers(deliveries, told, troubles, target=target)
+    stack.callback(receivers.close)
+    return receivers

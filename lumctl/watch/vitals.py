@@ -14,7 +14,7 @@ from lumctl.site.observation import Observation
 from lumctl.watch.families import families
 from lumctl.watch.history import History
 from lumctl.watch.newest import Newest
-from lumctl.watch.outbox import Outbox
+from lumctl.watch.receivers import Receivers
 from lumctl.watch.troubles import Troubles
 
 STALE_AFTER_BEATS, STALE_AFTER_S = 5, 10.0
@@ -30,7 +30,7 @@ class Vitals(Collector):
         interval_s: float,
         troubles: Troubles,
         history: History,
-        outbox: Outbox | None,
+        outbox: Receivers | None,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:

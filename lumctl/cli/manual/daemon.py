@@ -82,14 +82,15 @@ SECTIONS = (
     (
         "notifications",
         """
-        The URL comes from ``--webhook-file`` or $LUMCTL_WEBHOOK_URL, a bearer token from ``--token-file`` or
+        Receivers are a URL, a program (``--command '/etc/lumctl/notify --urgent'``), or both. The URL comes from
+        ``--webhook-file`` or $LUMCTL_WEBHOOK_URL, a bearer token from ``--token-file`` or
         $LUMCTL_WEBHOOK_TOKEN; neither is ever printed. A certificate must be valid; SSL_CERT_FILE names other
         authorities. No redirect is followed and no proxy is used. Each POST is a JSON object with these fields, to
         which more may be added:
 
             schema         lumctl/notification/v1
             id             the same for the same news
-            occasion       opened, worsened, reminder or resolved
+            occasion       opened, worsened, reminder or resolved; or what the autopilot tells
             text           one line for people
             incident       what the news are about
             component      its cause; rule is the one that found it
@@ -104,6 +105,11 @@ SECTIONS = (
         An answer of 2xx is taken for delivered. Other answers of 5xx, 408, 425 and 429, and no answer within ten
         seconds, are tried again for an hour, with pauses that grow to a minute; 256 notifications wait at most. Of
         what receivers could not be told by then they are told anew ten minutes later, while it is so.
+
+        A program is run without a shell, and gets the document on its standard input and its main fields in variables:
+        LUMCTL_OCCASION, LUMCTL_TEXT, LUMCTL_RACK, LUMCTL_TARGET, LUMCTL_COMPONENT, LUMCTL_STATE_AFTER, LUMCTL_INCIDENT.
+        0 is taken for delivered; 65 says that it does not want this one; anything else is tried again as above. After
+        30 seconds it is ended with all that it started. The webhook and the program have a queue of their own each.
         """,
     ),
 )

@@ -1,0 +1,126 @@
+"""Programs of the operator's own, such as hooks: run without a shell, ended when they take too long."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumctl.errors import LumctlError
+
+MOST_SAID_BYTES = 4096
+GRACE_S = 2.0
+"""Between asking a program to end and ending it."""
+_LAST_WORDS_S = 0.2
+
+
+class NotStartedError(LumctlError):
+    """The program is not there, or may not be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended. ``code`` is its exit code, or less than none where a signal ended it.
+
+    ``late``: it was ended by us, with all that it had started. ``said`` is the end of what it printed.
+    """
+
+    code: int
+    late: bool
+    said: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it printed, if any."""
+        return next((line.strip() for line in reversed(self.said.splitlines()) if line.strip()), "")
+
+
+def run_program(
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    given: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Ended:
+    """Run a program to its end. ``given`` is what it reads, ``variables`` are added to our own environment.
+
+    What it leaves running in the background is left alone, unless it was late.
+
+    Raises:
+        NotStartedError: it could not be started.
+    """
+    ours, theirs = os.pipe()
+    try:
+        # The operator's own program, from a command line or the inventory, as a list of words.
+        process = subprocess.Popen(  # noqa: S603
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, **(variables or {})},
+            cwd=folder,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(ours)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise NotStartedError(
+            f"{command[0]} cannot be run: {reason}", hint="check its path and that it is executable"
+        ) from None
+    finally:
+        os.close(theirs)
+    heard = _Heard(ours)
+    threading.Thread(target=_feed, args=(process, given), name="lumctl-program", daemon=True).start()
+    late = False
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        if process.returncode is None:
+            _end(process)
+    return Ended(process.returncode, late, heard.text())
+
+
+class _Heard:
+    """The end of what is printed. Whatever a program leaves behind may hold its output open: it is not waited for."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._tail = b""
+        self._thread = threading.Thread(target=self._listen, name="lumctl-program", daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        self._thread.join(_LAST_WORDS_S)
+        return self._tail.decode(errors="replace")
+
+    def _listen(self) -> None:
+        with os.fdopen(self._pipe, "rb", buffering=0) as pipe:
+            while piece := pipe.read(MOST_SAID_BYTES):
+                self._tail = (self._tail + piece)[-MOST_SAID_BYTES:]
+
+
+def _feed(process: subprocess.Popen[bytes], given: bytes) -> None:
+    stdin = process.stdin
+    if stdin is not None:
+        with suppress(OSError), stdin:
+            stdin.write(given)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program with its whole group: first asked, then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+            break
+    # The program has ended; what it started may not have.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

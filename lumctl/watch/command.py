@@ -1,0 +1,57 @@
+"""A program of the operator's that is run for each notification: the document on its standard input, no shell."""
+
+import shlex
+from pathlib import Path
+
+from lumctl.errors import UsageError
+from lumctl.programs import NotStartedError, run_program
+from lumctl.watch.letter import Letter
+from lumctl.watch.webhook import DeliveryError
+
+TIMEOUT_S = 30.0
+REFUSES = 65
+"""The exit code of a program that does not want a notification, however often it is given (EX_DATAERR)."""
+_TOLD = ("occasion", "text", "rack", "target", "component", "state_after", "incident")
+
+
+def parse_command(text: str) -> tuple[str, ...]:
+    """The program and its arguments, as a shell would part them; none of a shell's other habits apply.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"the command {text!r} cannot be understood: {error}") from None
+    if not words:
+        raise UsageError("the command of notifications is empty")
+    program = Path(words[0])
+    if not program.is_absolute():
+        raise UsageError(
+            f"{words[0]!r} is no absolute path", hint="such as /etc/lumctl/notify: a daemon has no PATH of yours"
+        )
+    if not program.is_file():
+        raise UsageError(f"there is no program {program}")
+    return words
+
+
+def run(command: tuple[str, ...], letter: Letter, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Hand one letter to a program.
+
+    Raises:
+        DeliveryError: it did not take it: it ended otherwise than with 0, or took too long.
+    """
+    variables = {f"LUMCTL_{key.upper()}": str(letter.document[key]) for key in _TOLD if letter.document.get(key)}
+    # A variable cannot hold what a line of evidence may: a NUL would keep the program from being started at all.
+    variables = {key: value.replace("\0", "") for key, value in variables.items()}
+    name = Path(command[0]).name
+    try:
+        ended = run_program(command, timeout_s=timeout_s, given=letter.body, variables=variables)
+    except NotStartedError as error:
+        raise DeliveryError(error.message, again=True) from None
+    if ended.late:
+        raise DeliveryError(f"{name} had not ended after {timeout_s:g} s, and was ended", again=True)
+    if ended.code:
+        said = f": {ended.last_line}" if ended.last_line else ""
+        raise DeliveryError(f"{name} ended with {ended.code}{said}", again=ended.code != REFUSES)
