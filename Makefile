@@ -40,7 +40,12 @@ bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the plann
 
 bench-devices: $(READY) ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
 	$(BIN)/python tests/bench/devices/overhead.py
-	$(BIN)/python tests/bench/devices/netconf_clients.py
+	@test -e build/bench-devices/ready || { $(PYTHON) -m venv build/bench-devices && \
+	  build/bench-devices/bin/pip install --quiet --requirement .ci/requirements.txt \
+	    --requirement tests/bench/devices/requirements.txt && \
+	  build/bench-devices/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
+	  touch build/bench-devices/ready; }
+	build/bench-devices/bin/python tests/bench/devices/netconf_clients.py
 
 campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
