@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench bench-fleet bench-fabric bench-devices campaign lock clean
+.PHONY: help demo test lint types man bench bench-fleet bench-fabric bench-devices bench-swap campaign lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,6 +40,7 @@ bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the plann
 
 bench-devices: $(READY) ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
 	$(BIN)/python tests/bench/devices/overhead.py
+	$(BIN)/python tests/bench/devices/gateway.py
 	@test -e build/bench-devices/ready || { $(PYTHON) -m venv build/bench-devices && \
 	  build/bench-devices/bin/pip install --quiet --requirement .ci/requirements.txt \
 	    --requirement tests/bench/devices/requirements.txt && \
@@ -47,10 +48,14 @@ bench-devices: $(READY) ## Measure what drivers add to a device's own time, and 
 	  touch build/bench-devices/ready; }
 	build/bench-devices/bin/python tests/bench/devices/netconf_clients.py
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver.
+bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verified circuits, with the journal on disk (a minute).
+	$(BIN)/python tests/bench/swap/run.py $(ARGS)
+
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, 200 swaps of two engines at once, 1,000 runs replayed.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
 	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign or undo_that_is_cut or engine_that_is_killed"
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -69,9 +69,10 @@ def take_over(
         with kept_alive(store, ours, site.now):
             run = Run.resumed(site, store, ours, stored, f"{NAME} {stored.id}")
             if run.complete:
-                seconds = round(site.now() - stored.started_at, 4)
-                run.end("done", {"seconds": seconds}, undid=run.plan.undoes)
-                say(f"{stored.id}: every step was done and proved: it is closed as done")
+                for step in run.to_resume:
+                    run.perform(step)
+                state = run.close(site.now() - stored.started_at)
+                say(f"{stored.id}: every step was done and proved: it is closed as {state}")
             else:
                 say(taken_back(run, reason).message)
     finally:

@@ -1,6 +1,6 @@
 """Which runs need a revert guard, what it covers, and for how long it lets the engine be silent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.devices.types import Capability
 from lumctl.inventory.model import Evidence
+from lumctl.jobs.hooks import may_take_s
 from lumctl.site import Site
 from lumctl.store import Lease
 
@@ -19,7 +20,7 @@ SETTING_S = 240.0
 PERSON_S = 600.0
 """Who was asked whether to go on may think for so long; then all is taken back."""
 
-TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component"}
+TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component", Do.JOB: "job"}
 """The steps that touch something, and where they say what."""
 
 
@@ -36,10 +37,10 @@ class Cover:
         if self.guard is not None:
             self.guard.allow(PERSON_S)
 
-    def alive(self, site: Site, step: Step) -> None:
-        """The engine goes on with a step."""
+    def alive(self, site: Site, steps: Iterable[Step]) -> None:
+        """The engine goes on with these steps at once."""
         if self.guard is not None:
-            self.guard.allow(self.silent_s + _may_take_s(site, step))
+            self.guard.allow(self.silent_s + max((_may_take_s(site, step) for step in steps), default=0.0))
 
 
 @contextmanager
@@ -99,4 +100,6 @@ def _may_take_s(site: Site, step: Step) -> float:
     if step.do is Do.VERIFY:
         blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)
         return BLINK_WAITS * blinked * inventory.thresholds.light_deadline_s
+    if step.do is Do.JOB:
+        return may_take_s(inventory, step.data["job"])
     return SETTING_S if step.do is Do.SET else 0.0

@@ -25,8 +25,9 @@ from lumctl.health.hearing import heard_transponder
 from lumctl.inventory.model import Evidence, Inventory
 from lumctl.inventory.wiring import Circuit
 
-POLL_S = 0.05
-"""The far end's table is polled: no host tells us by itself that a neighbour has changed."""
+FIRST_PAUSE_S, POLL_S = 0.005, 0.05
+"""The far end's table is polled: no host tells us by itself that a neighbour has changed. Soon at first, for a frame
+takes no time, and then at longer distances."""
 
 STANDING_S = 0.5
 """How long a circuit that stands already may take to show itself."""
@@ -97,18 +98,23 @@ class LightProof:
         proofs, _, _ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
         return {proof.receiver: proof.transmitter for proof in proofs}
 
-    def prove(self, circuits: Iterable[Circuit], *, only: Mapping[str, str] | None = None) -> list[Proof]:
+    def prove(
+        self, circuits: Iterable[Circuit], *, kept: Iterable[Circuit] = (), sound: Mapping[str, str] | None = None
+    ) -> list[Proof]:
         """Show for every receiver that it hears its intended transmitter now.
 
-        With ``only``, of receivers and their transmitters, just those are proved, and nothing is blinked.
+        Of the ``kept`` circuits, which carry running jobs, only those receivers are shown that are named in ``sound``
+        with their transmitters; nothing of them is blinked.
 
         Raises:
             NotProvedError: some did not within the deadline; it names each and what it hears instead.
             BlinkError: a receiver's power did not follow its transmitter.
         """
         deadline_s = self._inventory.thresholds.light_deadline_s
-        wants = [w for w in wants_of(circuits) if only is None or only.get(w.receiver) == w.transmitter]
-        proofs, pending, tables = self._try_by_lldp([w for w in wants if self._by_lldp(w)], deadline_s)
+        wants, telling = wants_of(circuits), sound or {}
+        again = [w for w in wants_of(kept) if telling.get(w.receiver) == w.transmitter]
+        # All at once: a round of announcements and readings takes as long for one circuit as for all.
+        proofs, pending, tables = self._try_by_lldp([w for w in (*wants, *again) if self._by_lldp(w)], deadline_s)
         if pending:
             raise NotProvedError(_complaint(pending, tables, deadline_s))
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
@@ -146,6 +152,7 @@ class LightProof:
         """Prove what can be proved in time: the proofs, what is still wanted, and the tables read last."""
         started, marks = self._clock(), set[str]()
         pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
+        pause_s = FIRST_PAUSE_S
         while pending:
             mark = f"{int(self._now() * 1000):012x}{self._token()}"
             marks.add(mark)
@@ -158,7 +165,8 @@ class LightProof:
             if elapsed > deadline_s:
                 break
             if pending:
-                self._pause(POLL_S)
+                self._pause(pause_s)
+                pause_s = min(2 * pause_s, POLL_S)
         return proofs, pending, tables
 
     def _prove_by_blink(self, want: Want, deadline_s: float) -> Proof:

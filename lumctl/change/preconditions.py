@@ -1,7 +1,8 @@
 """What must hold before a plan may touch anything: the right target, the same inventory, the same start."""
 
 from lumctl.change.disturbance import require_undisturbed
-from lumctl.change.plan import Do, Plan, Step
+from lumctl.change.guarded import TOUCHED
+from lumctl.change.plan import Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
 from lumctl.change.untouched import require_others_untouched
 from lumctl.devices import transaction
@@ -9,6 +10,7 @@ from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Device
 from lumctl.inventory.switching import own_cells
+from lumctl.jobs import require_hooks
 from lumctl.site import Site
 
 REVERSIBLE = frozenset({"done", "running", "half-done"})
@@ -29,6 +31,7 @@ def require(site: Site, plan: Plan) -> None:
         )
     if plan.inventory_digest != site.inventory.digest:
         raise RefusedError(f"{plan.id} was made from another text of {site.inventory.path}", hint="make a new plan")
+    require_none_cut(site, plan)
     placed = site.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job) != accelerators:
@@ -40,8 +43,67 @@ def require(site: Site, plan: Plan) -> None:
             _require_kept(site, plan, step)
         if step.do is Do.SET:
             _require_setting(site, plan, step)
+    _require_independent(plan)
     require_others_untouched(site, plan)
     require_undisturbed(site, plan)
+    require_hooks(site, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
+
+
+def require_none_cut(site: Site, plan: Plan) -> None:
+    """Refuse a plan on top of a run that was cut, unless it takes that one back, or programs its devices anew.
+
+    What the cut run had done so far would no longer be taken back by anybody.
+
+    Raises:
+        RefusedError: the newest run of the rack that changed something was cut and is still open.
+    """
+    store = site.store(plan.rack)
+    left = store.unfinished(now=site.now())
+    if not left or _is_anew(site, plan):
+        return
+    stand = [run for run in store.runs() if run.rack == plan.rack and run.state not in {"refused", "rolled-back"}]
+    newest = max(stand, key=lambda run: run.fence, default=None)
+    if newest is None or newest.state != "running" or newest.id not in left:
+        return
+    if plan.undoes is not None and plan.undoes in {newest.id, newest.plan.get("undoes")}:
+        return
+    for device in _written(plan):
+        if store.uncertain_since(device) is not None:
+            raise uncertain(site, plan.rack, device)
+    raise RefusedError(
+        f"{newest.id} was cut and is still open: nothing is done on top of it",
+        hint=f"lumctl swap resume {newest.id} or swap abort {newest.id} --target {site.target}",
+    )
+
+
+def _is_anew(site: Site, plan: Plan) -> bool:
+    """Whether a plan goes by no record of what its devices hold."""
+    devices = [site.inventory.devices[name] for name in _written(plan) if name in site.inventory.devices]
+    return bool(devices) and all(
+        plan.start.cells(device.id, own_cells(site.inventory, device)) is None for device in devices
+    )
+
+
+def _written(plan: Plan) -> list[str]:
+    return list(dict.fromkeys(str(step.data["device"]) for step in plan.steps if step.do is Do.PROGRAM))
+
+
+def _require_independent(plan: Plan) -> None:
+    """Steps go side by side only where none can matter to another: of one kind, and each touches something else."""
+    for stage in stages(plan.steps):
+        if len(stage) == 1:
+            continue
+        first, *others = stage
+        touched = [step.data[TOUCHED[step.do]] for step in stage if step.do in TOUCHED]
+        if first.do not in TOUCHED or any(step.do is not first.do for step in others):
+            what = f"steps {', '.join(step.id for step in stage)}, of which one may need what another does"
+        elif len(set(touched)) < len(touched):
+            what = f"{' and '.join(step.id for step in stage)}, two steps that touch the same"
+        else:
+            continue
+        raise RefusedError(
+            f"{plan.id} does side by side {what}", hint="take `stage` away from them: they then go one after the other"
+        )
 
 
 def _require_own(plan: Plan, device: Device) -> None:
@@ -128,12 +190,12 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     run = site.store(rack).run(cut)
     written = (*run.plan["puc_changes"], *run.plan.get("join_changes", ()))
     reversible = run.state in REVERSIBLE and all(change["from"] is not None for change in written)
+    back = f"lumctl swap rollback {cut} --target {site.target}"
+    if run.state in {"running", "half-done"}:
+        back = f"lumctl swap resume {cut} or swap abort {cut} --target {site.target}"
     return RefusedError(
         f"what {device} holds is not certain since {cut} was cut",
-        # A rollback that did not come to its end is not taken back, but done again.
-        hint=f"lumctl swap rollback {run.plan.get('undoes') or cut} --target {site.target}"
-        if reversible
-        else f"program it anew: {apply}",
+        hint=back if reversible else f"program it anew: {apply}",
     )
 
 

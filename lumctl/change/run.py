@@ -1,29 +1,36 @@
 """One execution of a plan under a lease: each step journalled before and after, and undone in reverse."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from time import perf_counter
 from typing import Any, Self
 
+from lumctl.change.abreast import Abreast
+from lumctl.change.certainty import Certainty
 from lumctl.change.circuits import circuits_before_and_after, placed_by
-from lumctl.change.guarded import TOUCHED, Cover, one_way
+from lumctl.change.guarded import Cover, one_way
+from lumctl.change.job_step import facts_of, resumes
+from lumctl.change.ledger import Ledger, device_of
 from lumctl.change.light import Proof
+from lumctl.change.outcomes import NOTHING_SENT, Did
 from lumctl.change.plan import Do, Plan, Step, from_document, to_document
 from lumctl.change.steps import ACTIONS, Bench, Evidence, Verify
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
+from lumctl.change.trail import Trail, as_first_found
 from lumctl.errors import LumctlError
-from lumctl.inventory.switching import own_cells
 from lumctl.site import Site
-from lumctl.store import Entry, Lease, LeaseLostError, Record, Store, StoreError
+from lumctl.store import Lease, LeaseLostError, Store, StoreError
 from lumctl.store import Run as StoredRun
 
-NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError)
-"""Errors after which a device surely holds what it held."""
-
-States = Mapping[str, Mapping[int, str]]
+MOST_AT_A_HOST, MOST_AT_ONCE = 8, 32
+"""sshd lets ten commands run over one connection (MaxSessions); the loop that reads a host's probes is one of them."""
 
 
 class Run:
-    """A run in progress. ``perform`` its steps in order, then ``end`` it; or ``undo`` and ``end`` it."""
+    """A run in progress: ``intend`` a stage, ``act`` on it, and so on, then ``end`` it; or ``undo`` and ``end`` it.
+
+    What a stage did goes to disk with the intents of the next one or with the end, unless ``settle`` is called before.
+    """
 
     def __init__(
         self, site: Site, plan: Plan, store: Store, lease: Lease, run_id: str, *, cover: Cover, by: str | None = None
@@ -31,15 +38,23 @@ class Run:
         self.id = run_id
         self.plan = plan
         self.complete = False
-        """Whether every step was done when this process took the run over."""
-        self.adrift: Step | None = None
-        """The step that was acting while somebody else took the run over: it may have acted since."""
-        self._site, self._store, self._lease, self._cover = site, store, lease, cover
+        """Whether every step was done when this process took the run over, but for jobs that are to go on."""
+        self.to_resume: tuple[Step, ...] = ()
+        """The steps by which jobs go on that nobody came to."""
+        self.ledger = Ledger(site, plan, store, lease, run_id, cover, by=by)
+        self._certain = Certainty(site, plan)
+        self._site = site
+        site.act_under(lease)
         self._bench = Bench(site, *circuits_before_and_after(site, plan), covered=cover.names)
+        self._bench.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
+        self._bench.facts = facts_of(plan, run_id)
+        self._before = Trail(plan)
         self._attempted: list[Step] = []
+        self._held: dict[str, Mapping[int, str]] = {}
+        self._acting: Abreast[Did] = Abreast()
         self._wrote = False
         self._evidence: dict[str, Evidence] = {}
-        self._signed = {"by": by} if by else {}
+        self._failed: dict[str, str] = {}
 
     @classmethod
     def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, cover: Cover) -> Self:
@@ -56,42 +71,24 @@ class Run:
         return cls(site, plan, store, lease, run_id, cover=cover)
 
     @classmethod
-    def resumed(cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str) -> Self:
+    def resumed(
+        cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str, *, cover: Cover | None = None
+    ) -> Self:
         """A run that another process began, as its journal has it; ``by`` signs what is added."""
-        run = cls(site, from_document(stored.plan), store, lease, stored.id, cover=Cover(), by=by)
-        run._recall(store.entries(stored.id))
+        run = cls(site, from_document(stored.plan), store, lease, stored.id, cover=cover or Cover(), by=by)
+        run._recall(Trail.of(run.plan, store.entries(stored.id)))
         return run
 
-    def _recall(self, entries: Iterable[Entry]) -> None:
-        said: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for entry in entries:
-            said.setdefault(entry.kind, {})[entry.step] = entry.data
-        outcomes, undone = said.get("outcome", {}), said.get("undo-outcome", {})
-        tried = [step for step in self.plan.steps if step.id in said.get("intent", {})]
-        self._wrote = any(step.do is Do.PROGRAM for step in tried)
-        self._attempted = [
-            step
-            for step in tried
-            if not outcomes.get(step.id, {}).get("nothing_sent") and not undone.get(step.id, {}).get("undone")
-        ]
-        self._evidence = {step: data for step, data in outcomes.items() if data.get("done")}
+    def _recall(self, trail: Trail) -> None:
+        self._before = trail
+        self._wrote = any(step.do is Do.PROGRAM for step in self.plan.steps if step.id in trail.intended)
+        self._attempted = list(trail.tried)
+        self._evidence = dict(trail.found)
         for evidence in self._evidence.values():
             self._bench.sound |= evidence.get("sound", {})
             self._bench.powers |= evidence.get("powers", {})
-        ended_well = {step.id for step in self.plan.steps if step.id in self._evidence or not step.required}
-        self.complete = "undo-intent" not in said and ended_well & outcomes.keys() == {s.id for s in self.plan.steps}
-
-    @property
-    def state(self) -> str:
-        """The state of the run in the store."""
-        return self._store.run(self.id).state
-
-    @property
-    def overtaken(self) -> bool:
-        """Whether a revert guard has taken this run over."""
-        with suppress(StoreError):
-            return self._store.run(self.id).fence != self._lease.fence
-        return False
+            self._bench.lit |= evidence.get("transmitting", {})
+        self.complete, self.to_resume = trail.complete, trail.to_resume
 
     @property
     def touched(self) -> bool:
@@ -103,35 +100,110 @@ class Run:
         """Whether a device was written whose states before were not known: there is no way back from that."""
         return any(one_way(step) for step in self._attempted)
 
+    @property
+    def not_resumed(self) -> dict[str, str]:
+        """The jobs that were to go on and do not, with the reason."""
+        return {str(s.data["job"]): self._failed.get(s.id, "") for s in self.plan.steps if self._is_still(s)}
+
+    def _is_still(self, step: Step) -> bool:
+        return resumes(step) and (step.id in self._failed or step.id not in self._evidence)
+
+    def relight(self, step: Step) -> None:
+        """Light what a verification may have left dark that was cut in mid-blink."""
+        ACTIONS[step.do].undo(self._bench, step, None)
+
     def proofs(self) -> tuple[Proof, ...]:
         """The light that was proved so far."""
         return tuple(Proof(**proof) for evidence in self._evidence.values() for proof in evidence.get("proofs", ()))
 
     def perform(self, step: Step) -> str:
-        """Do one step; a remark says why a step that is not required was passed over."""
-        device = _device(step)
-        held = self._site.known_cells(device) if device else {}
-        self._attempted.append(step)  # before the journal: an interrupt may come between the two
-        self._store.intend(self._lease, self.id, self._record("intent", step, _named(step)), unsure=device)
+        """Do one step, by itself, up to its outcome on disk; a remark says why it was passed over."""
+        self.intend([step])
+        (did,) = self.act([step])
+        self.ledger.settle()
+        return did.remark
+
+    def intend(self, steps: Sequence[Step]) -> None:
+        """Write down that steps are about to act, together with what came of those before them.
+
+        Raises:
+            StoreError: it is not on disk; none of these may act.
+            LeaseLostError: somebody else may act now.
+        """
+        attempted = list(self._attempted)
+        devices = [device for step in steps if (device := device_of(step)) is not None]
+        self._held = {device: self._site.known_cells(device) for device in devices}
+        # Before the journal: an interrupt may come between the two.
+        self._attempted += [step for step in steps if step not in attempted]
+        for step in steps:
+            if "was" not in self._evidence.get(step.id, {}):
+                self._evidence.pop(step.id, None)  # of when it was done before
+        try:
+            self.ledger.intend(steps)
+        except StoreError:
+            self._attempted = attempted
+            raise
+
+    def act(self, steps: Sequence[Step]) -> list[Did]:
+        """Do steps that were intended, side by side; how each went.
+
+        Raises:
+            LumctlError: one that is required failed; all have ended, and what came of them is on disk.
+        """
+        through_hosts = any(step.do is Do.TRANSMIT for step in steps)
+        calls = [partial(self._do, step) for step in steps]
+        ended = self._acting.run(calls, most=MOST_AT_A_HOST if through_hosts else MOST_AT_ONCE)
+        for did in ended:
+            self._learn(did)
+        for did in ended:
+            if did.failure is not None and (did.step.required or not isinstance(did.failure, LumctlError)):
+                with suppress(StoreError):  # then it stays due
+                    self.ledger.settle()
+                raise did.failure
+        return ended
+
+    def _do(self, step: Step) -> Did:
+        began = perf_counter()
         try:
             evidence = ACTIONS[step.do].act(self._bench, step)
-        except NOTHING_SENT as error:
-            self._attempted.remove(step)
-            nothing = {"failed": error.message, "nothing_sent": True}
-            self._conclude("outcome", step, nothing, {device: held} if device and held else {})
-            return self._passed_over(step, error)
-        except LumctlError as error:
-            self._conclude("outcome", step, {"failed": error.message})
-            return self._passed_over(step, error)
-        self._evidence[step.id] = evidence
-        placed = placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
-        self._conclude("outcome", step, {"done": True, **evidence}, self._certain_after(step), placed)
-        return ""
+        except Exception as failure:  # noqa: BLE001 - it is raised once the others have ended
+            return Did(step, perf_counter() - began, failure=failure)
+        return Did(step, perf_counter() - began, evidence)
+
+    def _learn(self, did: Did) -> None:
+        """What a step did is known from here on, and due to be written down."""
+        step, device, due = did.step, device_of(did.step), self.ledger.due
+        if not isinstance(did.failure, NOTHING_SENT):
+            due.steps.append(step)
+        if did.evidence is not None:
+            self._failed.pop(step.id, None)
+            self._evidence[step.id] = evidence = as_first_found(step, did.evidence, self._before)
+            due.entries.append(self.ledger.record("outcome", step, {"done": True, **evidence}))
+            due.states |= self._certain.after(step, self._attempted, self._bench.receipts)
+            due.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
+        elif isinstance(did.failure, NOTHING_SENT):
+            if step not in self._before.tried:  # else it may have acted then
+                self._attempted.remove(step)
+            said = {"failed": did.failure.message, "nothing_sent": True}
+            due.entries.append(self.ledger.record("outcome", step, said))
+            if device is not None and self._held.get(device):
+                due.states[device] = self._held[device]
+        elif isinstance(did.failure, LumctlError):
+            due.entries.append(self.ledger.record("outcome", step, {"failed": did.failure.message}))
+        if isinstance(did.failure, LumctlError):
+            self._failed[step.id] = did.failure.message
 
     def undo(self) -> list[str]:
         """Take back every attempted step in reverse, as far as each goes; what went wrong is returned, in words."""
         troubles: list[str] = []
-        for step in reversed(self._attempted):
+        try:
+            for did in self._acting.rest():  # an interrupt does not stop those that act beside each other
+                self._learn(did)
+            with suppress(StoreError):
+                self.ledger.settle()
+        except LeaseLostError as error:
+            return [error.message]
+        for step in sorted(self._attempted, key=self.plan.steps.index, reverse=True):
             if one_way(step):
                 troubles.append(f"{step.data['device']} was written whole: what it held before was not known")
                 continue
@@ -143,97 +215,35 @@ class Run:
                 said = error.message if isinstance(error, LumctlError) else f"{type(error).__name__}: {error}"
                 troubles.append(f"{step.title}: {said}")
         if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
-            troubles += self._light_as_before()
+            troubles += Verify.as_before(self._bench, self.plan.steps)
+        try:
+            self.ledger.settle()
+        except LumctlError as error:
+            troubles.append(f"what was undone could not be written down: {error.message}")
         return troubles
 
-    def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
-        """Close the run in its final state."""
-        record = Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
-        self._store.end_run(self._lease, self.id, record, state, undid=undid)
-
-    def doubt(self) -> None:
-        """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
-        device = _device(self.adrift) if self.adrift else None
-        if device:
-            with suppress(StoreError):
-                self._store.doubt(device, self.id)
-
-    def _passed_over(self, step: Step, error: LumctlError) -> str:
-        if step.required:
-            raise error
-        return f"passed over ({error.message})"
-
     def _undo(self, step: Step) -> None:
-        device = _device(step)
-        with suppress(
-            StoreError
-        ):  # its first intent is on disk: the undo may act even where nothing more can be written
-            self._store.intend(self._lease, self.id, self._record("undo-intent", step, _named(step)), unsure=device)
+        """Take one step back; what cannot be written down stays due."""
+        self.ledger.intend_undo(step)
         try:
             undone = {"undone": True, **ACTIONS[step.do].undo(self._bench, step, self._evidence.get(step.id))}
         except LumctlError as error:
+            self.ledger.conclude_undo(step, {"undone": False, "failed": error.message})
             if step.required:
-                self._conclude("undo-outcome", step, {"undone": False, "failed": error.message})
                 raise
-            undone = {"undone": False, "failed": error.message}
+            return  # nothing is certain by it
         placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
-        states = {device: self._states(device, step, after=False)} if device else {}
-        self._conclude("undo-outcome", step, undone, states, placed)
+        device = device_of(step)
+        states = {device: self._certain.cells(step, after=False)} if device else {}
+        self.ledger.conclude_undo(step, undone, states, placed)
 
-    def _light_as_before(self) -> list[str]:
-        """Circuits that were sound before the run must be sound again, or the rack is not as it was."""
-        try:
-            for step in self.plan.steps:
-                if step.do is Do.CHECK:
-                    Verify.prove_still_sound(
-                        self._bench, [*step.data["kept"], *step.data["replaced"]], self._bench.before
-                    )
-        except LumctlError as error:
-            return [f"the cells were put back, but {error.message}"]
-        return []
+    def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
+        """Close the run in its final state."""
+        self.ledger.end(state, data, undid=undid)
 
-    def _certain_after(self, step: Step) -> States:
-        """What a step makes certain: written cells, unless the device may yet revert them by itself."""
-        armed = {d for d, receipt in self._bench.receipts.items() if receipt.revert_armed}
-        if step.do is Do.PROGRAM and step.data["device"] not in armed:
-            return {step.data["device"]: self._states(step.data["device"], step, after=True)}
-        if step.do is Do.CONFIRM:
-            programs = [s for s in self._attempted if s.do is Do.PROGRAM and s.data["device"] in step.data["devices"]]
-            return {s.data["device"]: self._states(s.data["device"], s, after=True) for s in programs}
-        return {}
-
-    def _states(self, device: str, step: Step, *, after: bool) -> dict[int, str]:
-        """All states of a device, with the cells of one step as they are after it or as they were before it."""
-        own = own_cells(self._site.inventory, self._site.inventory.devices[device])
-        held = self.plan.start.cells(device, own) or {}
-        return held | {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
-
-    def _record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
-        self._cover.alive(self._site, step)
-        return Record(self._site.now(), kind, step.id, {**data, **self._signed})
-
-    def _conclude(
-        self,
-        kind: str,
-        step: Step,
-        data: Mapping[str, Any],
-        states: States | None = None,
-        placed: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        try:
-            self._store.conclude(self._lease, self.id, self._record(kind, step, data), states=states, placed=placed)
-        except LeaseLostError:
-            undone_alike = kind == "undo-outcome" and self.overtaken
-            if step.do in TOUCHED and not undone_alike:
-                self.adrift = step
-                self.doubt()
-            raise
-
-
-def _device(step: Step) -> str | None:
-    """The device whose cells a step writes."""
-    return str(step.data["device"]) if step.do is Do.PROGRAM else None
-
-
-def _named(step: Step) -> dict[str, str]:
-    return {"do": step.do.value, "title": step.title}
+    def close(self, seconds: float) -> str:
+        """End a run whose every step is done: as done, or half done where a job was to go on and does not."""
+        idle = self.not_resumed
+        said = {"seconds": round(seconds, 4), **({"not_resumed": idle} if idle else {})}
+        self.end("half-done" if idle else "done", said, undid=None if idle else self.plan.undoes)
+        return "half-done" if idle else "done"

@@ -4,21 +4,23 @@
 was cut before it could give any) and puts things back. Neither touches the store: the run does.
 """
 
-import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from lumctl.change.check import Check
+from lumctl.change.job_step import JobAct
 from lumctl.change.light import LightProof
+from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Step
 from lumctl.change.settings import Settable, same, settable
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability, Receipt
-from lumctl.errors import RefusedError
-from lumctl.health.evaluate import evaluate
-from lumctl.health.states import State
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import Circuit
+from lumctl.jobs.hooks import NOBODY
 from lumctl.site import Site
 
 REVERT_AFTER_S = 60.0
@@ -40,9 +42,22 @@ class Bench:
         self.light = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
         self.sound: dict[str, str] = {}
         """Receivers that were shown to hear whom they should before anything moved, with their transmitters."""
+        self.lit: dict[str, bool] = {}
+        """Which transmitters were on before anything moved, of those that the run switches."""
+        self.switched: Sequence[str] = ()
+        """The transmitters that the run switches."""
         self.powers: dict[str, float] = {}
         """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
         self.receipts: dict[str, Receipt[Any]] = {}
+        self.facts = NOBODY
+        """What the hooks of jobs are told of the run."""
+        chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
+        self._turns = {device: threading.Lock() for device in chassis}
+
+    def turn(self, transponder: str) -> AbstractContextManager[Any]:
+        """Transmitters of one chassis take turns: it lets one session change its configuration at a time."""
+        module = self.site.inventory.transponders[transponder].module
+        return self._turns[module.device] if module else nullcontext()
 
     def settle(self, device: str) -> None:
         """Wait until a device's cells have settled: nothing tells, the inventory states how long."""
@@ -61,49 +76,27 @@ class Action(Protocol):
         ...
 
 
-class Check:
-    """Read the spares afresh, and find which receivers hear whom they should before anything moves."""
-
-    def act(self, bench: Bench, step: Step) -> Evidence:
-        self._require_healthy(bench, step.data["healthy"])
-        circuits = [bench.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
-        bench.sound = bench.light.sound(circuits)
-        bench.powers = bench.light.powers(circuits)
-        lit = {receiver: power for receiver, power in bench.powers.items() if math.isfinite(power)}
-        return {"sound": bench.sound, **({"powers": lit} if lit else {})}
-
-    def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002 - nothing was done
-        return {}
-
-    @staticmethod
-    def _require_healthy(bench: Bench, accelerators: list[str]) -> None:
-        inventory = bench.site.inventory
-        if not accelerators:
-            return
-        snapshot = bench.site.fleet.collect({inventory.accelerators[a].host for a in accelerators})
-        report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=bench.site.now())
-        for accelerator in accelerators:
-            health = report.accelerators[accelerator]
-            if health.state is not State.OK:
-                why = health.findings[0].evidence if health.findings else "there is no reading of it"
-                raise RefusedError(f"{accelerator} is {health.state}, not ok: {why}")
-
-
 class Transmit:
-    """Switch one transmitter; what it was before is kept for the undo."""
+    """Switch one transmitter; what it was before the run is kept for the undo."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
-        driver = bench.site.devices.transponder(step.data["transponder"])
-        was = driver.transmitting()
-        if was != step.data["enabled"]:
-            driver.set_transmit(step.data["enabled"])
-        return {"was": was, "is": step.data["enabled"]}
+        name, meant = step.data["transponder"], step.data["enabled"]
+        driver = bench.site.devices.transponder(name)
+        with bench.turn(name):
+            was = bench.lit.get(name)
+            if was is None or was == meant:  # it is left alone only if it shows now that it can be
+                was = driver.transmitting()
+            if was != meant:
+                driver.set_transmit(meant)
+        return {"was": was, "is": meant}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
-        # Cut before it told what it had been: a transmitter that shines without need does less harm than a dark one.
-        was = bool(evidence["was"]) if evidence else True
+        name = step.data["transponder"]
+        # Where nobody knows what it had been: one that shines without need does less harm than a dark one.
+        was = bool(evidence["was"]) if evidence else bench.lit.get(name, True)
         if evidence is None or was != step.data["enabled"]:
-            bench.site.devices.transponder(step.data["transponder"]).set_transmit(was)
+            with bench.turn(name):
+                bench.site.devices.transponder(name).set_transmit(was)
         return {"is": was}
 
 
@@ -138,9 +131,12 @@ class Verify:
     """Prove the new circuits, and that every other one on the same devices still hears whom it heard."""
 
     def act(self, bench: Bench, step: Step) -> Evidence:
-        proofs = bench.light.prove([bench.after[name] for name in step.data["circuits"]])
-        kept = self.prove_still_sound(bench, step.data["kept"], bench.after)
-        return {"proofs": [asdict(proof) for proof in proofs], "kept": kept}
+        kept = [bench.after[name] for name in step.data["kept"]]
+        circuits = [bench.after[name] for name in step.data["circuits"]]
+        shown = bench.light.prove(circuits, kept=kept, sound=bench.sound)
+        bench.light.require_powers(kept, bench.powers)
+        proofs = [asdict(proof) for proof in shown if proof.circuit in step.data["circuits"]]
+        return {"proofs": proofs, "kept": len(shown) - len(proofs)}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
         if evidence is None:
@@ -148,11 +144,22 @@ class Verify:
         return {}
 
     @staticmethod
-    def prove_still_sound(bench: Bench, names: list[str], circuits: Circuits) -> int:
+    def prove_still_sound(bench: Bench, names: list[str], circuits: Circuits) -> None:
         """Prove again every receiver that was sound before the change; those that cannot say, by their power."""
         meant = [circuits[name] for name in names]
         bench.light.require_powers(meant, bench.powers)
-        return len(bench.light.prove(meant, only=bench.sound))
+        bench.light.prove([], kept=meant, sound=bench.sound)
+
+    @classmethod
+    def as_before(cls, bench: Bench, steps: Sequence[Step]) -> list[str]:
+        """What was sound before a run must be sound again after its undo, or the rack is not as it was: in words."""
+        try:
+            for step in steps:
+                if step.do is Do.CHECK:
+                    cls.prove_still_sound(bench, [*step.data["kept"], *step.data["replaced"]], bench.before)
+        except LumctlError as error:
+            return [f"the cells were put back, but {error.message}"]
+        return []
 
 
 class Confirm:
@@ -203,6 +210,18 @@ class Set:
         return settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
 
 
+class RecordAct:
+    """Say again what was said, in the store; in the name of who asks now."""
+
+    def act(self, bench: Bench, step: Step) -> Evidence:
+        return bench.site.store(step.data["rack"]).act(step.data, who=origin(), now=bench.site.now())
+
+    def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
+        if evidence is not None:
+            bench.site.store(step.data["rack"]).take_back_act(step.data, evidence)
+        return {}
+
+
 ACTIONS: Mapping[Do, Action] = {
     Do.CHECK: Check(),
     Do.TRANSMIT: Transmit(),
@@ -211,4 +230,6 @@ ACTIONS: Mapping[Do, Action] = {
     Do.CONFIRM: Confirm(),
     Do.ASSIGN: Assign(),
     Do.SET: Set(),
+    Do.JOB: JobAct(),
+    Do.RECORD: RecordAct(),
 }

@@ -3,7 +3,7 @@
 Plans are made so that this holds; a runbook may have been edited. Whatever its steps say, the cells decide.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from lumctl.change.circuits import circuits_before_and_after
 from lumctl.change.plan import Do, Plan
@@ -25,6 +25,7 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
         RefusedError: it does; the circuit is named.
     """
     before, after = circuits_before_and_after(site, plan)
+    led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit]
     for device, held, written in _pinned_changes(site, plan):
         watched = {
@@ -38,6 +39,9 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
             if circuit.device != device or not _way(site, circuit, held):
                 continue
             stands = {**held, **written}
+            if circuit.id in led_elsewhere:
+                _require_led(site, plan, circuit, stands, watched)
+                continue
             if _way(site, circuit, held) != _way(site, circuit, stands) or _is_taken(site, circuit, stands):
                 raise RefusedError(
                     f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace"
@@ -49,6 +53,15 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
                     f"{plan.id} writes {device} and does not verify afterwards that {circuit.id} still stands",
                     hint="name it under `kept` of a verify step",
                 )
+
+
+def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
+    """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
+    if not _way(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
+        raise RefusedError(
+            f"{plan.id} leads circuit {circuit.id} of {circuit.owner} another way, and does not "
+            + ("verify that it stands afterwards" if _way(site, circuit, stands) else "make that way")
+        )
 
 
 def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, States]]:

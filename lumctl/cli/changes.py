@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.change import Plan, RunResult, apply, to_document
-from lumctl.change.plan import Do, PlannedCircuit
+from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
+from lumctl.cli.plan_lines import plan_lines
 from lumctl.errors import UsageError
-from lumctl.inventory.switching import FREE
 from lumctl.runbook.files import save
 from lumctl.site import Site
-
-FEW_CELLS = 12
 
 
 def show_plan(cx: Invocation, plan: Plan) -> None:
@@ -26,55 +24,8 @@ def show_plan(cx: Invocation, plan: Plan) -> None:
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([plan.id])
     else:
-        for line in plan_lines(plan):
+        for line in plan_lines(plan, wide=cx.out.format is OutputFormat.WIDE):
             cx.out.text(line)
-
-
-def plan_lines(plan: Plan) -> list[str]:
-    """A plan as lines of text: what goes, what comes, which cells, which steps, and why this spare."""
-    lines = [f"{plan.id}  {plan.title}", f"target {plan.target}, rack {plan.rack}"]
-    if plan.candidates:
-        lines += ["", "spares considered"]
-        for candidate in plan.candidates:
-            mark = "*" if candidate.chosen else " "
-            lines.append(f"  {mark} {candidate.spare}: {'; '.join(candidate.reasons)}")
-    if any(step.do is not Do.SET for step in plan.steps):
-        lines += ["", "circuits"]
-        lines += [_circuit_line("-", circuit) for circuit in plan.remove]
-        lines += [_circuit_line("+", circuit) for circuit in plan.add]
-        lines.append(f"    {len(plan.keep)} others on the same devices stay as they are")
-        lines += ["", *_cell_lines(plan)]
-    lines += ["", "steps"]
-    lines += [f"  {step.id}. {step.title}{'' if step.required else ' (if it can be reached)'}" for step in plan.steps]
-    lines += ["", f"expected time about {plan.expected_seconds:.1f} s"]
-    lines += [f"warning: {warning}" for warning in plan.warnings]
-    return lines
-
-
-def _circuit_line(sign: str, circuit: PlannedCircuit) -> str:
-    joined = "<->" if circuit.direction == "duplex" else "-->"
-    ends = f" {joined} ".join(f"{end['lane']} (port {end['port']})" for end in circuit.ends)
-    budget = ""
-    if circuit.loss_db is not None:
-        way = f"{len(circuit.pucs)} PUCs, " if circuit.pucs else ""
-        budget = f", {way}{circuit.loss_db:.2f} dB, {circuit.expected_rx_dbm:.2f} dBm expected"
-    return f"  {sign} {circuit.id}: {ends}{budget}"
-
-
-def _cell_lines(plan: Plan) -> list[str]:
-    lines = []
-    for device in dict.fromkeys(change.device for change in plan.changes):
-        cells = [change for change in plan.changes if change.device == device]
-        what = "ingress ports" if cells[0].is_join else "cells"
-        lines.append(f"{what} of {device}: {len(cells)} written")
-        if len(cells) <= FEW_CELLS:
-            lines.append("  " + ", ".join(f"{c.puc} {_mark(c.before)} to {_mark(c.after)}" for c in cells))
-    return lines or ["no cell changes"]
-
-
-def _mark(state: str | None) -> str:
-    words = {None: "?", "=": "bar", "x": "cross", FREE: "free"}
-    return words.get(state) or f"port {state}"
 
 
 def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool) -> None:
@@ -88,10 +39,10 @@ def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: boo
         show_plan(cx, plan)
     cx.confirm(f"Apply {plan.id} ({plan.title})?", yes=yes)
     result = apply(site, plan, progress=cx.out.narrate)
-    say_result(cx, result, _kept_runbook(cx, site, result))
+    say_result(cx, result, kept_runbook(cx, site, result))
 
 
-def _kept_runbook(cx: Invocation, site: Site, result: RunResult) -> Path | None:
+def kept_runbook(cx: Invocation, site: Site, result: RunResult) -> Path | None:
     """The run is done and in the journal: a file that cannot be written must not make it look otherwise."""
     try:
         return save(site, result.run, result.plan.rack)

@@ -16,17 +16,19 @@ from typing import Any
 
 from lumctl.change import Plan, RunResult, apply
 from lumctl.change.engine import at_once
-from lumctl.cli.changes import plan_lines
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
+from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UnreachableError
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.runbook.document import dump, load_file, make
+from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder, write_private
+from lumctl.runbook.reading import load_file
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
+from lumctl.runbook.writing import dump
 from lumctl.sim.launch import launch
 from lumctl.site import Observation, Site
 from lumctl.store import state_folder, store_at

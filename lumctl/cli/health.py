@@ -13,11 +13,14 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.status_tables import MAINTENANCE, clock, window_row
 from lumctl.cli.times import ending, moment
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import RefusedError, UsageError
+from lumctl.cli.words import kept_text
+from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
     from lumctl.health.attention import Acknowledgement
+    from lumctl.runbook.actions import Said
+    from lumctl.site import Site
 
 app = noun_app(NOUNS["health"].help)
 
@@ -34,7 +37,9 @@ ForOption = Annotated[str | None, typer.Option("--for", metavar="TIME", help="Ho
 UntilOption = Annotated[
     str | None, typer.Option("--until", metavar="WHEN", help="Until when: 18:00 or 2026-11-21T18:00.")
 ]
-CommentOption = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Why; shown to everybody.")]
+CommentOption = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+]
 
 
 @verb(app, "ack")
@@ -66,21 +71,24 @@ def ack(
     if not (comment or "").strip():
         raise UsageError("an acknowledgement needs a reason", hint='add --comment "..."')
     with Site(cx.inventory, cx.target) as site:
-        ends = ending(for_, until, starts=site.now(), now=site.now())
+        at = site.now()
+        ends = ending(for_, until, starts=at, now=at)
         rack = rack_of_named(cx.inventory, component, circuits(site))
         seen = site.observe()
         standing = faults_of(seen, component)
         found = [finding for finding in standing if rule in {None, finding.rule}]
         if not found:
             raise nothing_to_acknowledge(seen, component, rule, standing)
-        from lumctl.change.origin import origin
-        from lumctl.health.attention import Acknowledgement
+        from lumctl.runbook.actions import acknowledge
 
-        said = Acknowledgement(component, rule, origin(), str(comment).strip(), site.now(), ends)
-        site.store(rack).acknowledge(said)
-    document = _acknowledgement(said, rack)
+        at = site.now()
+        lasts_s = None if ends is None else ends - at
+        run = _kept(cx, site, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s), at)
+        given = site.store(rack).acknowledgements(now=at)
+        document = next(_acknowledgement(a, rack) for a in given if (a.component, a.rule) == (component, rule))
     if cx.out.structured:
-        cx.out.document("acknowledgement", {"target": str(cx.target), **document, "findings": [f.rule for f in found]})
+        rules = [finding.rule for finding in found]
+        cx.out.document("acknowledgement", {"target": str(cx.target), **document, "findings": rules, "run": run})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([component])
     else:
@@ -121,28 +129,28 @@ def maintain(
                 f"{component} is a circuit: nothing of it can be worked on",
                 hint="name the host, transponder or device that is",
             )
-        store, now = site.store(rack), site.now()
-        if end:
-            windows = [window for window in store.windows(now=now) if window.component == component]
-            ended = [window for window in windows if store.end_window(window.id, now=now)]
-            if not ended:
-                raise RefusedError(f"{component} is not in maintenance", hint="see: lumctl health list")
-        else:
-            from lumctl.change.origin import origin
-            from lumctl.health.attention import MaintenanceWindow
+        from lumctl.runbook.actions import end_window, open_window
 
+        store, now = site.store(rack), site.now()
+        windows = [window for window in store.windows(now=now) if window.component == component]
+        if end:
+            run = _kept(cx, site, "maintain", end_window(rack, component), now)
+        else:
             starts = now if from_ is None else moment(from_, now)
             ends = ending(for_, until, starts=starts, now=now)
             if ends is None:
                 raise UsageError("a maintenance window has an end", hint="add --for 2h or --until 18:00")
-            made = MaintenanceWindow("", component, origin(), str(comment).strip(), starts, ends)
-            made_id = store.add_window(made)
-            windows = [window for window in store.windows(now=now) if window.id == made_id]
+            why, begins_in_s = str(comment).strip(), starts - now
+            work = open_window(rack, component, why, starts_in_s=begins_in_s, for_s=ends - starts)
+            run = _kept(cx, site, "maintain", work, now)
+            before = {window.id for window in windows}
+            windows = [w for w in store.windows(now=now) if w.component == component and w.id not in before]
     if cx.out.structured:
         from lumctl.cli.views import window_document
 
         shown = [window_document(window, now) for window in windows]
-        cx.out.document("maintenance", {"target": str(cx.target), "rack": rack, "ended": end, "windows": shown})
+        told = {"target": str(cx.target), "rack": rack, "ended": end, "windows": shown, "run": run}
+        cx.out.document("maintenance", told)
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([window.id for window in windows])
     else:
@@ -190,19 +198,30 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
     from lumctl.site import Site
 
     with Site(cx.inventory, cx.target) as site:
+        from lumctl.runbook.actions import unacknowledge
+
         rack = rack_of_named(cx.inventory, component, circuits(site))
-        cleared = site.store(rack).unacknowledge(component, rule)
-    if not cleared:
-        of_rule = f" of {rule}" if rule else ""
-        raise RefusedError(f"nothing{of_rule} is acknowledged of {component}", hint="see: lumctl health list")
+        run = _kept(cx, site, "ack", unacknowledge(rack, component, rule), site.now())
+        cleared = sum(int(entry.data.get("cleared", 0)) for entry in site.store(rack).entries(run))
     if cx.out.structured:
-        cx.out.document(
-            "acknowledgement", {"target": str(cx.target), "component": component, "rule": rule, "cleared": cleared}
-        )
+        document = {"component": component, "rule": rule, "cleared": cleared, "run": run}
+        cx.out.document("acknowledgement", {"target": str(cx.target), **document})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([component])
     else:
         cx.out.text(f"{component}: {cleared} acknowledgement{'' if cleared == 1 else 's'} taken back")
+
+
+def _kept(cx: Invocation, site: "Site", kind: str, said: "Said", at: float) -> str:
+    """Do what is said; the id of the run that keeps it, which has its runbook beside the store."""
+    from lumctl.runbook.actions import record, save_quietly
+
+    run = record(site, kind, [said], at=at)
+    trouble = save_quietly(site, run, str(said["data"]["rack"]))
+    if trouble:
+        cx.out.narrate(f"warning: {trouble}")
+    cx.out.detail(f"runbook: lumctl runbook show {run}")
+    return run
 
 
 def _require_rule(rule: str) -> None:

@@ -96,6 +96,10 @@ def validate(
     path = find_inventory(file or cx.inventory_path)
     try:
         inventory = load_inventory(path)
+        if inventory.policies:
+            from lumctl.autopilot.checking import require_sound
+
+            require_sound(inventory)
     except InventoryError as error:
         if not cx.out.structured:
             raise

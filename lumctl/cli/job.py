@@ -1,5 +1,6 @@
 """``lumctl job``: the jobs of an inventory, their ranks, and where each runs now."""
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -66,10 +67,31 @@ def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help=
         cx.out.names([rank["accelerator"] for rank in document["ranks"]])
         return
     cx.out.text(f"{found.name}  rack: {found.rack}  target: {cx.target}")
+    cx.out.text(_hook_line(found))
     cx.out.text()
     cx.out.table(RANKS, [_rank_row(rank) for rank in document["ranks"]], title="ranks")
     cx.out.text()
     cx.out.table(LINKS, [_link_row(link) for link in document["links"]], title="links")
+
+
+@verb(app, "status")
+def status(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
+    """Ask a job's status hook whether it is running, paused or stopped. Pauses and resumes nothing."""
+    from lumctl.errors import RefusedError
+    from lumctl.jobs import Hooks, passed_over
+    from lumctl.site import Site
+
+    found = _find(cx.inventory, job)
+    if found.hook is None or found.hook.status is None:
+        raise RefusedError(f"job {job} has no status hook", hint="name one in the inventory: jobs: hook: status")
+    with Site(cx.inventory, cx.target) as site:
+        if (why := passed_over(site, job)) is not None:
+            raise RefusedError(f"job {job} is not asked: {why}", hint="ask it with --target rack")
+        state = Hooks(site, job).status()
+    if cx.out.structured:
+        cx.out.document("job-status", {"job": job, "target": str(cx.target), "state": state})
+    else:
+        cx.out.text(str(state))
 
 
 def job_document(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> dict[str, Any]:
@@ -87,7 +109,31 @@ def job_document(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) 
             for rank, accelerator in enumerate(accelerators)
         ],
         "links": [_link(inventory, circuit) for circuit in job_circuits(inventory, job, accelerators)],
+        "hook": hook_document(job),
     }
+
+
+def hook_document(job: Job) -> dict[str, Any] | None:
+    """The hook of a job as data; ``None`` if it has none."""
+    hook = job.hook
+    if hook is None:
+        return None
+    status = list(hook.status) if hook.status else None
+    return {
+        "pause": list(hook.pause),
+        "resume": list(hook.resume),
+        "status": status,
+        "timeout_s": hook.timeout_s,
+        "on_sim": hook.on_sim,
+    }
+
+
+def _hook_line(job: Job) -> str:
+    if job.hook is None:
+        return "no hook: pause it before its light moves, and resume it afterwards"
+    tells = f"told by {shlex.join(job.hook.status)}" if job.hook.status else "whether it runs is not told"
+    ways = f"paused by {shlex.join(job.hook.pause)}; resumed by {shlex.join(job.hook.resume)}; {tells}"
+    return f"{ways} ({job.hook.timeout_s:g} s each)"
 
 
 def _link(inventory: Inventory, circuit: Circuit) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
     out.text(headline(document))
     out.text(summary_line(document["summary"]))
     for run in document["unfinished_runs"]:
-        out.text(f"run {run} is unfinished: lumctl swap show {run}; lumctl swap rollback {run}")
+        out.text(f"run {run} is unfinished: lumctl swap show {run}; then lumctl swap resume {run} or swap abort {run}")
     tables: list[tuple[str, Sequence[Column], list[Row]]] = [
         ("hosts", HOSTS, host_rows(document["hosts"])),
         ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),

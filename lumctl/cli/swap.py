@@ -1,26 +1,28 @@
 """``lumctl swap``: put a spare in a failed accelerator's place, and take that back."""
 
-import json
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lumctl.change import Plan, from_document, to_document
+from lumctl.change import to_document
+from lumctl.cli import swap_approve, swap_finish
 from lumctl.cli.changes import carry_out, show_plan
-from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat, dump_json
+from lumctl.cli.plans import find_plan
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
 from lumctl.runbook.files import all_runs, find_run, write_private
 from lumctl.site import Site
-from lumctl.store import Run
-from lumctl.swap import plan_rollback, plan_swap
+from lumctl.store import ACTION_KINDS, Run
+from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
 
 app = noun_app(NOUNS["swap"].help)
+swap_finish.register(app)
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; for unattended use.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, and do nothing.")]
@@ -29,11 +31,25 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what
 @verb(app, "plan")
 def plan(
     cx: Invocation,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The job that lost accelerators.")],
-    failed: Annotated[str, typer.Option("--failed", metavar="ACC[,ACC...]", help="The accelerators to replace.")],
+    job: Annotated[
+        str | None, typer.Argument(metavar="JOB", help="The job; found from the accelerators unless named.")
+    ] = None,
+    failed: Annotated[
+        str, typer.Option("--failed", metavar="ACC|HOST[,...]", help="What to replace; a host: all that run ranks.")
+    ] = "",
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST[,HOST...]", help="Replace all that run ranks on these hosts.")
+    ] = "",
     spare: Annotated[
         str | None, typer.Option("--spare", metavar="ACC[,ACC...]", help="Take these instead of the best ones.")
     ] = None,
+    back: Annotated[
+        bool, typer.Option("--back", help="Return the ranks of JOB to the accelerators that the inventory gives them.")
+    ] = False,
+    avoid: Annotated[
+        str,
+        typer.Option("--avoid", metavar="COMPONENT[,...]", help="Lead circuits round PUCs, ports or transponders."),
+    ] = "",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan to a file as well.")] = None,
     even_if_healthy: Annotated[
         bool, typer.Option("--even-if-healthy", help="Replace accelerators that are read as ok.")
@@ -42,18 +58,54 @@ def plan(
 ) -> None:
     """Plan a swap: choose spares, route their light paths, state loss and steps. Touches no device.
 
-    The plan is kept in the rack's store under its id.
+    Several failures, of one job or of several, are replaced by one plan if they are in one rack: spares are dealt out
+    so that none goes without while there is a choice that serves all. Spares are ranked; the first of these in which
+    two differ decides: kept for the job (reserved_for) before others; the least memory that is enough; all lanes ok;
+    fewest faults in seven days; not back for less than a day, nor still burning in; fewest circuits moved; enough
+    margin of light; least loss; fewest PUCs; fewest cells written.
+
+    With --avoid alone the circuits of JOB are led round what is dying, and no accelerator is replaced. With --back each
+    rank returns to its own accelerator if that is well again: a plan like any other, not a rollback.
+
+    The plan is kept in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
+    wanted = _words(failed) + _words(host)
     with Site(cx.inventory, cx.target) as site:
-        made = plan_swap(site, job, _words(failed), _words(spare or ""), even_if_healthy=even_if_healthy)
+        _require_hosts(site, _words(host))
+        if back:
+            made = plan_return(site, _returned(job, wanted, avoid, spare))
+        elif avoid and not wanted:
+            made = plan_reroute(site, job, _words(avoid))
+        else:
+            named = _words(spare or "")
+            made = plan_swap(site, job, wanted, named, avoid=_words(avoid), even_if_healthy=even_if_healthy)
         document = to_document(made)
         if not dry_run:
             site.store(made.rack).save_plan(document)
+            asking = swap_approve.wants_approval(site, made)
         if out is not None:
             write_private(out, dump_json(document) + "\n")
     show_plan(cx, made)
     if not dry_run:
+        if asking:
+            approve = f"lumctl swap approve {made.id} --target {made.target}"
+            cx.out.narrate(f"policy {asking} asks for an approval: {approve}")
         cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
+
+
+def _returned(job: str | None, wanted: list[str], avoid: str, spare: str | None) -> str:
+    if job is None:
+        raise UsageError("--back needs the job whose ranks return", hint="lumctl swap plan JOB --back")
+    if wanted or avoid or spare:
+        raise UsageError("--back goes with no --failed, --host, --spare or --avoid", hint="make a plan for each")
+    return job
+
+
+def _require_hosts(site: Site, names: list[str]) -> None:
+    for name in names:
+        if name not in site.inventory.hosts:
+            near = nearest(name, site.inventory.hosts)
+            raise UsageError(f"no host {name!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
 
 
 @verb(app, "apply")
@@ -68,11 +120,15 @@ def apply(
     If this command is killed, or its terminal closes, what it did is taken back all the same: its revert guard, a
     process of its own, does that within seconds. A command that stands still for a minute and twice the inventory's
     light_deadline_s is taken over in the same way, and says so should it wake up. Only where the guard is gone too (the
-    machine lost its power) does the run stay open: see swap list, and take it back with swap rollback 30 s later. The
-    guard has what this command was started with, less its terminal and any agent that was forwarded to it.
+    machine lost its power) does the run stay open: see swap list, and 30 s later go on with it by swap resume, or take
+    it back by swap abort. The guard has what this command was started with, less its terminal and any agent that was
+    forwarded to it.
     """
     with Site(cx.inventory, cx.target) as site:
-        carry_out(cx, site, _find_plan(site, plan), yes=yes, dry_run=dry_run)
+        carry_out(cx, site, find_plan(site, plan), yes=yes, dry_run=dry_run)
+
+
+swap_approve.register(app)
 
 
 @verb(app, "rollback")
@@ -89,9 +145,9 @@ def rollback(
 
 @verb(app, "list")
 def list_(cx: Invocation) -> None:
-    """List runs, newest first."""
+    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``."""
     with Site(cx.inventory, cx.target) as site:
-        runs = all_runs(site)
+        runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
     if cx.out.structured:
         cx.out.document("runs", {"target": str(cx.target), "runs": [run_row(run) for run in runs]})
     elif cx.out.format is OutputFormat.NAME:
@@ -107,7 +163,7 @@ def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help=
     """Show one run with every step's outcome, or a plan that has not been applied."""
     with Site(cx.inventory, cx.target) as site:
         if run.startswith("plan-"):
-            show_plan(cx, _find_plan(site, run))
+            show_plan(cx, find_plan(site, run))
             return
         found = find_run(site, run)
         entries = site.store(found.rack).entries(found.id)
@@ -153,35 +209,6 @@ def run_row(run: Run) -> dict[str, Any]:
     }
 
 
-def _find_plan(site: Site, name: str) -> Plan:
-    """A plan by its id in any rack's store, or from a file."""
-    for rack in site.inventory.racks:
-        kept = site.store(rack).plan(name)
-        if kept is not None:
-            return from_document(kept)
-    path = Path(name)
-    if not path.exists():
-        _refuse_other_target(site, name)
-        raise UsageError(f"no plan {name!r} on target {site.target}, and no file of that name")
-    try:
-        return from_document(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is not a plan: {error}") from error
-
-
-def _refuse_other_target(site: Site, name: str) -> None:
-    """Say so when a plan is known, but was made for the other target."""
-    other = Target.RACK if site.target == Target.SIM else Target.SIM
-    found = False
-    with suppress(LumctlError), Site(site.inventory, other) as elsewhere:
-        found = any(elsewhere.store(rack).plan(name) for rack in site.inventory.racks)
-    if found:
-        raise RefusedError(
-            f"{name} was made for target {other}, this command is aimed at {site.target}",
-            hint=f"add --target {other}, or make a new plan for {site.target}",
-        )
-
-
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -191,7 +218,7 @@ def _clock(at: float) -> str:
 
 
 def _brief(data: dict[str, Any]) -> str:
-    by = f" (by the {data['by']})" if "by" in data else ""
+    by = f" (by {data['by']})" if "by" in data else ""
     if "failed" in data:
         return f"failed: {data['failed']}{by}"
     if "proofs" in data:

@@ -4,26 +4,11 @@ import re
 from datetime import datetime, timedelta
 
 from lumctl.errors import UsageError
+from lumctl.inventory.lengths import length_s
 
-UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 NIGHT_S = 12 * 3600.0
 """The longest work whose end may be a time of day before that of its beginning: longer looks like a slip."""
-LONGEST_S = 3650 * 86_400.0
-_LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd])")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-
-
-def length_s(text: str) -> float:
-    """A length of time in seconds.
-
-    Raises:
-        UsageError: it is none, or none that ends.
-    """
-    found = _LENGTH.fullmatch(text.strip().lower())
-    seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
-    if not 0 < seconds <= LONGEST_S:
-        raise UsageError(f"{text!r} is no length of time", hint="for example 90s, 30m, 2h or 1d; at most 3650d")
-    return seconds
 
 
 def moment(text: str, now: float) -> float:

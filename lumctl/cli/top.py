@@ -162,7 +162,7 @@ def _end(cx: Invocation, dashboard: "Dashboard") -> int:
 
 
 def _plan(cx: Invocation, job: str, failed: str) -> "PlanView":
-    from lumctl.cli.changes import plan_lines
+    from lumctl.cli.plan_lines import plan_lines
     from lumctl.site import Site
     from lumctl.swap import plan_swap
     from lumctl.tui.actions import PlanView

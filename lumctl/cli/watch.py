@@ -95,14 +95,14 @@ def watch(
         settle_s=settle,
         remind_after_s=remind * 3600,
     )
-    say = _sayer(cx)
+    say = sayer(cx)
     with service(cx.inventory, cx.target, settings, say) as daemon, _ordered_by_signals(daemon):
         say(f"watching {cx.inventory.path} on target {cx.target} every {interval:g} s (pid {os.getpid()})")
         daemon.run()
     say("ended")
 
 
-def _sayer(cx: Invocation) -> Callable[[str], None]:
+def sayer(cx: Invocation) -> Callable[[str], None]:
     """How a line is told: journald stamps it with the time by itself."""
     stamped = "JOURNAL_STREAM" not in os.environ
 

@@ -46,12 +46,26 @@ class DeviceEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayEndpoint:
+    """Where a rack's gateway listens: a socket of this machine, or of the host ``via``."""
+
+    path: Path
+    via: HostEndpoint | None = None
+
+    @property
+    def place(self) -> str:
+        """As messages name it."""
+        return f"{self.via.host}:{self.path}" if self.via else str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where everything answers. ``target`` is ``rack`` or ``sim``."""
+    """Where everything answers. ``target`` is ``rack`` or ``sim``; racks in ``gateways`` are driven by those alone."""
 
     target: str
     hosts: Mapping[str, HostEndpoint]
     devices: Mapping[str, DeviceEndpoint]
+    gateways: Mapping[str, GatewayEndpoint] = field(default_factory=dict)
 
 
 def rack_endpoints(inventory: Inventory) -> Endpoints:

@@ -31,6 +31,10 @@ class DeviceBusyError(DeviceRefusedError):
     """Somebody else has locked the device, or it is at work on another change; nothing changed."""
 
 
+class StaleFenceError(DeviceRefusedError):
+    """The gateway of the device's rack knows a newer lease than the one that the write came under; nothing was sent."""
+
+
 class OutcomeUnknownError(DeviceError):
     """Something was sent and no clear answer came: the device may or may not have acted."""
 

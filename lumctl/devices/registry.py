@@ -10,6 +10,8 @@ from lumctl.devices.composed import Composed
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
+from lumctl.devices.gated.racks import GatedRacks, Means
+from lumctl.devices.gated.subject import Subject
 from lumctl.devices.protocols import (
     Driver,
     DriverContext,
@@ -44,6 +46,8 @@ class DeviceSet:
     ``shell_of`` gives commands on a host by its name, ``way_of`` the way to a device; ``known_states`` what a device
     was last proved to hold, empty where that is not certain. With ``record_in``, what every driver is asked and answers
     is written into that folder (see :mod:`lumctl.devices.recording`).
+
+    A rack that has a gateway is driven through that alone, as ``gateways`` says.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class DeviceSet:
         known_states: Callable[[str], Mapping[int, PucState]],
         now: Callable[[], float],
         record_in: Path | None = None,
+        gateways: Means = Means(),  # noqa: B008 - it is frozen
     ) -> None:
         self._record_in = record_in
         self._inventory = inventory
@@ -66,6 +71,7 @@ class DeviceSet:
         self._now = now
         self._lock = threading.RLock()
         self._opened: dict[tuple[str, str], _Opened] = {}
+        self._gated = GatedRacks(inventory, endpoints, gateways, self._recorded_of)
 
     def mesh(self, device_id: str) -> MeshDriver:
         """The driver of a mesh.
@@ -80,17 +86,22 @@ class DeviceSet:
         device = _named(self._inventory.devices, device_id, "device")
         if device.geometry is None:
             raise UnsupportedError(f"{device.id} is a {device.kind}: it has no PUCs to read or write")
-        record = dict(self._known_states(device_id))
+        if (held := self._gated.driver("mesh", device_id)) is not None:
+            return held  # type: ignore[return-value]  # it stands for a driver of that kind
         key = ("mesh", device_id)
+        opened = self._opened.get(key)
+        if opened is not None and Capability.READ_STATES in opened.driver.capabilities:
+            return opened.driver  # type: ignore[return-value]  # as below; it needs no record
+        record = dict(self._known_states(device_id))
         with self._lock:
-            held = self._opened.get(key)
-            if held is not None and _outdated(held, record):
+            opened = self._opened.get(key)
+            if opened is not None and _outdated(opened, record):
                 self._opened.pop(key).driver.close()
-                held = None
-            if held is None:
+                opened = None
+            if opened is None:
                 driver = self._open(device.driver, "mesh", self._context(device, known_states=record))
-                held = self._opened[key] = _Opened(driver, record)
-        return held.driver  # type: ignore[return-value]  # its class was checked to be of kind mesh
+                opened = self._opened[key] = _Opened(driver, record)
+        return opened.driver  # type: ignore[return-value]  # its class was checked to be of kind mesh
 
     def switch(self, device_id: str) -> SwitchDriver:
         """The driver of a switch.
@@ -102,7 +113,8 @@ class DeviceSet:
         device = _named(self._inventory.devices, device_id, "device")
         if device.kind is not DeviceKind.SWITCH:
             raise UnsupportedError(f"{device.id} is a {device.kind}: it has no ports to join")
-        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind switch
+        held = self._gated.driver("switch", device_id)
+        return held or self._kept(  # type: ignore[return-value]  # its class was checked to be of kind switch
             ("switch", device_id), lambda: self._open(device.driver, "switch", self._context(device))
         )
 
@@ -118,7 +130,8 @@ class DeviceSet:
             UsageError: no such device, or its driver is not installed, broken, or no driver of power.
         """
         device = _named(self._inventory.devices, part.device, "device")
-        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind power
+        held = self._gated.driver("power", part.device, part.component)
+        return held or self._kept(  # type: ignore[return-value]  # its class was checked to be of kind power
             ("power", f"{part.device}/{part.component}"),
             lambda: self._open(device.driver, "power", self._context(device, component=part.component)),
         )
@@ -130,7 +143,8 @@ class DeviceSet:
             UsageError: no such transponder, or its driver is not installed, broken, or no driver of a transponder.
         """
         transponder = _named(self._inventory.transponders, transponder_id, "transponder")
-        return self._kept(  # type: ignore[return-value]  # its class was checked to be of kind transponder
+        held = self._gated.driver("transponder", transponder_id)
+        return held or self._kept(  # type: ignore[return-value]  # its class was checked to be of kind transponder
             ("transponder", transponder_id), lambda: self._opened_transponder(transponder)
         )
 
@@ -155,6 +169,7 @@ class DeviceSet:
         with self._lock:
             while self._opened:
                 self._opened.popitem()[1].driver.close()
+        self._gated.close()
 
     def _context(
         self,
@@ -201,10 +216,15 @@ class DeviceSet:
                 f"{context.device} is a {kind}, and its driver {name!r} drives a {driver.kind}",
                 hint="the drivers that are installed: lumctl plugin list -o wide",
             )
-        opened = driver(context)
+        return self._recorded(driver(context), context)
+
+    def _recorded_of(self, opened: Driver, subject: Subject) -> Driver:
+        return self._recorded(opened, DriverContext(device=subject.id, component=subject.component))
+
+    def _recorded(self, opened: Driver, context: DriverContext) -> Driver:
         if self._record_in is None:
             return opened
-        path = self._record_in / recording_name(kind, context)
+        path = self._record_in / recording_name(opened.kind, context)
         return record(opened, path, device=context.device, login=context.login)
 
 
@@ -214,9 +234,7 @@ def _outdated(held: _Opened, record: dict[int, PucState]) -> bool:
     An empty record means that a run is writing the device now, or left it uncertain: what the driver itself has
     written since it was opened is then the better knowledge, and an undo needs it.
     """
-    if Capability.READ_STATES in held.driver.capabilities or not record:
-        return False
-    return held.record != record
+    return bool(record) and held.record != record
 
 
 def _named(known: Mapping[str, T], name: str, what: str) -> T:

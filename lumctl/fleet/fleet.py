@@ -4,14 +4,16 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import inf
+from shlex import quote
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, HostEndpoint
+from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, GatewayEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.gated.client import dial_socket
 from lumctl.devices.protocols import CommandResult, HostShell
-from lumctl.devices.ways import Way
+from lumctl.devices.ways import Stream, Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
@@ -21,7 +23,7 @@ from lumctl.fleet.rounds import Round
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.session import Session, StillRunningError
-from lumctl.fleet.ways import SshWay
+from lumctl.fleet.ways import SshWay, commanded
 from lumctl.fleet.workers import Workers
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
@@ -119,6 +121,19 @@ class Fleet:
         """The way to a device, over the same SSH as to the hosts."""
         return SshWay(endpoint, self._connector, self._routes, self._transport)
 
+    def dial(self, gateway: GatewayEndpoint, within_s: float) -> Stream:
+        """Connect to a gateway of this machine, or have ``lumctl gateway connect`` do it on the host where it runs.
+
+        Raises:
+            OSError: none answers there.
+            DeviceUnreachableError: there is no session to the host.
+        """
+        if gateway.via is None:
+            return dial_socket(str(gateway.path), within_s)
+        transport, session = self._transport(gateway.via), self._session(gateway.via)
+        begun = self._workers.submit(lambda: commanded(transport, f"lumctl gateway connect {quote(str(gateway.path))}"))
+        return self._within(within_s, begun, session, _no_session)
+
     def _transport(self, host: HostEndpoint) -> "paramiko.Transport":
         session = self._session(host)
         self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
@@ -145,7 +160,8 @@ class Fleet:
     def run(self, endpoint: HostEndpoint, command: str, timeout_s: float) -> CommandResult:
         """Run a command on a host; see :class:`HostShell`."""
         session = self._session(endpoint)
-        self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
+        if not session.alive:  # one that is lost without a sign is found so by the call itself
+            self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
         call = self._workers.submit(lambda: session.execute(command, timeout_s))
         try:
             return self._within(timeout_s, call, session, lambda host: _unknown(host, command, timeout_s))

@@ -113,6 +113,20 @@ class SshWay:
             raise DeviceUnreachableError(f"{self._endpoint.device} at {self._endpoint.address}: {error}") from None
 
 
+def commanded(transport: paramiko.Transport, command: str) -> Stream:
+    """What a command on a host reads and writes, as a stream.
+
+    Raises:
+        ConnectionError: the host does not begin with it.
+    """
+    try:
+        channel = transport.open_session()
+        channel.exec_command(command)
+    except _BROKEN as error:
+        raise ConnectionError(f"{command!r} does not begin: {first_line(str(error))}") from None
+    return _Channel(channel)
+
+
 class _Channel:
     """A channel as a stream: its errors are those of sockets. With it ends the connection that it alone uses."""
 

@@ -4,29 +4,19 @@ A value here is as the person wrote it: names are folded, defaults not filled in
 stands for is :mod:`lumctl.inventory.model`; the way there is :mod:`lumctl.inventory.resolve`.
 """
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    StringConstraints,
-    Tag,
-    model_validator,
-)
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from lumctl.inventory.entry import Entry, Text
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
+from lumctl.inventory.hook_entries import JobHookEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
-from lumctl.inventory.positions import MarkedDict, MarkedList
+from lumctl.inventory.policy_entries import PolicyEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
-from lumctl.inventory.problems import Mark
 
 T = TypeVar("T")
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Decibel = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Power = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
@@ -34,9 +24,15 @@ PCI_ADDRESS, VARIABLE = (
     r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$",
     r"^[A-Za-z_][A-Za-z0-9_]*$",
 )
-PATTERNS = {PCI_ADDRESS: "a PCI address such as 0000:9b:00.0", VARIABLE: "the name of an environment variable"}
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+PATTERNS = {
+    PCI_ADDRESS: "a PCI address such as 0000:9b:00.0",
+    VARIABLE: "the name of an environment variable",
+    DATE: "a date such as 2026-03-31",
+}
 """What each pattern stands for, in the words of an error."""
 PciAddress = Annotated[str, StringConstraints(pattern=PCI_ADDRESS)]
+DateText = Annotated[str, StringConstraints(pattern=DATE)]
 # Everything is checked in strict mode, except that a member of an enumeration is written as text.
 RoleWord = Annotated[Role, Field(strict=False)]
 EvidenceWord = Annotated[Evidence, Field(strict=False)]
@@ -53,47 +49,6 @@ OneOrMany = Annotated[
 ]
 
 
-class Entry(BaseModel):
-    """A mapping of the file that remembers where it was written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    _written: MarkedDict = PrivateAttr(default_factory=lambda: MarkedDict(Mark(1, 1)))
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(data, MarkedDict):
-            return handler(data)
-        data.valid_keys = tuple(cls.model_fields)
-        entry = handler(data)
-        entry._written = data  # noqa: SLF001 - its own
-        return entry
-
-    @property
-    def at(self) -> Mark:
-        """Where the entry stands."""
-        return self._written.at
-
-    def mark(self, key: str, item: int = 0, of: int = 0) -> Mark:
-        """Where the value of ``key`` stands; where the entry stands if the key was not written.
-
-        Where the value is a list of ``of`` items, where number ``item`` of it stands.
-        """
-        value = self._written.get(key)
-        if isinstance(value, MarkedList) and 0 <= item < of == len(value):
-            return value.item_marks[item]
-        return self._written.value_marks.get(key, self._written.at)
-
-    def cut(self, *keys: str) -> bool:
-        """Whether one of these keys was written and taken out, because its value did not fit: do not miss it."""
-        return any(key in self._written.cut and key not in self._written for key in keys)
-
-    def item_mark(self, key: str, item: Any) -> Mark:
-        """Where the value of ``item`` of the mapping under ``key`` stands."""
-        value = self._written.get(key)
-        return value.key_marks.get(item, value.at) if isinstance(value, MarkedDict) else self.mark(key)
-
-
 class RackEntry(Entry):
     """One rack: a domain of light. One store and one lease belong to it."""
 
@@ -101,6 +56,12 @@ class RackEntry(Entry):
     store: Text | None = Field(
         None, description="Folder (relative to this file, ~ allowed) or database URL of journal, leases and health."
     )
+    gateway: Text | None = Field(
+        None,
+        description="Socket of the gateway that alone writes to the rack's devices (lumctl gateway run); "
+        "relative to this file, ~ allowed.",
+    )
+    gateway_via: Text | None = Field(None, description="Host on which the gateway runs, if not on this machine.")
 
 
 class SshEntry(Entry):
@@ -144,6 +105,11 @@ class AcceleratorEntry(Entry):
     )
     pci: OneOrMany[PciAddress] | None = Field(None, description="PCI address of each accelerator.")
     uuid: OneOrMany[Text] | None = Field(None, description="UUID of each accelerator.")
+    burned_in: OneOrMany[DateText] | None = Field(
+        None, description="Day (UTC) on which its burn-in ended or will end; what befell it before does not count."
+    )
+    reserved: bool = Field(default=False, description="Spares only: taken only where --spare names it.")
+    reserved_for: Text | None = Field(None, description="Spares only: the job for which it is kept.")
 
 
 class HostEntry(Entry):
@@ -158,7 +124,7 @@ class HostEntry(Entry):
     power: OneOrMany[Text] | None = Field(
         None, description="DEVICE or DEVICE/SYSTEM: the management controller, a device of kind power; folded."
     )
-    accelerators: list[AcceleratorEntry] = []
+    accelerators: list[AcceleratorEntry] = Field([])
 
 
 Columns = Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
@@ -302,7 +268,8 @@ class JobEntry(Entry):
 
     name: Text
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
-    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = []
+    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
+    hook: JobHookEntry | None = Field(None, description="How it is paused before light moves, and resumed afterwards.")
 
 
 _LIMITS = Thresholds()
@@ -356,10 +323,12 @@ class Document(Entry):
     racks: dict[Text, RackEntry | None] = Field(min_length=1)
     defaults: Defaults | None = None
     hosts: list[HostEntry] = Field(min_length=1)
-    devices: list[DeviceEntry] = []
-    fibres: list[FibreEntry] = []
-    transponders: list[TransponderEntry] = []
-    jobs: list[JobEntry] = []
+    devices: list[DeviceEntry] = Field([])
+    fibres: list[FibreEntry] = Field([])
+    transponders: list[TransponderEntry] = Field([])
+    jobs: list[JobEntry] = Field([])
     thresholds: ThresholdsEntry | None = None
     probes: ProbesEntry | None = None
-    policies: list[Any] = Field([], max_length=0, description="Reserved; must be empty.")
+    policies: list[PolicyEntry] = Field(
+        [], description="What lumctl watch may do unasked; without one, nothing. The first that matches decides."
+    )

@@ -1,11 +1,13 @@
 """Racks, hosts with their accelerators and probes, from the document to the model."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
-from lumctl.inventory.model import Accelerator, Host, Rack, SshSettings, Thresholds
+from lumctl.inventory.model import Accelerator, Host, Rack, Role, SshSettings, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.problems import Problems
 from lumctl.inventory.scope import Scope
@@ -17,7 +19,32 @@ def resolve_racks(document: Document, scope: Scope) -> None:
         store = entry.store if entry else None
         if entry and store and "://" not in store:
             store = str(scope.path(store, entry.mark("store")))
+        elif entry and store and _PASSWORD.search(store):
+            scope.problems.add(
+                entry.mark("store"),
+                "found a database URL with a password in it, expected one without",
+                "keep it in ~/.pgpass, in the file that $PGPASSFILE names, or in the URL in $LUMCTL_STATE",
+            )
         scope.racks[name] = Rack(name, entry.location if entry else None, store)
+
+
+_PASSWORD = re.compile(r"://([^:/]*:[^@]*@|.*[?&][^=&]*password=)", re.IGNORECASE)
+"""In a database URL."""
+
+
+def resolve_gateways(document: Document, scope: Scope) -> None:
+    """Add to ``scope.racks`` where their gateways are, once the hosts are known."""
+    for name, entry in document.racks.items():
+        if entry is None:
+            continue
+        if entry.gateway is not None:
+            path = scope.path(entry.gateway, entry.mark("gateway"))
+            scope.racks[name] = replace(scope.racks[name], gateway=path, gateway_via=entry.gateway_via)
+        if entry.gateway_via is None:
+            continue
+        scope.refer("host", entry.gateway_via, scope.hosts, entry.mark("gateway_via"))
+        if entry.gateway is None and not entry.cut("gateway"):
+            scope.problems.add(entry.mark("gateway_via"), "found gateway_via without the key gateway beside it")
 
 
 def resolve_hosts(document: Document, scope: Scope) -> None:
@@ -72,6 +99,8 @@ def _accelerators(
     indices = scope.numbers(group, "index", templates) if group.index is not None else None
     pcis = scope.texts(group, "pci", templates) if group.pci is not None else None
     uuids = scope.texts(group, "uuid", templates) if group.uuid is not None else None
+    burned_in = _dates(group, templates, scope)
+    _check_reserved(group, scope)
     for at, template in enumerate(templates):
         mark = group.mark("id")
         name = scope.fill(template, mark, "host", host)
@@ -88,6 +117,9 @@ def _accelerators(
             index=indices[at] if indices else position + at,
             pci=_short_pci(pcis[at]) if pcis else None,
             uuid=uuids[at] if uuids else None,
+            burned_in=burned_in[at] if burned_in else None,
+            reserved=group.reserved,
+            reserved_for=group.reserved_for,
         )
         if not scope.define("accelerator", accelerator.id, mark):
             continue
@@ -99,6 +131,33 @@ def _accelerators(
         for key, what in only:
             scope.take(what, accelerator.id, group.mark(key, at, len(templates)))
         yield accelerator
+
+
+def _dates(group: AcceleratorEntry, templates: list[str], scope: Scope) -> list[date] | None:
+    """The day for each accelerator: one for each or one for all."""
+    written = scope.texts(group, "burned_in", templates) if group.burned_in is not None else None
+    try:
+        return [date.fromisoformat(text) for text in written] if written else None
+    except ValueError as error:
+        scope.once("date", group.mark("burned_in"), f"found no day of the calendar ({error}), expected YYYY-MM-DD")
+        return None
+
+
+def _check_reserved(group: AcceleratorEntry, scope: Scope) -> None:
+    """Only spares are reserved, and in one way."""
+    for key in ("reserved", "reserved_for"):
+        if getattr(group, key) and group.role is not Role.SPARE:
+            scope.once(key, group.mark(key), f"found {key!r} of an accelerator that is {group.role}, expected a spare")
+    if group.reserved and group.reserved_for:
+        scope.once("reserved both", group.mark("reserved"), "found both 'reserved' and 'reserved_for', expected one")
+
+
+def check_reservations(document: Document, scope: Scope) -> None:
+    """The jobs for which spares are kept must be there; jobs are read after accelerators."""
+    for host in document.hosts:
+        for group in host.accelerators:
+            if group.reserved_for is not None:
+                scope.refer("job", group.reserved_for, scope.jobs, group.mark("reserved_for"))
 
 
 def _short_pci(written: str) -> str:

@@ -5,9 +5,11 @@ from dataclasses import replace
 from math import prod
 
 from lumctl.errors import UsageError
-from lumctl.inventory.document import Document, Entry, JobEntry, PairsEntry, RingEntry, TorusEntry
+from lumctl.inventory.document import Document, JobEntry, PairsEntry, RingEntry, TorusEntry
+from lumctl.inventory.entry import Entry
 from lumctl.inventory.folding import FoldError, expand_numbers
-from lumctl.inventory.model import Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
+from lumctl.inventory.hook_entries import JobHookEntry
+from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.wiring import job_circuits
@@ -30,12 +32,33 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
             scope.problems.add(
                 entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack"
             )
-        job = Job(entry.name, min(racks, default=""), tuple(ranks), tuple(item for item in links if item))
+        job = Job(
+            entry.name, min(racks, default=""), tuple(ranks), tuple(item for item in links if item), _hook(entry, scope)
+        )
         scope.jobs[job.name] = job
         in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)
         if usable and not in_doubt and all(links) and not entry.cut("links"):
             sound[job.name] = entry
     return sound
+
+
+def _hook(entry: JobEntry, scope: Scope) -> JobHook | None:
+    hook = entry.hook
+    if hook is None:
+        return None
+    pause, resume = (
+        _command(hook, key, written, scope) for key, written in (("pause", hook.pause), ("resume", hook.resume))
+    )
+    status = _command(hook, "status", hook.status, scope) if hook.status else None
+    return JobHook(pause, resume, status, hook.timeout_s, hook.on_sim)
+
+
+def _command(hook: JobHookEntry, key: str, written: list[str], scope: Scope) -> tuple[str, ...]:
+    """A program with its arguments; one with a slash is a file, relative to the inventory's folder."""
+    program, *arguments = written
+    if "/" in program:
+        program = str(scope.path(program, hook.mark(key, 0, len(written))))
+    return (program, *arguments)
 
 
 def _ranks(entry: JobEntry, scope: Scope) -> tuple[list[str], bool]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def _plain(value: Any) -> Any:
         return sorted(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return str(value) if isinstance(value, (str, Path)) else value
+    return str(value) if isinstance(value, (str, Path, date)) else value
 
 
 def _racks(inventory: Inventory) -> list[Row]:

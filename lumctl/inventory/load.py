@@ -9,11 +9,12 @@ from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.examples import example_paths
 from lumctl.inventory.fibres import resolve_fibres
 from lumctl.inventory.files import decoded, read_bytes
-from lumctl.inventory.hosts import resolve_hosts, resolve_probes, resolve_racks
+from lumctl.inventory.hosts import check_reservations, resolve_gateways, resolve_hosts, resolve_probes, resolve_racks
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
 from lumctl.inventory.lanes import resolve_transponders
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.parts import resolve_power
+from lumctl.inventory.policy_entries import resolve_policies
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts, Unsure, read_document
@@ -75,11 +76,13 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     scope = Scope(path.parent.absolute(), problems, doubts)
     resolve_racks(document, scope)
     resolve_hosts(document, scope)
+    resolve_gateways(document, scope)
     resolve_devices(document, scope)
     resolve_power(document, scope)
     resolve_transponders(document, scope)
     fibres = resolve_fibres(document, scope)
     sound_jobs = resolve_jobs(document, scope)
+    check_reservations(document, scope)
     thresholds = Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds()
     inventory = Inventory(
         path=path,
@@ -93,6 +96,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
         thresholds=thresholds,
         probes=resolve_probes(document, thresholds, problems),
         fibres=fibres,
+        policies=resolve_policies(document.policies, scope),
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory

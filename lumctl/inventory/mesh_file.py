@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lumctl.inventory.document import Entry, Text
+from lumctl.inventory.entry import Entry, Text
 from lumctl.inventory.files import decoded, read_bytes
 from lumctl.inventory.mesh_data import MOST_PUCS, MeshData, flaws
 from lumctl.inventory.positions import MarkedDict, found, read_yaml

@@ -6,11 +6,13 @@ Units are part of the names: ``_db`` (a ratio), ``_dbm`` (a power), ``_gib``, ``
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 
 from lumctl.inventory.fibres import Fibre
 from lumctl.inventory.geometry import Geometry
+from lumctl.inventory.policies import Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 
@@ -81,11 +83,16 @@ class DeviceLogin:
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """One rack; ``store`` is a folder or a database URL, ``None`` means the user's own state folder."""
+    """One rack; ``store`` is a folder or a database URL, ``None`` means the user's own state folder.
+
+    ``gateway`` is the socket of the process that owns its devices, on the host ``gateway_via`` if not on this machine.
+    """
 
     name: str
     location: str | None = None
     store: str | None = None
+    gateway: Path | None = None
+    gateway_via: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,11 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One GPU or other accelerator. ``index`` is its minor number on the host (stable when a sibling is lost)."""
+    """One GPU or other accelerator. ``index`` is its minor number on the host (stable when a sibling is lost).
+
+    ``burned_in`` is the day (UTC) on which its burn-in ended or will end. A ``reserved`` spare is taken only where it
+    is named, one ``reserved_for`` a job by that job only.
+    """
 
     id: str
     host: str
@@ -112,6 +123,9 @@ class Accelerator:
     index: int
     pci: str | None = None
     uuid: str | None = None
+    burned_in: date | None = None
+    reserved: bool = False
+    reserved_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +224,20 @@ class TorusLinks:
 
 
 @dataclass(frozen=True, slots=True)
+class JobHook:
+    """The operator's own programs that pause a job and have it go on; each is a program and its arguments.
+
+    ``on_sim``: they are meant for a simulator as well.
+    """
+
+    pause: tuple[str, ...]
+    resume: tuple[str, ...]
+    status: tuple[str, ...] | None = None
+    timeout_s: float = 30.0
+    on_sim: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed."""
 
@@ -217,6 +245,7 @@ class Job:
     rack: str
     ranks: tuple[str, ...]
     links: tuple[RingLinks | PairLinks | TorusLinks, ...]
+    hook: JobHook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +283,7 @@ class Inventory:
     thresholds: Thresholds
     probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
+    policies: tuple[Policy, ...] = ()
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -68,9 +68,12 @@ class _StopReadingError(Exception):
     """The file cannot be read further; the problem is noted."""
 
 
-def read_yaml(text: str, problems: Problems) -> Any:
-    """The one document of ``text`` as marked mappings, marked lists and scalars; ``None`` if it cannot be read."""
-    reader = _Reader(problems)
+def read_yaml(text: str, problems: Problems, *, prose: bool = False) -> Any:
+    """The one document of ``text`` as marked mappings, marked lists and scalars; ``None`` if it cannot be read.
+
+    With ``prose`` texts may be long and have several lines: what devices and people have said stands in it.
+    """
+    reader = _Reader(problems, prose=prose)
     try:
         for event in _events(text, problems):
             reader.take(event)
@@ -107,8 +110,9 @@ def _syntax_hint(text: str, mark: Mark) -> str | None:
 class _Reader:
     """Builds values from events, without recursion: a hostile file may nest deeper than the stack is."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, *, prose: bool = False) -> None:
         self.problems = problems
+        self.prose = prose
         self.root: Any = None
         self.documents = 0
         self.values = 0
@@ -188,10 +192,10 @@ class _Reader:
 
     def _scalar(self, event: Any, mark: Mark) -> Any:
         text: str = event.value
-        if len(text) > _MAX_TEXT:
+        if len(text) > _MAX_TEXT and not self.prose:
             self.problems.add(mark, f"found a text of {len(text)} characters, expected at most {_MAX_TEXT}")
             text = text[:_MAX_TEXT]
-        if not text.isprintable():
+        if not text.isprintable() and not self.prose:
             self.problems.add(mark, "found a text with a line break or a control character, expected plain text")
         if event.tag:
             if event.tag not in _STRING_TAGS:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from lumctl.inventory.document import PATTERNS, Document, Entry
+from lumctl.inventory.document import PATTERNS, Document
+from lumctl.inventory.entry import Entry
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems, listing
 

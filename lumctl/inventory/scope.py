@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from lumctl.inventory.document import Entry
+from lumctl.inventory.entry import Entry
 from lumctl.inventory.folding import FoldError, expand
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts

@@ -1,21 +1,18 @@
-"""A runbook: a run as YAML that a person can read, comment, edit and replay. Made from the journal, never by hand.
+"""A runbook: a run that a person can read, comment, edit and replay. Made from the journal, never by hand.
 
 ``start`` and ``end`` say who ran where and which cells were in cross (the others are bar); ``steps`` are the plan's,
 each with the outcome that the journal recorded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from lumctl.change.plan import Do, PlannedCircuit, Replacement, Start, Step, from_document, read_circuits
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.store import Run, Store
+from lumctl.store import Entry, Run, Store
 
 SCHEMA = "lumctl/runbook/v1"
 NEEDS: Mapping[Do, frozenset[str]] = {
@@ -26,15 +23,10 @@ NEEDS: Mapping[Do, frozenset[str]] = {
     Do.CONFIRM: frozenset({"devices"}),
     Do.ASSIGN: frozenset({"assignment", "before"}),
     Do.SET: frozenset({"component", "setting", "before", "after"}),
+    Do.JOB: frozenset({"job", "act"}),
+    Do.RECORD: frozenset({"act", "rack"}),
 }
 """What the data of each kind of step must hold."""
-
-_HEADER = """\
-# What was done, step by step, as the journal recorded it.
-# Replay it on a simulator:  lumctl runbook replay {id} --on sim
-# Replay it on the rack:     lumctl runbook replay {id} --on {rack}
-# It may be edited and commented; give the file's path in place of the id.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +61,34 @@ class Runbook:
 def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
     """The runbook of a run as a plain document."""
     plan = from_document(run.plan)
-    outcomes = {e.step: dict(e.data) for e in store.entries(run.id) if e.kind == "outcome"}
+    entries = store.entries(run.id)
+    outcomes = {e.step: dict(e.data) for e in entries if e.kind == "outcome"}
+    begun = {e.step: e.at for e in entries if e.kind == "intent"}
+    ended = {e.step: e.at for e in entries if e.kind == "outcome"}
     start = run.plan["start"]
+    considered = run.plan.get("candidates") or []
     return {
         "schema": SCHEMA,
         "id": run.id,
         "title": run.title,
         "recorded": {
-            "at": datetime.fromtimestamp(run.started_at, UTC).isoformat(timespec="seconds"),
+            "at": _moment(run.started_at),
             "by": run.who,
             "rack": run.rack,
             "target": run.target,
             "outcome": run.state,
+            "kind": run.kind,
+            "ended": None if run.ended_at is None else _moment(run.ended_at),
             "undoes": plan.undoes,
+            "undone_by": run.undone_by,
             "lumctl": run.version,
             "inventory": {"path": str(inventory.path), "digest": run.inventory_digest},
             "plan": run.plan_digest,
         },
         "start": start,
         "replacements": run.plan["replacements"],
+        **({"candidates": considered} if considered else {}),
+        **({"why": list(run.plan["why"])} if run.plan.get("why") else {}),
         "circuits": run.plan["circuits"],
         "steps": [
             {
@@ -96,62 +97,14 @@ def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
                 "title": step["title"],
                 "data": step["data"],
                 "required": step["required"],
+                **({"stage": step["stage"]} if step.get("stage") else {}),
+                **_when(begun.get(step["id"]), ended.get(step["id"])),
                 "outcome": outcomes.get(step["id"]),
             }
             for step in run.plan["steps"]
         ],
-        "end": _end(start, run.plan["steps"]) if run.state in {"done", "undone"} else start,
+        "end": _end(run, entries),
     }
-
-
-def dump(document: Mapping[str, Any]) -> str:
-    """A runbook as YAML text."""
-    header = _HEADER.format(id=document["id"], rack=document["recorded"]["rack"])
-    return header + yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Safe YAML with lists of plain values on one line: cells and ranks are read across, not down."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - two equal lists are written out twice
-        return True
-
-
-def _represent_list(dumper: yaml.SafeDumper, data: list[Any]) -> yaml.Node:
-    plain = not any(isinstance(item, dict) for item in data)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
-
-
-_Dumper.add_representer(list, _represent_list)
-
-
-def load(text: str, name: str) -> Runbook:
-    """Read a runbook back from YAML.
-
-    Raises:
-        UsageError: it is not YAML, not a runbook, or a step of it cannot be understood.
-    """
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{name}{place}: {getattr(error, 'problem', None) or 'this is not YAML'}") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UsageError(f"{name}: this is not a runbook: it has no `schema: {SCHEMA}`")
-    return parse(document, name)
-
-
-def load_file(path: Path) -> Runbook:
-    """Read a runbook file.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
-    try:
-        return load(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def parse(document: Mapping[str, Any], name: str) -> Runbook:
@@ -182,7 +135,9 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
     except KeyError as error:
         raise UsageError(f"{name}: a runbook needs {error}, and this has none") from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{name}: this runbook cannot be read: {error}") from error
+        raise UsageError(
+            f"{name}: this runbook cannot be read: {error}", hint="each problem with its line: lumctl runbook lint FILE"
+        ) from error
 
 
 def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
@@ -196,13 +151,50 @@ def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
         title=str(raw["title"]),
         data=data,
         required=bool(raw.get("required", True)),
+        stage=int(raw.get("stage", 0)),
     )
     outcome = raw.get("outcome")
     return RecordedStep(step, None if outcome is None else dict(outcome))
 
 
-def _end(start: Mapping[str, Any], steps: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the steps leave behind if each did what it says."""
+def _when(began: float | None, ended: float | None) -> dict[str, Any]:
+    """When a step began, and how long it was until its outcome was on disk (seconds)."""
+    told: dict[str, Any] = {} if began is None else {"at": _moment(began)}
+    if began is not None and ended is not None:
+        told["seconds"] = round(max(0.0, ended - began), 4)
+    return told
+
+
+def _moment(at: float) -> str:
+    """A moment as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def _end(run: Run, entries: Iterable[Entry]) -> dict[str, Any]:
+    """What the run left behind; of one that was cut or left half done without the devices that nobody is sure of."""
+    start, steps = run.plan["start"], run.plan["steps"]
+    if run.state in {"rolled-back", "refused"}:
+        return dict(start)
+    if run.state in {"done", "undone"}:
+        return _after(start, steps)
+    stands: dict[str, bool | None] = {}
+    for entry in entries:
+        if entry.kind in {"intent", "undo-intent"}:
+            stands[entry.step] = None
+        elif entry.kind == "outcome" and (entry.data.get("done") or entry.data.get("nothing_sent")):
+            stands[entry.step] = bool(entry.data.get("done"))
+        elif entry.kind == "undo-outcome" and entry.data.get("undone"):
+            stands[entry.step] = False
+    unsure = {str(s["data"]["device"]) for s in steps if s["do"] == Do.PROGRAM and stands.get(s["id"], False) is None}
+    left = _after(start, [step for step in steps if stands.get(step["id"])])
+    return {
+        key: value if key == "assignment" else {device: held for device, held in value.items() if device not in unsure}
+        for key, value in left.items()
+    }
+
+
+def _after(start: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What some steps leave behind if each does what it says."""
     assignment = dict(start["assignment"])
     crosses = {device: set(pucs) for device, pucs in start["crosses"].items()}
     joins = {device: {int(port): str(to) for port, to in pairs} for device, pairs in start.get("joins", {}).items()}

@@ -1,11 +1,14 @@
 """Runbooks as files: each finished run leaves one beside its store, readable by its owner only."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.runbook.document import Runbook, dump, load_file, make, parse
+from lumctl.runbook.document import make
+from lumctl.runbook.reading import AnyRunbook, parsed, read_file
+from lumctl.runbook.writing import dump
 from lumctl.site import Site
 from lumctl.store import Run
 
@@ -73,14 +76,19 @@ def all_runs(site: Site) -> list[Run]:
     return sorted(runs, key=lambda run: -run.started_at)
 
 
-def find_runbook(site: Site, name: str) -> Runbook:
-    """A runbook by the id of its run, or by the path of a file.
+def find_runbook(site: Site, name: str, given: Mapping[str, str] | None = None) -> AnyRunbook:
+    """A runbook by the id of its run, or by the path of a file; ``given`` are values of its parameters.
 
     Raises:
-        UsageError: there is neither.
+        UsageError: there is neither, or it has no such parameter.
     """
     path = Path(name)
-    if path.suffix in {".yaml", ".yml"} or path.exists():
-        return load_file(path)
+    if is_file(name):
+        return read_file(path, given)
     run = find_run(site, name)
-    return parse(make(run, site.store(run.rack), site.inventory), run.id)
+    return parsed(make(run, site.store(run.rack), site.inventory), run.id, given)
+
+
+def is_file(name: str) -> bool:
+    """Whether a name means a file, not a run."""
+    return Path(name).suffix in {".yaml", ".yml"} or Path(name).exists()

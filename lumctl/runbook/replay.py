@@ -1,57 +1,49 @@
-"""Replay: the same steps through the change engine again, on a private simulator or on a rack, compared one by one."""
+"""Replay: the same steps through the change engine again, on a private simulator or on a rack, compared one by one.
 
-import tempfile
-from collections.abc import Mapping, Sequence
+On a simulator of its own a run that did not come to its end is played as it went: it stops before the step that failed,
+and what it did is undone, as it was then. On a rack and in a drill every step is tried.
+"""
+
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from lumctl.change.engine import Gate, Progress, RunResult, apply
-from lumctl.change.plan import Do, Plan, Start, Step, programmed
-from lumctl.devices import transaction
-from lumctl.devices.drivers import load as load_driver
-from lumctl.devices.protocols import DriverContext
-from lumctl.devices.types import Capability, PucState
-from lumctl.errors import RefusedError, RunError, UsageError
-from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import Device, Inventory
-from lumctl.inventory.switching import FREE, own_cells
-from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.change.engine import Gate, Progress, RunResult, apply, at_once
+from lumctl.change.guard import Arm
+from lumctl.change.guard import arm as arm_guard
+from lumctl.change.plan import Do, Plan, Step, programmed, stages
+from lumctl.errors import LumctlError, RefusedError, RunError
+from lumctl.inventory.model import Inventory
+from lumctl.runbook.actions import seed_acts
+from lumctl.runbook.comparing import Difference, end_difference, first_difference
 from lumctl.runbook.document import RecordedStep, Runbook
-from lumctl.runbook.settings import require_setting, seed_settings
-from lumctl.sim.launch import launch
+from lumctl.runbook.known import require_known
+from lumctl.runbook.stage import Stage, no_guard, seed, staged
 from lumctl.site import Site
-from lumctl.store import Store, store_at
 
-VOLATILE = {"seconds", "answer", "device_revert_timer", "nothing_sent", "powers", "revert_timer", "sound", "was"}
-"""Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where a replay first went another way. ``step`` is a step's id, or ``start`` or ``end``."""
-
-    step: str
-    what: str
-    recorded: str
-    replayed: str
+TO_THE_END = frozenset({"done", "undone"})
+"""The outcomes of runs whose every step was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A replay: identical, or where it first differed."""
+    """A replay: identical, or where it first differed. Of intents there is nothing to compare with."""
 
     runbook: str
     on: str
     run: str
     outcome: str
-    identical: bool
+    identical: bool | None
     first_difference: Difference | None
     seconds: float
+    runs: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """As printed with ``-o json``."""
-        return asdict(self)
+        return asdict(self) | {"runs": list(self.runs or (self.run,))}
+
+
+class PlayedStopError(RefusedError):
+    """A step that failed when it was recorded: the replay stops there as well."""
 
 
 def replay_on_simulator(
@@ -61,17 +53,30 @@ def replay_on_simulator(
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
+        RefusedError: the engine refuses it: it was edited into what no rack would be let do.
     """
-    _require_known(runbook, inventory)
-    with tempfile.TemporaryDirectory(prefix="lumctl-replay-") as scratch:
-        folder = Path(scratch) / "sim"
-        store = store_at(str(Path(scratch) / "store"))
-        with (
-            launch(inventory, folder=folder, tied=True) as sim,
-            Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
-        ):
-            apply(site, _seed(site, runbook))
-            return _replay(site, runbook, "sim", progress, before_step, read_back=f"unix:{sim.control}")
+    require_known(runbook, inventory)
+    with staged(inventory) as stage:
+        return replay_on_stage(runbook, stage, progress=progress, before_step=before_step)
+
+
+def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, before_step: Gate = at_once) -> ReplayResult:
+    """Replay on a simulator that is there already, from the recorded start state.
+
+    Raises: as :func:`replay_on_simulator`.
+    """
+    require_known(runbook, stage.inventory)
+    with stage.play() as site:
+        steps = tuple(recorded.step for recorded in runbook.steps)
+        seed(site, runbook.rack, runbook.start, steps, dark=_dark_then(runbook, stage.inventory))
+        seed_acts(site, runbook.steps)
+        for host in _unreachable_then(runbook, stage.inventory):
+            stage.sim.inject(host, "unreachable")
+        stop = _stopped_at(runbook)
+        gate = _played(stop, before_step, progress) if stop else before_step
+        return replay_here(
+            site, runbook, "sim", progress, gate, read_back=f"unix:{stage.sim.control}", arm=no_guard, stop=stop
+        )
 
 
 def replay_on_rack(runbook: Runbook, site: Site, *, progress: Progress, before_step: Gate) -> ReplayResult:
@@ -81,34 +86,121 @@ def replay_on_rack(runbook: Runbook, site: Site, *, progress: Progress, before_s
         UsageError: the runbook names something that this inventory does not have.
         RefusedError: the rack does not stand where the recording started; the message names the first difference.
     """
-    _require_known(runbook, site.inventory)
+    require_known(runbook, site.inventory)
+    difference = start_difference(runbook, site)
+    if difference is not None:
+        raise RefusedError(
+            f"{runbook.id} does not start where the rack stands: {difference.what} is {difference.replayed}, "
+            f"recorded was {difference.recorded}",
+            hint=f"to do the same from where it stands: lumctl runbook export {runbook.id} --as-template",
+        )
+    return replay_here(site, runbook, runbook.rack, progress, before_step)
+
+
+def start_difference(runbook: Runbook, site: Site) -> Difference | None:
+    """The first job that does not run where it did when the recording started."""
     standing = site.assignment()
     for job, ranks in runbook.start.assignment.items():
         if standing.get(job, ()) != ranks:
-            raise RefusedError(
-                f"{runbook.id} does not start where the rack stands: {job} runs on "
-                f"{', '.join(standing.get(job, ()))}, recorded was {', '.join(ranks)}"
-            )
-    return _replay(site, runbook, runbook.rack, progress, before_step, read_back=None)
+            return Difference("start", f"where {job} runs", ", ".join(ranks), ", ".join(standing.get(job, ())))
+    return None
 
 
-def _replay(
-    site: Site, runbook: Runbook, on: str, progress: Progress, before_step: Gate, *, read_back: str | None
+def replay_here(
+    site: Site,
+    runbook: Runbook,
+    on: str,
+    progress: Progress,
+    before_step: Gate,
+    *,
+    read_back: str | None = None,
+    arm: Arm = arm_guard,
+    stop: RecordedStep | None = None,
 ) -> ReplayResult:
-    plan = _plan(site, runbook)
+    """Do a runbook's steps on a site and compare what comes of it; ``stop`` is the step before which it ends."""
     store = site.store(runbook.rack)
     result: RunResult | None = None
-    failure: RunError | None = None
+    failure: LumctlError | None = None
+    known = {run.id for run in store.runs()}
     try:
-        result = apply(site, plan, progress=progress, before_step=before_step)
+        result = apply(site, _plan(site, runbook), progress=progress, before_step=before_step, arm=arm)
         run = result.run
-    except RunError as error:
-        failure, run = error, error.run
-    difference = _first_difference(runbook.steps, store, run) or _end_difference(site, runbook, read_back)
-    if difference is None and failure is not None and runbook.outcome == "done":
-        difference = Difference("end", "outcome", runbook.outcome, failure.message)
+    except LumctlError as error:
+        begun = [each.id for each in store.runs() if each.id not in known]
+        if not isinstance(error, RunError) and (stop is None or not begun):
+            raise
+        failure, run = error, error.run if isinstance(error, RunError) else begun[0]
+    state = store.run(run).state
+    difference = first_difference(_compared(runbook, stop), store, run) or end_difference(site, runbook, read_back)
+    if difference is None:
+        difference = _other_end(runbook, state, failure)
     seconds = result.seconds if result else 0.0
-    return ReplayResult(runbook.id, on, run, store.run(run).state, difference is None, difference, seconds)
+    return ReplayResult(runbook.id, on, run, state, difference is None, difference, seconds)
+
+
+def _other_end(runbook: Runbook, state: str, failure: LumctlError | None) -> Difference | None:
+    """The run came to another end, though every step that it did was the same."""
+    recorded = "done" if runbook.outcome in TO_THE_END else runbook.outcome
+    if recorded == state:
+        return None
+    return Difference("end", "outcome", recorded, f"{state}: {failure.message}" if failure else state)
+
+
+def _stopped_at(runbook: Runbook) -> RecordedStep | None:
+    """The step that a run which did not come to its end did not get past."""
+    if runbook.outcome in TO_THE_END:
+        return None
+    for recorded in runbook.steps:
+        if recorded.step.required and (recorded.outcome is None or "failed" in recorded.outcome):
+            return recorded
+    return None
+
+
+def _played(stop: RecordedStep, before_step: Gate, progress: Progress) -> Gate:
+    def gate(step: Step) -> None:
+        if step.id == stop.step.id:
+            why = (stop.outcome or {}).get("failed", "it was not reached")
+            progress(f"{step.id}. {step.title}: when this was recorded, {why}; so this replay ends here")
+            raise PlayedStopError(f"step {step.id} did not succeed when this was recorded: {why}")
+        before_step(step)
+
+    return gate
+
+
+def _compared(runbook: Runbook, stop: RecordedStep | None) -> tuple[RecordedStep, ...]:
+    """The steps that a replay reaches: those of the stages before the one in which it ends."""
+    if stop is None:
+        return runbook.steps
+    reached: list[RecordedStep] = []
+    by_id = {recorded.step.id: recorded for recorded in runbook.steps}
+    for stage in stages(recorded.step for recorded in runbook.steps):
+        if stop.step in stage:
+            break
+        reached += [by_id[step.id] for step in stage]
+    return tuple(reached)
+
+
+def _dark_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The transmitters that did not send when the run began, as far as it found out."""
+    seen: dict[str, bool] = {}
+    for recorded in runbook.steps:
+        outcome = recorded.outcome or {}
+        found = dict(outcome.get("transmitting") or {})
+        if recorded.step.do is Do.TRANSMIT and isinstance(outcome.get("was"), bool):
+            found[recorded.step.data["transponder"]] = outcome["was"]
+        for lane, sends in found.items():
+            seen.setdefault(lane, bool(sends))
+    return tuple(lane for lane, sends in seen.items() if not sends and lane in inventory.transponders)
+
+
+def _unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The hosts that could not be asked to darken a transmitter when this was recorded."""
+    hosts = [
+        inventory.transponders[recorded.step.data["transponder"]].host
+        for recorded in runbook.steps
+        if recorded.step.do is Do.TRANSMIT and not recorded.step.required and "failed" in (recorded.outcome or {})
+    ]
+    return tuple(dict.fromkeys(hosts))
 
 
 def _plan(site: Site, runbook: Runbook) -> Plan:
@@ -127,177 +219,3 @@ def _plan(site: Site, runbook: Runbook) -> Plan:
         changes=programmed(recorded.step for recorded in runbook.steps),
         steps=tuple(recorded.step for recorded in runbook.steps),
     ).sealed()
-
-
-def _seed(site: Site, runbook: Runbook) -> Plan:
-    """A plan that puts a fresh simulator where the recording started."""
-    steps = []
-    started = _cells(runbook.start, site.inventory)
-    for device, held in started.items():
-        cells = [[cell, None, state] for cell, state in held.items()]
-        steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
-    before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
-    placement = {"assignment": {job: list(ranks) for job, ranks in runbook.start.assignment.items()}, "before": before}
-    timed = [d for d in started if Capability.CONFIRM_TIMER in site.devices.changing(d).capabilities]
-    steps.append(Step("seed-keep", Do.CONFIRM, "keep the start state", {"devices": timed}))
-    steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", placement))
-    lit = {"circuits": _lit_at_start(site.inventory, runbook), "kept": []}
-    steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start state", lit))
-    steps += seed_settings(site, [recorded.step for recorded in runbook.steps])
-    return Plan(
-        kind="seed",
-        title=f"start state of {runbook.id}",
-        rack=runbook.rack,
-        target=site.target,
-        created_at=site.now(),
-        inventory_digest=site.inventory.digest,
-        start=Start({}),
-        steps=tuple(steps),
-    ).sealed()
-
-
-def _lit_at_start(inventory: Inventory, runbook: Runbook) -> list[str]:
-    """The circuits that the recorded start state really makes."""
-    assignment = {**initial_assignment(inventory), **runbook.start.assignment}
-    lit: list[str] = []
-    for device, states in _cells(runbook.start, inventory).items():
-        here = [c for c in circuits_of(inventory, assignment) if c.device == device]
-        lit += circuit_losses(inventory.devices[device], states, here)
-    return lit
-
-
-def _cells(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
-    """What each device holds in a recorded state, by the numbers of its cells."""
-    devices = [inventory.devices[device] for device in (*state.crosses, *state.joins)]
-    return {device.id: state.cells(device.id, own_cells(inventory, device)) or {} for device in devices}
-
-
-def _first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -> Difference | None:
-    replayed = {entry.step: entry.data for entry in store.entries(run) if entry.kind == "outcome"}
-    for one in recorded:
-        before, after = _steady(one.outcome), _steady(replayed.get(one.step.id))
-        if before != after:
-            return Difference(one.step.id, one.step.title, _short(before), _short(after))
-    return None
-
-
-def _end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Difference | None:
-    placed = site.assignment()
-    for job, ranks in runbook.end.assignment.items():
-        if placed.get(job, ()) != ranks:
-            return Difference("end", f"where {job} runs", ", ".join(ranks), ", ".join(placed.get(job, ())))
-    for device, recorded in _cells(runbook.end, site.inventory).items():
-        found = _holds(site, device, read_back)
-        for cell, state in recorded.items():
-            if found.get(cell) != state:
-                what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
-                return Difference("end", what, _word(state), _word(found.get(cell)))
-    return None
-
-
-def _word(state: str | None) -> str:
-    """A cell's state as a person writes it."""
-    if state is None:
-        return "unknown"
-    return PucState(state).word if state in set(PucState) else {FREE: "nothing"}.get(state, f"port {state}")
-
-
-def _holds(site: Site, device: str, read_back: str | None) -> dict[int, str]:
-    """What a device really holds, where it can be read back; else what it was last proved to hold."""
-    own = own_cells(site.inventory, site.inventory.devices[device])
-    if read_back is not None and site.inventory.devices[device].geometry is not None:
-        geometry = site.inventory.devices[device].geometry
-        context = DriverContext(
-            device=device,
-            address=read_back,
-            puc_count=geometry.puc_count if geometry else 0,
-            port_count=geometry.port_count if geometry else 0,
-            now=site.now,
-        )
-        simulated: Any = load_driver("sim-mesh")(context)
-        try:
-            return transaction.read_cells(simulated, own)
-        finally:
-            simulated.close()
-    driver = site.devices.changing(device)
-    return transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
-
-
-def _steady(outcome: Any) -> Any:
-    if isinstance(outcome, Mapping):
-        return {key: _steady(value) for key, value in sorted(outcome.items()) if key not in VOLATILE}
-    if isinstance(outcome, list | tuple):
-        return sorted((_steady(item) for item in outcome), key=str)
-    return outcome
-
-
-def _short(outcome: Any) -> str:
-    if outcome is None:
-        return "not reached"
-    if isinstance(outcome, Mapping) and "failed" in outcome:
-        return f"failed: {outcome['failed']}"
-    return "; ".join(f"{key}: {value}" for key, value in outcome.items())[:200]
-
-
-def _require_known(runbook: Runbook, inventory: Inventory) -> None:
-    """Every name, cell and state of a runbook, before its first step: it may have been edited."""
-    circuits = {c.id for c in circuits_of(inventory, initial_assignment(inventory))}
-    ranks = {job.name: len(job.ranks) for job in inventory.jobs.values()}
-    for recorded in runbook.steps:
-        data, step = recorded.step.data, f"runbook {runbook.id}, step {recorded.step.id}"
-        for name in (n for key in ("circuits", "kept", "replaced") for n in data.get(key, ())):
-            if name not in circuits:
-                raise UsageError(f"{step} names circuit {name!r}, which the jobs of {inventory.path} do not need")
-        for job, placed in data.get("assignment", {}).items():
-            if len(placed) != ranks.get(job):
-                raise UsageError(f"{step} places {len(placed)} ranks of {job}, which has {ranks.get(job, 'none')}")
-        if recorded.step.do is Do.SET:
-            require_setting(inventory, step, data)
-        _require_cells(step, data, inventory)
-    healthy = {a for recorded in runbook.steps for a in recorded.step.data.get("healthy", ())}
-    placed_on = {a for r in runbook.steps for ranks_ in r.step.data.get("assignment", {}).values() for a in ranks_}
-    named = {
-        "rack": ({runbook.rack}, inventory.racks),
-        "job": (set(runbook.start.assignment), inventory.jobs),
-        "device": (
-            {*runbook.start.crosses, *runbook.start.joins, *_named(runbook, "device")},
-            inventory.devices,
-        ),
-        "accelerator": (
-            {a for r in runbook.start.assignment.values() for a in r} | healthy | placed_on,
-            inventory.accelerators,
-        ),
-        "transponder": (_named(runbook, "transponder"), inventory.transponders),
-    }
-    for what, (words, known) in named.items():
-        for word in sorted(words):
-            if word not in known:
-                raise UsageError(f"runbook {runbook.id} names {what} {word!r}, which {inventory.path} does not have")
-
-
-def _require_cells(step: str, data: Mapping[str, Any], inventory: Inventory) -> None:
-    for change in data.get("changes", ()):
-        _require_cell(step, change, inventory.devices.get(data["device"]), inventory)
-
-
-def _require_cell(step: str, change: Any, device: Device | None, inventory: Inventory) -> None:
-    if device is None:
-        return  # said elsewhere, by name
-    own = set(own_cells(inventory, device))
-    if device.geometry is not None:
-        allowed: set[str] = {str(state) for state in PucState}
-        form = f"[0..{max(own)}, '=' or 'x', '=' or 'x']"
-    else:
-        allowed = {FREE, *map(str, range(device.port_count))}
-        form = f"[an ingress port of ours, '{FREE}' or an egress port, '{FREE}' or an egress port]"
-    match change:
-        case [int(cell), (None | str()) as before, str(after)] if (
-            cell in own and after in allowed and (before is None or before in allowed)
-        ):
-            return
-        case _:
-            raise UsageError(f"{step}: {change!r} is no change of a cell: {form}")
-
-
-def _named(runbook: Runbook, key: str) -> set[str]:
-    return {recorded.step.data[key] for recorded in runbook.steps if key in recorded.step.data}

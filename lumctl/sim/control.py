@@ -63,6 +63,7 @@ class Control:
             "status": lambda _: self._status(),
             "fault": self._fault,
             "clear": self._clear,
+            "renew": self._renew,
             "answer": self._answer,
             "loop": self._loop,
         }
@@ -134,6 +135,11 @@ class Control:
         healed = self._world.clear(request.get("component"))
         self._changed()
         return {"cleared": [fault_document(fault) for fault in healed]}
+
+    def _renew(self, _request: Request) -> dict[str, Any]:
+        self._world.renew()
+        self._changed()
+        return {}
 
     def _answering(self, request: Request) -> str:
         host = str(request["host"])

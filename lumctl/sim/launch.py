@@ -49,6 +49,10 @@ class SimProcess:
         """Heal a component, or everything, as ``lumctl sim clear`` does."""
         ask(self.control, "clear", component=component)
 
+    def renew(self) -> None:
+        """Let it begin again: nothing programmed, nothing switched off, no fault."""
+        ask(self.control, "renew")
+
     def wait(self) -> None:
         """Wait until it ends by itself or somebody else ends it."""
         self.process.wait()

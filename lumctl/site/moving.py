@@ -21,6 +21,6 @@ def _named(plan: Mapping[str, Any]) -> Iterator[str]:
     for step in plan.get("steps", ()):
         if "transponder" in step["data"]:
             yield str(step["data"]["transponder"])
-        if "component" in step["data"]:
+        if "component" in step["data"] and step.get("do") != "record":
             yield str(step["data"]["component"]).removesuffix("/power")
             yield from map(str, step["data"].get("disturbs", ()))

@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -10,9 +12,11 @@ from typing import Self
 
 from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
+from lumctl.devices.gated.place import gateways_of
+from lumctl.devices.gated.racks import Means
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
-from lumctl.errors import RefusedError
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.model import Inventory, Role
@@ -21,7 +25,7 @@ from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
 from lumctl.site.answers import DeviceAnswers
 from lumctl.site.observation import Observation, current_role
 from lumctl.site.recollection import Look, Recollection
-from lumctl.store import Store, open_store
+from lumctl.store import Lease, Store, open_store
 
 RECORD = "LUMCTL_RECORD"
 """The variable that names the folder into which all calls of drivers are written."""
@@ -30,7 +34,10 @@ TICK_PATIENCE_S = 1.0
 
 
 class Site:
-    """One inventory aimed at one target. Use it as a context manager; nothing is contacted before it is needed."""
+    """One inventory aimed at one target. Use it as a context manager; nothing is contacted before it is needed.
+
+    ``direct`` is for the gateway itself: devices are driven from here, whatever gateway is named.
+    """
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class Site:
         endpoints: Endpoints | None = None,
         store: Callable[[str], Store] | None = None,
         now: Callable[[], float] = time.time,
+        direct: bool = False,
     ) -> None:
         self.inventory = inventory
         self.target = target
@@ -47,13 +55,18 @@ class Site:
         self._endpoints = endpoints
         self._open_store = store or (lambda rack: open_store(inventory, rack, target))
         self._stores: dict[str, Store] = {}
+        self._direct = direct
+        self._fences: dict[str, int] = {}
 
     @cached_property
     def endpoints(self) -> Endpoints:
         """Where hosts and devices answer."""
         if self._endpoints is not None:
             return self._endpoints
-        return sim_endpoints(self.inventory) if self.target == "sim" else rack_endpoints(self.inventory)
+        found = sim_endpoints(self.inventory) if self.target == "sim" else rack_endpoints(self.inventory)
+        if self._direct:
+            return found
+        return replace(found, gateways=gateways_of(self.inventory, self.target, found.hosts))
 
     @cached_property
     def fleet(self) -> Fleet:
@@ -71,7 +84,18 @@ class Site:
             known_states=self.known_states,
             now=self.now,
             record_in=Path(folder) if (folder := os.environ.get(RECORD)) else None,
+            gateways=Means(self._fences.get, self.fleet.dial),
         )
+
+    def act_under(self, lease: Lease) -> None:
+        """Write to the rack's devices under this lease from now on: a gateway refuses what comes under an older one."""
+        self._fences[lease.rack] = lease.fence
+
+    def is_gated(self, rack: str) -> bool:
+        """Whether a rack is written through a gateway. Where nothing answers any more, that is not known: it is not."""
+        with suppress(LumctlError):
+            return rack in self.endpoints.gateways
+        return False
 
     def store(self, rack: str) -> Store:
         """The store of one rack."""

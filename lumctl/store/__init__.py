@@ -5,21 +5,37 @@ import os
 from pathlib import Path
 
 from lumctl.inventory.model import Inventory
-from lumctl.store.database import StoreError, open_engine
-from lumctl.store.journal import Break, Entry
-from lumctl.store.lease import Lease, LeaseLostError
-from lumctl.store.store import COMES_TO_REST_S, Record, Run, Store
+from lumctl.store.actions import ACTION_KINDS
+from lumctl.store.acts import Act
+from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
+from lumctl.store.database import open_engine
+from lumctl.store.errors import StoreError, StoreUnreachableError
+from lumctl.store.journal import Break, Entry, Head
+from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
+from lumctl.store.records import COMES_TO_REST_S, Record, Run
+from lumctl.store.store import Store
 
 __all__ = [
+    "ACTION_KINDS",
+    "APPROVED",
+    "ASKED",
     "COMES_TO_REST_S",
+    "REJECTED",
+    "SPENT",
+    "Act",
+    "Approval",
     "Break",
     "Entry",
+    "Head",
     "Lease",
+    "LeaseHeldError",
     "LeaseLostError",
     "Record",
     "Run",
     "Store",
     "StoreError",
+    "StoreUnreachableError",
+    "files_of",
     "open_store",
     "state_folder",
     "store_at",
@@ -32,14 +48,24 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
     In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
     folder or a database URL; a simulator of a rack whose store is a URL keeps its own below the state folder.
     """
+    return store_at(_place_of(inventory, rack, target), files=state_folder() / rack, rack=rack)
+
+
+def files_of(inventory: Inventory, rack: str, target: str) -> Path:
+    """The folder for files beside a rack's store, without opening it: its database may be gone."""
+    place = _place_of(inventory, rack, target)
+    return state_folder() / rack if "://" in place else Path(place).expanduser()
+
+
+def _place_of(inventory: Inventory, rack: str, target: str) -> str:
     default = str(state_folder() / rack)
     named = os.environ.get("LUMCTL_STATE")
     place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
     if target == "rack":
-        return store_at(place, files=Path(default), rack=rack)
+        return place
     key = hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
     base = place if named and "://" not in named else default
-    return store_at(f"{base}/{target}-{key}", files=Path(default), rack=rack)
+    return f"{base}/{target}-{key}"
 
 
 def store_at(place: str, *, files: Path | None = None, rack: str = "") -> Store:

@@ -1,28 +1,20 @@
-"""Opening the database behind a store: SQLite in a folder by default, any SQLAlchemy URL when the inventory names one.
+"""Opening the database behind a store: SQLite in a folder by default, SQLite or PostgreSQL where a URL names one."""
 
-SQLite runs in WAL mode with every commit synced to disk: a journal entry is on disk before a device is written.
-"""
-
-import errno
-import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.errors import RefusedError, UsageError
+from lumctl.store import postgres, sqlite
+from lumctl.store.errors import StoreError
 from lumctl.store.migrations import bring_up_to_date, version_of
 from lumctl.store.schema import SCHEMA_VERSION
+from lumctl.store.telling import is_lost, told
 from lumctl.store.unwritable import open_unwritable
-
-BUSY_TIMEOUT_S = 5.0
-FILE_NAME = "lumctl.db"
-_DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin anew"
 
 
 def open_engine(place: Path | str) -> Engine:
@@ -31,110 +23,100 @@ def open_engine(place: Path | str) -> Engine:
     A file that cannot be written, for want of room or of leave, is opened for reading: every write is then refused.
 
     Raises:
-        UsageError: the folder cannot be made or read, or the database does not answer.
-        RefusedError: the database was written by a newer version of the program.
+        UsageError: the folder cannot be made or read, or the URL names no database that will do.
+        StoreUnreachableError: the database does not answer.
+        RefusedError: the database was written by a newer version of the program, or an older one is at work on it.
     """
     try:
-        engine = _sqlite_in(place) if isinstance(place, Path) else create_engine(place)
-        if engine.dialect.name == "sqlite":
-            _prepare_sqlite(engine)
+        engine = _engine(place)
         _ensure_schema(engine)
     except (OSError, SQLAlchemyError, StoreError) as error:
         file = _file_of(place)
-        readable = open_unwritable(file, error, timeout_s=BUSY_TIMEOUT_S) if file is not None else None
+        readable = open_unwritable(file, error, timeout_s=sqlite.BUSY_TIMEOUT_S) if file is not None else None
         if readable is not None:
             _refuse_newer(readable)
-            _say_when_unreadable(readable, place)
+            _tell_of_reading(readable, place)
             return readable
-        reason = getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
-        raise UsageError(
-            f"the store at {_without_secret(place)} cannot be opened: {reason}",
-            hint=_DAMAGED_HINT
-            if _is_damaged(error)
-            else "set $LUMCTL_STATE or the rack's `store:` to a place that can be written",
-        ) from error
-    _say_when_unreadable(engine, place)
+        raise _not_opened(place, error) from error
+    _tell_of_reading(engine, place)
     return engine
 
 
-def _say_when_unreadable(engine: Engine, place: Path | str) -> None:
+def _engine(place: Path | str) -> Engine:
+    if isinstance(place, Path):
+        return sqlite.sqlite_in(place)
+    try:
+        url = make_url(place)
+    except (ArgumentError, ValueError):  # which may quote it whole
+        raise UsageError(
+            "the store's URL cannot be understood", hint="such as postgresql://user@host/database"
+        ) from None
+    if url.get_backend_name() == "sqlite":
+        return sqlite.sqlite_at(url)
+    if not postgres.is_postgres(place):
+        raise UsageError(
+            f"the store's URL begins with {url.drivername}://, which is no database that will do",
+            hint="a store is a folder, or a database at postgresql:// or sqlite://",
+        )
+    engine = postgres.postgres_at(place)
+    try:
+        postgres.require_sound(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _not_opened(place: Path | str, error: Exception) -> UsageError | StoreError:
+    what = f"the store at {_shown(place)} cannot be opened"
+    if isinstance(error, StoreError) and not isinstance(error.__cause__, SQLAlchemyError):
+        return error
+    cause = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(cause, SQLAlchemyError) and (is_lost(cause) or (isinstance(place, str) and _file_of(place) is None)):
+        return told(cause, what)
+    reason = getattr(cause, "strerror", None) or " ".join(str(getattr(cause, "orig", None) or cause).split())
+    return UsageError(
+        f"{what}: {reason}",
+        hint=sqlite.DAMAGED_HINT
+        if isinstance(cause, Exception) and sqlite.is_damaged(cause)
+        else "set $LUMCTL_STATE or the rack's `store:` to a place that can be written",
+    )
+
+
+def _tell_of_reading(engine: Engine, place: Path | str) -> None:
     """Have a read that fails told in our words; :func:`writing` tells of writes itself."""
 
     @event.listens_for(engine, "handle_error")
     def _tell(context: ExceptionContext) -> None:
+        if context.is_pre_ping or context.sqlalchemy_exception is None:
+            return  # a connection that was lost meanwhile: another one is made
         if context.connection is None or not context.connection.get_execution_options().get("writing", False):
-            raise StoreError(
-                f"the store at {_without_secret(place)} cannot be read: {context.original_exception}",
-                hint=_DAMAGED_HINT,
-            )
-
-
-def _is_damaged(error: Exception) -> bool:
-    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def _file_of(place: Path | str) -> Path | None:
-    """The file of an SQLite database; ``None`` for any other."""
-    if isinstance(place, Path):
-        return place / FILE_NAME
-    url = make_url(place)
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
-
-
-def _sqlite_in(folder: Path) -> Engine:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder / FILE_NAME
-    _make_private(file)
-    return create_engine(URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_TIMEOUT_S})
-
-
-def _make_private(file: Path) -> None:
-    """SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
-
-    One that is there is never opened here: closing a file drops all locks that this process holds on it, SQLite's own
-    as well, and then another process takes the WAL away that ours still writes to.
-
-    Raises:
-        OSError: it cannot be made, or may not be written.
-    """
-    try:
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        if not os.access(file, os.R_OK | os.W_OK):
-            frozen = os.statvfs(file).f_flag & os.ST_RDONLY
-            number = errno.EROFS if frozen else errno.EACCES
-            raise OSError(number, os.strerror(number), str(file)) from None
-
-
-def _prepare_sqlite(engine: Engine) -> None:
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun below, not guessed by the sqlite3 module
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        # A writer reads before it writes: it must hold the write lock from its first statement. A reader never waits.
-        writing = connection.get_execution_options().get("writing", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-
-class StoreError(LumctlError):
-    """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full."""
+            said = told(context.sqlalchemy_exception, f"the store at {_shown(place)} cannot be read")
+            if said.hint is None and engine.dialect.name == "sqlite":
+                said.hint = sqlite.DAMAGED_HINT
+            raise said
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that holds the write lock from its start and commits when the block ends without an error."""
+    """A transaction that holds the write lock from its start and commits when the block ends without an error.
+
+    Raises:
+        StoreError: nothing was written; or, where the connection was lost at the very end, nobody knows.
+    """
     if (reason := engine.get_execution_options().get("unwritable")) is not None:
         raise StoreError(f"the store cannot be written: {reason}")
+    is_postgres = engine.dialect.name == "postgresql"
     try:
-        with engine.connect().execution_options(writing=True) as connection, connection.begin():
-            yield connection
+        options = postgres.WRITING if is_postgres else {"writing": True}
+        with engine.connect().execution_options(**options) as connection:
+            with connection.begin():
+                if is_postgres:
+                    postgres.hold(connection)
+                yield connection
+            sqlite.require_in_place(connection)
     except SQLAlchemyError as error:
-        raise StoreError(f"the store cannot be written: {getattr(error, 'orig', None) or error}") from error
+        raise told(error, "the store cannot be written") from error
 
 
 def _ensure_schema(engine: Engine) -> None:
@@ -158,8 +140,14 @@ def _schema_version(engine: Engine) -> int | None:
         return version_of(connection)
 
 
-def _without_secret(place: Path | str) -> str:
-    """A store's place with no password in it."""
+def _file_of(place: Path | str) -> Path | None:
+    """The file of an SQLite database; ``None`` for any other."""
     if isinstance(place, Path):
-        return str(place)
-    return make_url(place).render_as_string(hide_password=True)
+        return place / sqlite.FILE_NAME
+    url = make_url(place)
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _shown(place: Path | str) -> str:
+    """A store's place with no password in it."""
+    return str(place) if isinstance(place, Path) else postgres.shown(make_url(place))

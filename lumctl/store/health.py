@@ -1,21 +1,15 @@
 """The part of a rack's store that is about its health; see :mod:`lumctl.store.attention` for what each row means."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import ColumnElement, Engine, Table, true
 
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import attention
 from lumctl.store.database import writing
-from lumctl.store.schema import health_memory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEEP_TRANSITIONS = 10_000
 KEEP_TRANSITIONS_S = 90 * 86_400.0
@@ -25,21 +19,12 @@ class HealthStore:
     """Memory, acknowledgements, maintenance windows and transitions of one rack."""
 
     def __init__(self, engine: Engine, rack: str) -> None:
-        self._engine = engine
+        self._engine = engine.execution_options(rack=rack)
         self._rack = rack
 
-    @cached_property
-    def _knows_health(self) -> bool:
-        """A store of version 1 that cannot be written could not be brought up to date: it knows nothing of health."""
-        return inspect(self._engine).has_table(health_memory.name)
-
-    @contextmanager
-    def _reading(self) -> "Iterator[Connection | None]":
-        if not self._knows_health:
-            yield None
-            return
-        with self._engine.connect() as connection:
-            yield connection
+    def _mine(self, table: Table) -> ColumnElement[bool]:
+        """Of a table that racks may share, the rows of this one; a store that was opened for no rack has them all."""
+        return table.c.rack == self._rack if self._rack else true()
 
     def health_memory(self) -> dict[str, Any] | None:
         """What health last remembered; ``None`` if nothing."""
@@ -48,8 +33,8 @@ class HealthStore:
 
     def last_look(self) -> tuple[float, dict[str, Any]] | None:
         """When health last remembered something (seconds since the epoch), and what."""
-        with self._reading() as connection:
-            return attention.memory(connection, self._rack) if connection else None
+        with self._engine.connect() as connection:
+            return attention.memory(connection, self._rack)
 
     def remember_health(self, document: Mapping[str, Any], *, now: float) -> bool:
         """Keep what health remembers at ``now``; ``False`` if something newer is kept.
@@ -67,8 +52,8 @@ class HealthStore:
 
     def acknowledgements(self, *, now: float) -> tuple[Acknowledgement, ...]:
         """The acknowledgements in force, oldest first."""
-        with self._reading() as connection:
-            return attention.acknowledged(connection, self._rack, now=now) if connection else ()
+        with self._engine.connect() as connection:
+            return attention.acknowledged(connection, self._rack, now=now)
 
     def unacknowledge(self, component: str, rule: str | None = None) -> int:
         """Take back what was acknowledged of a component: one rule, or everything; returns how many that were."""
@@ -87,8 +72,8 @@ class HealthStore:
 
     def windows(self, *, now: float) -> tuple[MaintenanceWindow, ...]:
         """Windows that have not ended, the earliest first; some may yet begin."""
-        with self._reading() as connection:
-            return attention.open_windows(connection, self._rack, now=now) if connection else ()
+        with self._engine.connect() as connection:
+            return attention.open_windows(connection, self._rack, now=now)
 
     def end_window(self, window_id: str, *, now: float) -> bool:
         """End a window now; ``False`` if there is none of that id that has not ended."""
@@ -108,15 +93,13 @@ class HealthStore:
 
     def last_states(self) -> dict[tuple[str, str], State]:
         """The state in which the history leaves each component that it tells of, by its id and its kind."""
-        with self._reading() as connection:
-            known = attention.last_states(connection, self._rack) if connection else {}
+        with self._engine.connect() as connection:
+            known = attention.last_states(connection, self._rack)
         return {component: last.state for component, last in known.items()}
 
     def transitions(
         self, component: str | None = None, since: float | None = None, limit: int = 1000
     ) -> tuple[Transition, ...]:
         """The newest transitions, oldest first: all, or those of one component, or those since a time."""
-        with self._reading() as connection:
-            if connection is None:
-                return ()
+        with self._engine.connect() as connection:
             return attention.history(connection, self._rack, component=component, since=since, limit=limit)

@@ -1,23 +1,29 @@
-"""The journal: entries that are only ever added, each sealed by a hash over itself and the entry before it."""
+"""The journal: entries that are only ever added, each sealed by a hash over itself and the entry before it.
+
+Each rack has a chain of its own. Up to version 2 of the store's schema a seal did not cover the rack.
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from lumctl import __version__
-from lumctl.store.schema import journal
+from lumctl.store.errors import StoreError
+from lumctl.store.schema import journal as table
 
 GENESIS = "0" * 64
+_FORM = "lumctl/journal/v2"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One journal entry. ``kind`` is begin, intent, outcome, undo-intent, undo-outcome or end."""
+    """One journal entry. ``kind`` is begin, intent, outcome, undo-intent, undo-outcome or end, or that of a remark."""
 
+    rack: str
     seq: int
     run: str
     at: float
@@ -32,61 +38,138 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The first place at which a journal is not what was written."""
+    """A place at which a journal, or what is made from it, is not what was written; 0 where no entry tells of it."""
 
     seq: int
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a journal ended: number, hash and time (seconds since the epoch) of its last entry, and how many it had.
+
+    Kept elsewhere, it shows later whether the end was cut off, or the whole was replaced.
+    """
+
+    rack: str
+    seq: int
+    hash: str
+    at: float
+    count: int
+
+
+_COLUMNS = tuple(table.c.keys())
+_LAST = (
+    select(table.c.seq, table.c.hash).where(table.c.rack == bindparam("of_rack")).order_by(table.c.seq.desc()).limit(1)
+)
+Said = tuple[float, str, str, Mapping[str, Any]]
+"""What an entry says: when, of what kind, of which step, and its data."""
+
+
 def append(
-    connection: Connection, *, run: str, at: float, kind: str, step: str, data: Mapping[str, Any], fence: int
+    connection: Connection,
+    *,
+    rack: str,
+    run: str,
+    at: float,
+    kind: str,
+    step: str,
+    data: Mapping[str, Any],
+    fence: int,
 ) -> Entry:
     """Add one entry inside the caller's transaction; it is on disk when that transaction has committed."""
-    last = connection.execute(select(journal.c.seq, journal.c.hash).order_by(journal.c.seq.desc()).limit(1)).first()
-    seq, previous = (last.seq + 1, last.hash) if last else (1, GENESIS)
-    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
-    sealed = _seal(seq, run, at, kind, step, text, fence, __version__, previous)
-    values = {
-        "seq": seq,
-        "run": run,
-        "at": at,
-        "kind": kind,
-        "step": step,
-        "data": text,
-        "fence": fence,
-        "version": __version__,
-        "previous": previous,
-        "hash": sealed,
-    }
-    connection.execute(insert(journal).values(**values))
-    return Entry(**{**values, "data": data})  # type: ignore[arg-type]
+    (added,) = append_all(connection, [(at, kind, step, data)], rack=rack, run=run, fence=fence)
+    return added
 
 
-def entries(connection: Connection, run: str) -> tuple[Entry, ...]:
-    """The entries of one run, oldest first."""
-    rows = connection.execute(select(journal).where(journal.c.run == run).order_by(journal.c.seq))
-    return tuple(Entry(**{**row._asdict(), "data": json.loads(row.data)}) for row in rows)
+def append_all(connection: Connection, said: Iterable[Said], *, rack: str, run: str, fence: int) -> tuple[Entry, ...]:
+    """Add entries in their order, as :func:`append` does with one."""
+    last = connection.execute(_LAST, {"of_rack": rack}).first()
+    seq, previous = (last.seq, last.hash) if last else (0, GENESIS)
+    rows: list[dict[str, Any]] = []
+    added: list[Entry] = []
+    for number, (at, kind, step, data) in enumerate(said, start=seq + 1):
+        # What came as bytes that are no text (a name, an answer) is kept as it can be: here an escape of JSON.
+        text = json.dumps(data, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+        values: dict[str, Any] = {
+            "rack": rack,
+            "seq": number,
+            "run": run,
+            "at": float(at),
+            "kind": kind,
+            "step": step,
+            "data": text,
+            "fence": fence,
+            "version": __version__,
+            "previous": previous,
+        }
+        values["hash"] = previous = _digest([_FORM, *values.values()])
+        rows.append(values)
+        added.append(Entry(**{**values, "data": data}))
+    if rows:
+        connection.execute(insert(table), rows)
+    return tuple(added)
 
 
-def last_act(connection: Connection, run: str) -> float:
+def entries(connection: Connection, *which: Any) -> tuple[Entry, ...]:
+    """The entries that fulfil some conditions, oldest first."""
+    rows = connection.execute(select(table).where(*which).order_by(table.c.rack, table.c.seq))
+    return tuple(entry(row) for row in rows)
+
+
+def latest(connection: Connection, count: int, *which: Any) -> tuple[Entry, ...]:
+    """The newest entries that fulfil some conditions, oldest first; where racks share a database, by their numbers."""
+    rows = connection.execute(select(table).where(*which).order_by(table.c.seq.desc()).limit(count)).all()
+    return tuple(entry(row) for row in reversed(rows))
+
+
+def entry(row: Any) -> Entry:
+    """An entry as it is read.
+
+    Raises:
+        StoreError: it is not what was written.
+    """
+    try:
+        data = json.loads(row.data)
+    except ValueError as error:
+        raise StoreError(
+            f"entry {row.seq} of the journal cannot be read: {error}", hint="see: lumctl runbook verify"
+        ) from error
+    return Entry(**{**{name: getattr(row, name) for name in _COLUMNS}, "data": data})
+
+
+def last_act(connection: Connection, rack: str, run: str) -> float:
     """When a run last wrote into the journal (seconds since the epoch)."""
-    return float(connection.execute(select(func.max(journal.c.at)).where(journal.c.run == run)).scalar() or 0.0)
+    newest = select(func.max(table.c.at)).where(table.c.rack == rack, table.c.run == run)
+    return float(connection.execute(newest).scalar() or 0.0)
 
 
-def first_break(connection: Connection) -> Break | None:
-    """Walk the whole chain; ``None`` if every entry is as it was written and none is missing between."""
-    previous, expected = GENESIS, 1
-    for row in connection.execute(select(journal).order_by(journal.c.seq)):
+def head(connection: Connection, rack: str) -> Head:
+    """Where a rack's journal ends."""
+    newest = select(table).where(table.c.rack == rack).order_by(table.c.seq.desc()).limit(1)
+    last = connection.execute(newest).first()
+    if last is None:
+        return Head(rack, 0, GENESIS, 0.0, 0)
+    count = connection.execute(select(func.count()).select_from(table).where(table.c.rack == rack)).scalar() or 0
+    return Head(rack, last.seq, last.hash, last.at, count)
+
+
+def first_break(rows: Iterable[Any]) -> Break | None:
+    """Walk a whole chain; ``None`` if every entry is as it was written and none is missing between."""
+    previous, expected, older = GENESIS, 1, True
+    for row in rows:
         if row.seq != expected:
             return Break(expected, f"entry {expected} is missing")
         if row.previous != previous:
             return Break(row.seq, "it does not follow the entry before it")
-        sealed = _seal(row.seq, row.run, row.at, row.kind, row.step, row.data, row.fence, row.version, row.previous)
-        if sealed != row.hash:
+        content = [row.seq, row.run, row.at, row.kind, row.step, row.data, row.fence, row.version, row.previous]
+        # After the first entry that is sealed as today, none may be sealed in the older way.
+        older = older and row.hash == _digest(content)
+        if not older and row.hash != _digest([_FORM, row.rack, *content]):
             return Break(row.seq, "its content was changed")
         previous, expected = row.hash, expected + 1
     return None
 
 
-def _seal(*parts: str | float) -> str:
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "backslashreplace")).hexdigest()

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lumctl.errors import RefusedError
-from lumctl.store.schema import leases
+from lumctl.store.schema import journal, leases
+
+_NEWEST = select(leases.c.fence).where(leases.c.rack == bindparam("of_rack"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +28,29 @@ class LeaseLostError(RefusedError):
         super().__init__(f"the lease of rack {lease.rack} (number {lease.fence}) was lost to a newer holder")
 
 
+class LeaseHeldError(RefusedError):
+    """Somebody else holds the lease."""
+
+
 def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float) -> Lease:
-    """Take the lease of a rack that nobody holds.
+    """Take the lease of a rack that nobody holds, ``term_s`` seconds from ``now`` by the clock that counts.
 
     Raises:
-        RefusedError: another holder's lease has not ended.
+        LeaseHeldError: another holder's lease has not ended. Commit all the same: if that lease was given by a clock
+            that has been set back since, it was noted to end one term from now.
+        RefusedError: somebody else took it in this moment.
     """
     held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
     if held is not None and held.expires_at > now:
-        raise RefusedError(
-            f"rack {rack} is being changed by {held.holder}; its lease ends in {held.expires_at - now:.0f} s",
+        ends = min(held.expires_at, now + term_s)
+        if ends < held.expires_at:
+            mine = (leases.c.rack == rack, leases.c.fence == held.fence, leases.c.expires_at == held.expires_at)
+            connection.execute(update(leases).where(*mine).values(expires_at=ends))
+        raise LeaseHeldError(
+            f"rack {rack} is being changed by {held.holder}; its lease ends in {ends - now:.0f} s",
             hint="wait for it, or look at it with: lumctl swap list",
         )
-    lease = Lease(rack, holder, (held.fence if held else 0) + 1, now + term_s)
+    lease = Lease(rack, holder, (held.fence if held else _newest_written(connection, rack)) + 1, now + term_s)
     row = {"holder": holder, "fence": lease.fence, "expires_at": lease.expires_at}
     try:
         if held is None:
@@ -90,9 +102,18 @@ def require(connection: Connection, lease: Lease) -> None:
     Raises:
         LeaseLostError: it was.
     """
-    newest = connection.execute(select(leases.c.fence).where(leases.c.rack == lease.rack)).scalar()
-    if newest != lease.fence:
+    if newest(connection, lease.rack) != lease.fence:
         raise LeaseLostError(lease)
+
+
+def newest(connection: Connection, rack: str) -> int:
+    """The number of the newest lease that was given for a rack; 0 if none was."""
+    return connection.execute(_NEWEST, {"of_rack": rack}).scalar() or 0
+
+
+def _newest_written(connection: Connection, rack: str) -> int:
+    """The highest number in the journal, where the lease itself was taken out of the database: none is given twice."""
+    return connection.execute(select(func.max(journal.c.fence)).where(journal.c.rack == rack)).scalar() or 0
 
 
 def release(connection: Connection, lease: Lease) -> None:

@@ -1,67 +1,75 @@
-"""The tables of a rack's store. A change of this file raises ``SCHEMA_VERSION`` and ships a migration."""
+"""The tables of a rack's store. A change of this file raises ``SCHEMA_VERSION`` and ships a migration.
+
+Racks may share one database, so every row says whose it is. No text has a greatest length: SQLite would not hold it to
+one, and PostgreSQL would refuse in the middle of a run what a person has named at length.
+"""
 
 from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 
 meta = Table(
     "meta",
     metadata,
-    Column("key", String(64), primary_key=True),
+    Column("key", String, primary_key=True),
     Column("value", Text, nullable=False),
 )
 
 plans = Table(
     "plans",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("digest", String(64), nullable=False),
+    Column("rack", String, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("digest", String, nullable=False),
     Column("created_at", Float, nullable=False),
-    Column("target", String(16), nullable=False),
+    Column("target", String, nullable=False),
     Column("body", Text, nullable=False),
 )
 
 runs = Table(
     "runs",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("rack", String(128), nullable=False),
-    Column("target", String(16), nullable=False),
-    Column("kind", String(32), nullable=False),
+    Column("rack", String, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("target", String, nullable=False),
+    Column("kind", String, nullable=False),
     Column("title", Text, nullable=False),
     Column("plan", Text, nullable=False),
-    Column("plan_digest", String(64), nullable=False),
-    Column("inventory_digest", String(64), nullable=False),
-    Column("who", String(256), nullable=False),
-    Column("version", String(32), nullable=False),
+    Column("plan_digest", String, nullable=False),
+    Column("inventory_digest", String, nullable=False),
+    Column("who", String, nullable=False),
+    Column("version", String, nullable=False),
     Column("fence", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", String, nullable=False),
     Column("started_at", Float, nullable=False),
     Column("ended_at", Float),
-    Column("undone_by", String(64)),
+    Column("undone_by", String),
 )
 
 journal = Table(
     "journal",
     metadata,
+    Column("rack", String, primary_key=True),
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("run", String(64), nullable=False, index=True),
+    Column("run", String, nullable=False),
     Column("at", Float, nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("step", String(32), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("step", String, nullable=False),
     Column("data", Text, nullable=False),
     Column("fence", Integer, nullable=False),
-    Column("version", String(32), nullable=False),
-    Column("previous", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
+    Column("version", String, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
+    Index("entries_of_a_run", "rack", "run"),
+    Index("entries_of_a_kind", "rack", "kind"),
 )
 
 leases = Table(
     "leases",
     metadata,
-    Column("rack", String(128), primary_key=True),
+    Column("rack", String, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("expires_at", Float, nullable=False),
@@ -70,34 +78,37 @@ leases = Table(
 assignment = Table(
     "assignment",
     metadata,
-    Column("job", String(128), primary_key=True),
+    Column("rack", String, primary_key=True),
+    Column("job", String, primary_key=True),
     Column("rank", Integer, primary_key=True, autoincrement=False),
-    Column("accelerator", String(128), nullable=False),
-    Column("run", String(64), nullable=False),
+    Column("accelerator", String, nullable=False),
+    Column("run", String, nullable=False),
 )
 
 devices = Table(
     "devices",
     metadata,
-    Column("device", String(128), primary_key=True),
+    Column("rack", String, primary_key=True),
+    Column("device", String, primary_key=True),
     Column("certain", Integer, nullable=False),
-    Column("run", String(64), nullable=False),
+    Column("run", String, nullable=False),
 )
 
 device_states = Table(
     "device_states",
     metadata,
-    Column("device", String(128), primary_key=True),
+    Column("rack", String, primary_key=True),
+    Column("device", String, primary_key=True),
     Column("puc", Integer, primary_key=True, autoincrement=False),
-    Column("state", String(8), nullable=False),
+    Column("state", String, nullable=False),
 )
 
-# -- what health remembers, and what a person said of it; since version 2. Racks may share one database. ---------------
+# -- what health remembers, and what a person said of it; since version 2 ----------------------------------------------
 
 health_memory = Table(
     "health_memory",
     metadata,
-    Column("rack", String(128), primary_key=True),
+    Column("rack", String, primary_key=True),
     Column("at", Float, nullable=False),
     Column("document", Text, nullable=False),
 )
@@ -105,10 +116,10 @@ health_memory = Table(
 acknowledgements = Table(
     "acknowledgements",
     metadata,
-    Column("rack", String(128), primary_key=True),
-    Column("component", String(256), primary_key=True),
-    Column("rule", String(64), primary_key=True),  # empty: every rule
-    Column("by", String(256), nullable=False),
+    Column("rack", String, primary_key=True),
+    Column("component", String, primary_key=True),
+    Column("rule", String, primary_key=True),  # empty: every rule
+    Column("by", String, nullable=False),
     Column("comment", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("until", Float),
@@ -117,10 +128,10 @@ acknowledgements = Table(
 windows = Table(
     "maintenance_windows",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("rack", String(128), nullable=False, index=True),
-    Column("component", String(256), nullable=False),
-    Column("by", String(256), nullable=False),
+    Column("id", String, primary_key=True),
+    Column("rack", String, nullable=False, index=True),
+    Column("component", String, nullable=False),
+    Column("by", String, nullable=False),
     Column("comment", Text, nullable=False),
     Column("starts", Float, nullable=False),
     Column("ends", Float, nullable=False),
@@ -129,14 +140,32 @@ windows = Table(
 transitions = Table(
     "transitions",
     metadata,
+    Column("rack", String, primary_key=True),
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("rack", String(128), nullable=False),
     Column("at", Float, nullable=False),
-    Column("component", String(256), nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("before", String(16)),
-    Column("after", String(16), nullable=False),
+    Column("component", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("before", String),
+    Column("after", String, nullable=False),
     Column("rules", Text, nullable=False),
     Column("evidence", Text, nullable=False),
     Index("transitions_of_a_component", "rack", "component", "seq"),
+)
+
+# -- plans that wait for a person's yes; since version 3 ---------------------------------------------------------------
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("rack", String, primary_key=True),
+    Column("plan", String, primary_key=True),
+    Column("policy", String, nullable=False),
+    Column("made_by", String, nullable=False),
+    Column("asked_at", Float, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Column("by_another", Integer, nullable=False),
+    Column("state", String, nullable=False),
+    Column("by", String, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("answered_at", Float),
 )

@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from lumctl.store.migrations import bring_up_to_date, version_of
+from lumctl.store.schema import SCHEMA_VERSION
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 _NO_LEAVE = frozenset({errno.EACCES, errno.EPERM})
@@ -36,12 +37,13 @@ def open_unwritable(file: Path, error: Exception, *, timeout_s: float) -> Engine
         engine = _engine(source, timeout_s, reason)
         try:
             with engine.connect() as connection:
-                if version_of(connection) is not None:
-                    return engine
+                if (version := version_of(connection)) is not None:
+                    # The tables of an older version are read as they would be, had they been brought up to date.
+                    return engine if version >= SCHEMA_VERSION else _in_memory(timeout_s, reason, connection)
         except SQLAlchemyError:
             empty = False
         engine.dispose()
-    return _empty(timeout_s, reason) if empty and not _forbidden(error) else None
+    return _in_memory(timeout_s, reason) if empty and not _forbidden(error) else None
 
 
 def _sources(file: Path) -> Iterator[str]:
@@ -55,11 +57,15 @@ def _sources(file: Path) -> Iterator[str]:
         yield f"file:{quote(str(file))}?immutable=1"
 
 
-def _empty(timeout_s: float, reason: str) -> Engine:
+def _in_memory(timeout_s: float, reason: str, original: Connection | None = None) -> Engine:
+    """A store in memory that nobody writes: an empty one, or a copy that was brought up to date."""
     source = f"file:lumctl-{uuid4().hex}?mode=memory&cache=shared"
     made = create_engine("sqlite://", creator=_connector(source, timeout_s), poolclass=QueuePool)
-    with made.begin() as connection:
-        bring_up_to_date(connection)
+    with made.connect() as connection:
+        if original is not None:
+            original.connection.cursor().connection.backup(connection.connection.cursor().connection)
+        with connection.begin():
+            bring_up_to_date(connection)
         engine = _engine(source, timeout_s, reason)
         engine.connect().close()  # into its pool: the database lives as long as a connection to it
     made.dispose()

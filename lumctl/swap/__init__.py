@@ -2,7 +2,17 @@
 
 from lumctl.swap.fabric import commission, plan_fabric
 from lumctl.swap.planning import plan_swap
+from lumctl.swap.rerouting import plan_reroute
+from lumctl.swap.returning import plan_return
 from lumctl.swap.rollback import plan_rollback
 from lumctl.swap.settings import plan_settings
 
-__all__ = ["commission", "plan_fabric", "plan_rollback", "plan_settings", "plan_swap"]
+__all__ = [
+    "commission",
+    "plan_fabric",
+    "plan_reroute",
+    "plan_return",
+    "plan_rollback",
+    "plan_settings",
+    "plan_swap",
+]

@@ -11,7 +11,7 @@ from lumctl.inventory.model import Device
 from lumctl.inventory.switching import FREE, in_the_way, own_cells
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Site
-from lumctl.swap.lightpaths import described
+from lumctl.swap.budgets import described
 from lumctl.swap.steps import StepList
 
 _STATES = {state.word: state for state in PucState}

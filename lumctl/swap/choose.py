@@ -1,124 +1,194 @@
-"""Which spare takes a failed accelerator's place, and why no other."""
+"""Which spares take the places of failed accelerators, chosen together; and why no others.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+Each pair of a failed accelerator and a spare is weighed by itself first (:mod:`lumctl.swap.ranking`). Then whole
+choices are gone through, those first whose scores add up to the least, until one is found whose light paths can all be
+had at once. With one failure that is the best spare.
+With several, no spare is given to one of them if another is left without
+by it, as long as there is a choice that serves all. Circuits that stand make room only if there is no choice without.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lumctl.change.plan import Candidate, Replacement
-from lumctl.errors import LumctlError, RefusedError
-from lumctl.health.states import State
+from lumctl.errors import LumctlError, UsageError
+from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
-from lumctl.inventory.wiring import circuits_of
+from lumctl.inventory.wiring import Circuit, circuits_of, job_links
 from lumctl.site import Observation
-from lumctl.swap.lightpaths import LightPaths, States, light_paths
+from lumctl.swap.assigning import ascending, largest
+from lumctl.swap.budgets import States
+from lumctl.swap.explaining import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
+from lumctl.swap.fitness import Failure, objections
+from lumctl.swap.lightpaths import NO_LEEWAY, Leeway, LightPaths, light_paths
+from lumctl.swap.ranking import score
+from lumctl.swap.records import UNKNOWN, Records
+
+MOST_CHOICES = 500
+"""How many whole choices are routed before the search is given up."""
+PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The replacements decided on, the light paths that they need, and every candidate with its reasons."""
+    """The replacements decided on, the light paths that they need, every candidate with its reasons, and why."""
 
     replacements: tuple[Replacement, ...]
     paths: LightPaths
     candidates: tuple[Candidate, ...]
+    why: tuple[str, ...] = ()
 
 
 def choose(
-    seen: Observation, states: dict[str, States], job: str, failed: Sequence[str], named: Sequence[str]
+    seen: Observation,
+    states: Mapping[str, States],
+    failed: Sequence[str],
+    named: Sequence[str] = (),
+    *,
+    records: Records | None = None,
+    leeway: Leeway = NO_LEEWAY,
+    avoid_lanes: Collection[str] = (),
+    clock: Callable[[], float] = time.monotonic,
 ) -> Choice:
-    """Replace each failed accelerator by the spare whose light paths are shortest and touch the fewest cells.
+    """Replace accelerators that run ranks of jobs, all of one rack.
 
-    ``named`` are the spares the operator insists on, in the order of ``failed``; they are held to the same rules.
+    ``named`` are the spares the operator insists on, in the order of ``failed``; they are held to the same rules, but
+    may be reserved. ``records`` are of the spares, by id.
 
     Raises:
-        RefusedError: there is no usable spare; the message says why each was not taken.
+        RefusedError: there is no usable choice; the message says why each spare was not taken.
     """
-    taken: list[Replacement] = []
-    candidates: list[Candidate] = []
-    paths = LightPaths()
-    for at, accelerator in enumerate(failed):
-        pool = [named[at]] if named else _spares(seen)
-        weighed = [(spare, _weigh(seen, states, job, taken, accelerator, spare)) for spare in pool]
-        usable = sorted(
-            ((spare, found) for spare, found in weighed if isinstance(found, LightPaths)),
-            key=lambda option: (option[1].total_pucs, option[1].changed_pucs, option[0]),
-        )
-        if not usable:
-            raise _none_usable(seen, accelerator, weighed)
-        best, paths = usable[0]
-        candidates += _explained(accelerator, best, weighed)
-        taken.append(Replacement(job, seen.assignment[job].index(accelerator), accelerator, best))
-    return Choice(tuple(taken), paths, tuple(candidates))
-
-
-def _spares(seen: Observation) -> list[str]:
-    return [a for a in seen.inventory.accelerators if seen.role_of(a) is Role.SPARE]
-
-
-def _weigh(
-    seen: Observation, states: dict[str, States], job: str, taken: Sequence[Replacement], failed: str, spare: str
-) -> LightPaths | str:
-    """The light paths that a spare would need, or why it cannot be taken."""
-    for objection in _objections(seen, taken, failed, spare):
-        return objection
-    ranks = list(seen.assignment[job])
-    for replacement in taken:
-        ranks[replacement.rank] = replacement.spare
-    ranks[ranks.index(failed)] = spare
+    failures = [Failure(*_placed(seen, accelerator), accelerator) for accelerator in failed]
+    search = _Search(_Given(seen, states, records or {}, avoid_lanes), failures, named, clock)
     try:
-        after = circuits_of(seen.inventory, {**seen.assignment, job: tuple(ranks)})
-        return light_paths(seen.inventory, seen.circuits, after, states)
-    except LumctlError as error:
-        return error.message
+        return search.run(leeway)
+    except _CrowdedError:
+        return search.run(replace(leeway, movable=frozenset(failure.job for failure in failures)))
 
 
-def _objections(seen: Observation, taken: Sequence[Replacement], failed: str, spare: str) -> Iterator[str]:
-    old, new = seen.inventory.accelerators[failed], seen.inventory.accelerators[spare]
-    place, role = seen.place_of(spare), seen.role_of(spare)
-    if any(replacement.spare == spare for replacement in taken):
-        yield "already taken by this plan"
-    if place is not None:
-        yield f"runs rank {place[1]} of {place[0]}"
-    if role is not Role.SPARE:
-        yield f"is {role}, not a spare"
-    if new.rack != old.rack:
-        yield f"is in rack {new.rack}, not {old.rack}"
-    if new.model != old.model or new.memory_gib < old.memory_gib:
-        yield f"is {new.model} with {new.memory_gib:g} GiB, {failed} is {old.model} with {old.memory_gib:g} GiB"
-    yield from _ill(seen, spare)
+@dataclass(frozen=True)
+class _Given:
+    seen: Observation
+    states: Mapping[str, States]
+    records: Records
+    avoid_lanes: Collection[str]
 
 
-def _ill(seen: Observation, spare: str) -> Iterator[str]:
-    """Why a spare is not fit for work now, or will not be for long."""
-    health = seen.report.accelerators[spare]
-    if health.maintenance is not None:
-        yield f"is in maintenance: {health.maintenance}"
-    elif health.state is not State.OK:
-        why = health.findings[0].evidence if health.findings else "there is no reading of it"
-        yield f"is {health.state}: {why}"
-    for lane in seen.inventory.transponders_of(spare):
-        link = seen.report.links[lane.id]
-        if link.maintenance is not None:
-            yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
-        elif link.state is State.FAILED:
-            yield f"its lane {lane.id} is failed: {link.findings[0].evidence}"
+class _CrowdedError(Exception):
+    """There may be a choice if circuits that stand make room."""
 
 
-def _explained(failed: str, best: str, weighed: Sequence[tuple[str, LightPaths | str]]) -> Iterator[Candidate]:
-    for spare, found in weighed:
-        if isinstance(found, str):
-            yield Candidate(failed, spare, chosen=False, reasons=(found,))
-        else:
-            through = f"{found.total_pucs} PUCs in new circuits, " if found.total_pucs else ""
-            budget = f"{through}{found.changed_pucs} cells to write, worst loss {found.worst_loss_db:.2f} dB"
-            verdict = "the shortest light paths" if spare == best else "longer light paths than the one chosen"
-            yield Candidate(failed, spare, chosen=spare == best, reasons=(verdict, budget))
+def _placed(seen: Observation, accelerator: str) -> tuple[str, int]:
+    place = seen.place_of(accelerator)
+    if place is None:
+        raise UsageError(f"{accelerator} runs no rank of any job")
+    return place
 
 
-def _none_usable(seen: Observation, failed: str, weighed: Sequence[tuple[str, LightPaths | str]]) -> RefusedError:
-    if not weighed:
-        return RefusedError(
-            f"rack {seen.inventory.accelerators[failed].rack} has no spare left for {failed}",
-            hint="mark one with `role: spare` in the inventory, or roll an earlier swap back: lumctl swap list",
+class _Search:
+    def __init__(
+        self, given: _Given, failures: list[Failure], named: Sequence[str], clock: Callable[[], float]
+    ) -> None:
+        self._seen, self._states, self._failures = given.seen, given.states, failures
+        self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
+        seen = given.seen
+        self._gone = {failure.accelerator for failure in failures}
+        rack = seen.inventory.accelerators[failures[0].accelerator].rack
+        spares = [a for a in seen.inventory.accelerators.values() if seen.role_of(a.id) is Role.SPARE]
+        # Those of other racks are named where there is nothing better to say.
+        self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
+        self._columns = list(dict.fromkeys(named)) if named else self._spares
+
+    def run(self, leeway: Leeway) -> Choice:
+        """The first choice that can be had.
+
+        Raises:
+            _CrowdedError: none can, and that circuits stand in the way may be why.
+            RefusedError: none can.
+        """
+        table = [[self._considered(f, spare, leeway) for spare in self._columns] for f in self._failures]
+        costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
+        tried, refusals = 0, list[LumctlError]()
+        started = self._clock()
+        for way in ascending(costs):
+            cells = [row[column] for row, column in zip(table, way, strict=True)]
+            paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], leeway)
+            if isinstance(paths, LightPaths):
+                return self._choice(table, cells, paths)
+            tried += 1
+            if isinstance(paths, LumctlError):
+                refusals.append(paths)
+            if tried >= MOST_CHOICES or self._clock() - started > PATIENCE_S:
+                self._require_no_room(table, refusals, leeway)
+                raise no_joint_way(self._failures, refusals, tried, cut=True)
+        self._require_no_room(table, refusals, leeway)
+        if refusals:
+            raise no_joint_way(self._failures, refusals, tried, cut=False)
+        raise none_usable(self._seen, self._failures, table, largest(costs))
+
+    @staticmethod
+    def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], leeway: Leeway) -> None:
+        """Go on only where no circuit could make room: it may not, or it is not what is missing."""
+        unrouted = any(isinstance(error, Unroutable) for error in refusals)
+        if not leeway.movable and (unrouted or any(cell.crowded for row in table for cell in row)):
+            raise _CrowdedError
+
+    def _choice(self, table: list[list[Considered]], cells: list[Considered], paths: LightPaths) -> Choice:
+        chosen = {failure.accelerator: cell.spare for failure, cell in zip(self._failures, cells, strict=True)}
+        return Choice(
+            tuple(Replacement(f.job, f.rank, f.accelerator, chosen[f.accelerator]) for f in self._failures),
+            paths,
+            tuple(candidate for row in table for candidate in candidates_of(row, chosen)),
+            tuple(line for row in table for line in reasons_why(row, chosen, named=bool(self._named))),
         )
-    why = "; ".join(f"{spare}: {found}" for spare, found in weighed[:4])
-    more = f"; and {len(weighed) - 4} more" if len(weighed) > 4 else ""  # noqa: PLR2004
-    return RefusedError(f"no spare can take the place of {failed}: {why}{more}")
+
+    def _considered(self, failure: Failure, spare: str, leeway: Leeway) -> Considered:
+        """A spare for one of the failed, with the light paths that it would need if the other failed were just gone."""
+        insisted = bool(self._named)
+        if insisted and self._named[self._failures.index(failure)] != spare:
+            return Considered(failure.accelerator, spare, NOT_NAMED)
+        for objection in objections(self._seen, failure, spare, named=insisted, avoid=self._avoid):
+            return Considered(failure.accelerator, spare, objection)
+        paths: LightPaths | None = None
+        crowded = False
+        try:
+            paths = self._alone(failure, spare, leeway)
+        except Unroutable as error:
+            crowded = True
+            if error.proven or len(self._failures) == 1:
+                return Considered(failure.accelerator, spare, error.message, crowded=True)
+        except LumctlError as error:
+            if len(self._failures) == 1 or (isinstance(error, UsageError) and not self._joined_to_another(failure)):
+                return Considered(failure.accelerator, spare, error.message)
+        inventory = self._seen.inventory
+        old, new = inventory.accelerators[failure.accelerator], inventory.accelerators[spare]
+        record = self._records.get(spare, UNKNOWN)
+        weighed = score(self._seen, failure.job, old, new, record, paths)
+        return Considered(failure.accelerator, spare, "", weighed, paths, record, crowded=crowded)
+
+    def _alone(self, failure: Failure, spare: str, leeway: Leeway) -> LightPaths:
+        after = self._after({failure.accelerator: spare})
+        others = self._gone - {failure.accelerator}
+        lanes = {lane.id for accelerator in others for lane in self._seen.inventory.transponders_of(accelerator)}
+        living = [c for c in after if not {c.a.transponder, c.b.transponder} & lanes]
+        return light_paths(self._seen.inventory, self._seen.circuits, living, self._states, leeway=leeway)
+
+    def _together(self, spares: list[str], leeway: Leeway) -> LightPaths | LumctlError:
+        placed = dict(zip((failure.accelerator for failure in self._failures), spares, strict=True))
+        try:
+            after = self._after(placed)
+            return light_paths(self._seen.inventory, self._seen.circuits, after, self._states, leeway=leeway)
+        except LumctlError as error:
+            return error
+
+    def _after(self, placed: Mapping[str, str]) -> tuple[Circuit, ...]:
+        assignment = self._seen.assignment
+        moved = {job: tuple(placed.get(a, a) for a in ranks) for job, ranks in assignment.items()}
+        return circuits_of(self._seen.inventory, moved)
+
+    def _joined_to_another(self, failure: Failure) -> bool:
+        """Whether a link of its job joins it to another one that failed: where both go to decides what can be had."""
+        ranks = {other.rank for other in self._failures if other.job == failure.job and other != failure}
+        links = job_links(self._seen.inventory.jobs[failure.job])
+        return any({link.a_rank, link.b_rank} & ranks for link in links if failure.rank in {link.a_rank, link.b_rank})

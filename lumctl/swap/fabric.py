@@ -12,7 +12,8 @@ from lumctl.inventory.model import Evidence
 from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
-from lumctl.swap.lightpaths import States, light_paths, with_rewritten
+from lumctl.swap.budgets import States
+from lumctl.swap.lightpaths import light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 

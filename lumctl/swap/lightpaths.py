@@ -6,24 +6,43 @@ from dataclasses import dataclass, field, replace
 from lumctl.change.plan import PlannedChange, PlannedCircuit
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
-from lumctl.fabric import Route, changes, loss_db, route, trace
+from lumctl.fabric import Route, Unroutable, changes, route
 from lumctl.fabric.condition import condition_of, mesh_of
+from lumctl.fabric.disturbance.rearranging import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
-from lumctl.inventory.switching import FREE, in_the_way, is_joined, join_of, own_cells
-from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
+from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
+from lumctl.inventory.wiring import Circuit, Direction
+from lumctl.swap.budgets import States, described, require_light, with_budget
 
-States = Mapping[int, str]
-"""What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.switching`."""
+
+@dataclass(frozen=True)
+class Leeway:
+    """What may be done with circuits that stand, and what new ways must not use.
+
+    No way is led through the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their ways; those of
+    ``movable`` jobs do so where new ones find no way beside them.
+    """
+
+    avoid: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    rerouted: frozenset[str] = frozenset()
+    movable: frozenset[str] = frozenset()
+
+
+NO_LEEWAY = Leeway()
 
 
 @dataclass(frozen=True)
 class LightPaths:
-    """The change of circuits that turns one set into another. ``writes`` are the cells to program, by device."""
+    """The change of circuits that turns one set into another. ``writes`` are the cells to program, by device.
+
+    Circuits that are ``moved`` make room: they are both in ``remove`` and in ``add``, and keep their ends.
+    """
 
     add: tuple[PlannedCircuit, ...] = ()
     remove: tuple[PlannedCircuit, ...] = ()
     keep: tuple[PlannedCircuit, ...] = ()
     writes: Mapping[str, tuple[PlannedChange, ...]] = field(default_factory=dict)
+    moved: frozenset[str] = frozenset()
 
     @property
     def total_pucs(self) -> int:
@@ -48,8 +67,9 @@ def light_paths(
     states: Mapping[str, States],
     *,
     rewrite: frozenset[str] = frozenset(),
+    leeway: Leeway = NO_LEEWAY,
 ) -> LightPaths:
-    """Route what is new and leave all else where it is.
+    """Route what is new and leave all else where it is, as far as there is no ``leeway``.
 
     ``states`` is what each device holds, empty where that is not known; one in ``rewrite`` is routed afresh and every
     one of its cells is written.
@@ -58,8 +78,9 @@ def light_paths(
         Unroutable: no way was found (the message says whether that is proven).
         RefusedError: a circuit would lose more light than its receiver can do without.
     """
-    old, new = set(before), tuple(after)
-    gone = sorted(old.difference(new), key=lambda c: c.id)
+    standing, new = tuple(before), tuple(after)
+    old = {circuit for circuit in standing if circuit.id not in leeway.rerouted}
+    gone = sorted({c for c in standing if c not in new or c.id in leeway.rerouted}, key=lambda c: c.id)
     result = LightPaths(remove=described(inventory, gone, states))
     touched = {*rewrite, *(circuit.device for circuit in (*gone, *new))}
     for device_id, device in inventory.devices.items():
@@ -74,19 +95,22 @@ def light_paths(
             continue
         held = {} if afresh else states[device_id]
         lost = [circuit for circuit in gone if circuit.device == device_id]
+        moved: list[Circuit] = []
         if device.kind is DeviceKind.SWITCH:
             passes, after_states = _joined(device, wanted, kept, lost, held)
         else:
-            passes, after_states = _routed(device, wanted, kept, held)
-        planned = (_with_budget(inventory, device, c, p) for c, p in zip(wanted, passes, strict=True))
+            passes, after_states, moved = _routed(device, wanted, kept, held, leeway)
+        made = zip((*wanted, *moved), passes, strict=True)
         cells = own_cells(inventory, device) if afresh else ()
+        stay = [circuit for circuit in kept if circuit not in moved]
         result = LightPaths(
-            add=(*result.add, *planned),
-            remove=result.remove,
-            keep=(*result.keep, *described(inventory, kept, states)),
+            add=(*result.add, *(with_budget(inventory, device, c, p) for c, p in made)),
+            remove=(*result.remove, *described(inventory, moved, states)),
+            keep=(*result.keep, *described(inventory, stay, states)),
             writes={**result.writes, device_id: _writes(device, states.get(device_id, {}), after_states, cells)},
+            moved=result.moved | {circuit.id for circuit in moved},
         )
-    _require_light(inventory, result.add)
+    require_light(inventory, result.add)
     return result
 
 
@@ -101,31 +125,57 @@ def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPath
     return replace(paths, writes=writes)
 
 
-Way = tuple[tuple[tuple[int, ...] | None, ...], dict[int, str]]
-"""For each new circuit the PUCs that it passes; and what the device holds afterwards."""
+def _routed(
+    device: Device, wanted: list[Circuit], kept: list[Circuit], held: States, leeway: Leeway
+) -> tuple[tuple[tuple[int, ...], ...], dict[int, str], list[Circuit]]:
+    """Through a mesh: what is lost leaves its cells as they are, for the new ways to use.
 
-
-def _routed(device: Device, wanted: list[Circuit], kept: list[Circuit], held: States) -> Way:
-    """Through a mesh: what is lost leaves its cells as they are, for the new ways to use."""
-    condition = condition_of(device)
+    Gives the PUCs that each new circuit passes, then those of each that made room; what the mesh holds; and the latter.
+    """
+    condition, mesh = condition_of(device), mesh_of(device)
     states = {puc: PucState(state) for puc, state in held.items()}
+    demands, live = [c.ports for c in wanted], [c.ports for c in kept]
+    damaged = condition.damaged | leeway.avoid.get(device.id, frozenset())
     routes: tuple[Route, ...] = ()
+    written: Mapping[int, PucState] = {}
+    moved: list[Circuit] = []
     if wanted:
-        routes = route(
-            mesh_of(device),
-            [circuit.ports for circuit in wanted],
-            states=states,
-            live=[circuit.ports for circuit in kept],
-            stuck=condition.stuck,
-            damaged=condition.damaged,
-            blocked_ports=condition.blocked_ports,
-            excess=condition.excess,
-        )
-    after = {puc: str(state) for puc, state in (states | changes(states, routes)).items()}
-    return tuple(tuple(puc for puc, _ in found.passes) for found in routes), after
+        try:
+            routes = route(
+                mesh,
+                demands,
+                states=states,
+                live=live,
+                stuck=condition.stuck,
+                damaged=damaged,
+                blocked_ports=condition.blocked_ports,
+                excess=condition.excess,
+            )
+            written = changes(states, routes)
+        except Unroutable:
+            movable = [circuit for circuit in kept if circuit.owner in leeway.movable]
+            if not movable:
+                raise
+            room = rearrange(
+                mesh,
+                demands,
+                states=states,
+                live=live,
+                movable=[circuit.ports for circuit in movable],
+                stuck=condition.stuck,
+                damaged=damaged,
+                blocked_ports=condition.blocked_ports,
+            )
+            ways = {move.ports: move.route for move in room.moves}
+            moved = [circuit for circuit in movable if circuit.ports in ways]
+            routes, written = (*room.routes, *(ways[c.ports] for c in moved)), room.changes
+    after = {puc: str(state) for puc, state in (states | dict(written)).items()}
+    return tuple(tuple(puc for puc, _ in found.passes) for found in routes), after, moved
 
 
-def _joined(device: Device, wanted: list[Circuit], kept: list[Circuit], lost: list[Circuit], held: States) -> Way:
+def _joined(
+    device: Device, wanted: list[Circuit], kept: list[Circuit], lost: list[Circuit], held: States
+) -> tuple[tuple[tuple[int, ...], ...], dict[int, str]]:
     """Through a switch: what is lost is taken apart, and what is new is joined, if nobody else is in the way."""
     after = dict(held)
     for circuit in lost:
@@ -154,52 +204,3 @@ def _writes(device: Device, held: States, after: States, whole: Iterable[int]) -
     rest = FREE if device.kind is DeviceKind.SWITCH else str(PucState.BAR)
     cells = tuple(whole) or tuple(sorted(cell for cell, state in after.items() if held.get(cell) != state))
     return tuple(PlannedChange(device.id, cell, held.get(cell), after.get(cell, rest)) for cell in cells)
-
-
-def described(
-    inventory: Inventory, circuits: Iterable[Circuit], states: Mapping[str, States]
-) -> tuple[PlannedCircuit, ...]:
-    """Circuits that stand already, with the way they take where the device's states are known."""
-    described = []
-    for circuit in circuits:
-        device, held = inventory.devices[circuit.device], states.get(circuit.device)
-        pucs: tuple[int, ...] | None = None
-        if held and device.geometry:
-            found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
-            pucs = tuple(puc for puc, _ in found.passes) if found.exit == circuit.ports[1] else None
-        elif held:
-            pucs = () if is_joined(held, circuit.ports) else None
-        described.append(_with_budget(inventory, device, circuit, pucs))
-    return tuple(described)
-
-
-def _with_budget(
-    inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...] | None
-) -> PlannedCircuit:
-    """A circuit with what it loses on its way; ``None`` where there is none."""
-    loss = None if pucs is None else loss_db(device, circuit.ports, pucs)
-    sent = min(inventory.transponders[transmitter].tx_power_dbm for _, transmitter in circuit.receivers)
-    return PlannedCircuit(
-        id=circuit.id,
-        owner=circuit.owner,
-        device=circuit.device,
-        direction=circuit.direction.value,
-        ends=(_end(circuit.a), _end(circuit.b)),
-        pucs=pucs or (),
-        loss_db=None if loss is None else round(loss, 3),
-        expected_rx_dbm=None if loss is None else round(sent - loss, 3),
-    )
-
-
-def _end(end: CircuitEnd) -> dict[str, str | int]:
-    return {"lane": end.transponder, "port": end.port}
-
-
-def _require_light(inventory: Inventory, circuits: Iterable[PlannedCircuit]) -> None:
-    for circuit in circuits:
-        needed = max(inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
-        if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed:
-            raise RefusedError(
-                f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
-                f"PUCs; its receiver needs {needed:.1f} dBm"
-            )

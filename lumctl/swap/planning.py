@@ -1,91 +1,159 @@
 """From a failed accelerator to a plan that can be read, kept and applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from lumctl.change.plan import Plan, Start
 from lumctl.change.preconditions import uncertain
 from lumctl.devices.types import Capability
-from lumctl.errors import RefusedError, UsageError
-from lumctl.health.states import State
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, job_circuits
+from lumctl.jobs import without_hook
+from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Observation, Site
-from lumctl.swap.choose import choose
-from lumctl.swap.lightpaths import LightPaths, States
+from lumctl.swap.asked import nothing_named, require_job, require_trouble, understand
+from lumctl.swap.avoiding import Avoided, circuits_through, require_lanes_left, understand_avoided
+from lumctl.swap.budgets import States
+from lumctl.swap.choose import Choice, choose
+from lumctl.swap.lightpaths import Leeway, LightPaths
+from lumctl.swap.records import Records, records_of
 from lumctl.swap.steps import StepList
+from lumctl.swap.times import timed
 
 
 def plan_swap(
     site: Site,
-    job: str,
+    job: str | None,
     failed: Sequence[str],
     spares: Sequence[str] = (),
     *,
+    avoid: Sequence[str] = (),
     even_if_healthy: bool = False,
     seen: Observation | None = None,
 ) -> Plan:
-    """Plan the replacement of a job's accelerators by spares of the same rack.
+    """Plan the replacement of accelerators, or of all that run ranks on a host, by spares of the same rack.
 
-    ``spares`` names one for each of ``failed``; without it the best are chosen. ``seen`` is a fresh observation, if
-    the caller has one.
+    Without ``job`` they may run ranks of several. ``spares`` names one for each accelerator; without it the best are
+    chosen, for all together. No new circuit uses a component to ``avoid``, and those of the jobs that do are moved.
+    ``seen`` is a fresh observation, if the caller has one.
 
     Raises:
         UsageError: a name is unknown, or an accelerator does not work in this job.
         RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
     """
-    _require_names(site, job, failed, spares)
-    states = certain_states(site, job)
+    if not failed:
+        if job is not None:
+            require_job(site.inventory, job)
+        raise nothing_named(seen or site.observe(), job)
+    asked = understand(site.inventory, site.assignment(), job, failed, spares)
+    avoided = understand_avoided(site.inventory, avoid)
+    states = certain_states(site, asked.rack, asked.jobs)
     seen = seen or site.observe()
     if not even_if_healthy:
-        _require_trouble(seen, failed)
-    choice = choose(seen, states, job, failed, spares)
-    after = list(seen.assignment[job])
-    for replacement in choice.replacements:
-        after[replacement.rank] = replacement.spare
+        require_trouble(seen, asked)
+    require_lanes_left(seen, avoided, asked.failed, asked.jobs)
+    choice = choose(
+        seen,
+        states,
+        asked.failed,
+        spares,
+        records=_records(site, seen, asked.rack),
+        leeway=Leeway(avoided.pucs, frozenset(circuits_through(seen, states, avoided, asked.jobs))),
+        avoid_lanes=avoided.lanes,
+    )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
-    steps = StepList(site.inventory)
-    kept = [c.id for c in choice.paths.keep]
-    new = [c.id for c in choice.paths.add]
-    steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in choice.paths.remove])
-    for replacement in choice.replacements:
-        # A dead accelerator's host may be gone altogether; then there is nothing left to darken.
-        for lane in site.inventory.transponders_of(replacement.failed):
-            steps.transmit(lane.id, enabled=False, required=False)
-        for lane in site.inventory.transponders_of(replacement.spare):
-            steps.transmit(lane.id, enabled=True, required=True)
-    steps.program(choice.paths.writes)
-    steps.verify(new, kept)
-    steps.confirm(with_timer(site, choice.paths))
-    steps.assign({job: seen.assignment[job]}, {job: after})
-    return Plan(
-        kind="swap",
-        title=f"{job}: replace {pairs}",
-        rack=site.inventory.jobs[job].rack,
-        target=site.target,
-        created_at=seen.at,
-        inventory_digest=site.inventory.digest,
-        start=start_of({job: seen.assignment[job]}, states, choice.paths),
-        replacements=choice.replacements,
-        candidates=choice.candidates,
-        add=choice.paths.add,
-        remove=choice.paths.remove,
-        keep=choice.paths.keep,
-        changes=tuple(change for cells in choice.paths.writes.values() for change in cells),
-        steps=tuple(steps.steps),
-        warnings=_thin_margins(site, choice.paths),
-    ).sealed()
+    notes = left_there(seen, states, avoided, asked.jobs)
+    return Draft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes).plan(site, seen)
 
 
-def certain_states(site: Site, job: str) -> dict[str, States]:
-    """What each mesh and switch of a job's rack holds; those that carry the job must be certain.
+@dataclass(frozen=True)
+class Draft:
+    """What was decided, before it is made into steps. ``notes`` are warnings beside those of the light."""
+
+    title: str
+    rack: str
+    states: Mapping[str, States]
+    choice: Choice
+    notes: tuple[str, ...] = ()
+
+    def plan(self, site: Site, seen: Observation) -> Plan:
+        """The plan: check, darken and light, program, verify, confirm, write down."""
+        choice, paths = self.choice, self.choice.paths
+        jobs = dict.fromkeys(r.job for r in choice.replacements)
+        before = {job: seen.assignment[job] for job in jobs}
+        after = {job: list(ranks) for job, ranks in before.items()}
+        for replacement in choice.replacements:
+            after[replacement.job][replacement.rank] = replacement.spare
+        steps = StepList(site.inventory)
+        kept = [c.id for c in paths.keep]
+        steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
+        moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
+        for job in moved:
+            steps.job(job, PAUSE)
+        busy = {lane.id for r in choice.replacements for lane in site.inventory.transponders_of(r.spare)}
+        for replacement in choice.replacements:
+            # A dead accelerator's host may be gone altogether; then there is nothing left to darken.
+            for lane in site.inventory.transponders_of(replacement.failed):
+                if lane.id not in busy:
+                    steps.transmit(lane.id, enabled=False, required=False)
+            for lane in site.inventory.transponders_of(replacement.spare):
+                steps.transmit(lane.id, enabled=True, required=True)
+        steps.program(paths.writes)
+        steps.verify([c.id for c in paths.add], kept)
+        steps.confirm(with_timer(site, paths))
+        if before:
+            steps.assign(before, after)
+        for job in moved:
+            steps.job(job, RESUME)
+        listed, measured = timed(site.store(self.rack), steps.steps)
+        pinned = before or {job: seen.assignment[job] for job in dict.fromkeys(c.owner for c in paths.add)}
+        return Plan(
+            kind="swap",
+            title=self.title,
+            rack=self.rack,
+            target=site.target,
+            created_at=seen.at,
+            inventory_digest=site.inventory.digest,
+            start=start_of(pinned, self.states, paths),
+            replacements=choice.replacements,
+            candidates=choice.candidates,
+            add=paths.add,
+            remove=paths.remove,
+            keep=paths.keep,
+            changes=tuple(change for cells in paths.writes.values() for change in cells),
+            steps=listed,
+            warnings=(*self.notes, *_moves(paths), *_thin_margins(site, paths), *without_hook(site.inventory, moved)),
+            why=choice.why,
+            measured=measured,
+        ).sealed()
+
+
+def left_there(
+    seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Collection[str]
+) -> tuple[str, ...]:
+    """What is said where circuits of other jobs pass what is to be avoided: they stay."""
+    others = [job for job in seen.assignment if job not in jobs]
+    return tuple(
+        f"circuit {name} passes it too and stays: it belongs to another job"
+        for name in circuits_through(seen, states, avoided, others)
+    )
+
+
+def _records(site: Site, seen: Observation, rack: str) -> Records:
+    spares = [a for a in site.inventory.accelerators.values() if a.rack == rack and seen.role_of(a.id) is Role.SPARE]
+    return records_of(site.store(rack), site.inventory, spares, seen.at)
+
+
+def certain_states(site: Site, rack: str, jobs: Collection[str]) -> dict[str, States]:
+    """What each mesh and switch of a rack holds; those that carry these jobs must be certain.
 
     Raises:
         RefusedError: one was never programmed from this store, or a run was cut while it wrote.
     """
-    rack = site.inventory.jobs[job].rack
-    carrying = {c.device for c in job_circuits(site.inventory, site.inventory.jobs[job], site.assignment()[job])}
+    inventory, placed = site.inventory, site.assignment()
+    carrying = {c.device for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job])}
     states: dict[str, States] = {}
-    for device in site.inventory.devices.values():
+    for device in inventory.devices.values():
         if device.rack == rack and device.kind.carries_light:
             states[device.id] = site.known_cells(device.id)
             if device.id in carrying and not states[device.id]:
@@ -108,39 +176,8 @@ def with_timer(site: Site, paths: LightPaths) -> list[str]:
     ]
 
 
-def _require_names(site: Site, job: str, failed: Sequence[str], spares: Sequence[str]) -> None:
-    inventory = site.inventory
-    if job not in inventory.jobs:
-        raise UsageError(_unknown("job", job, inventory.jobs))
-    if not failed:
-        raise UsageError("no failed accelerator was named", hint="--failed ACCELERATOR[,ACCELERATOR...]")
-    for accelerator in (*failed, *spares):
-        if accelerator not in inventory.accelerators:
-            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators))
-    placed = site.assignment()[job]
-    for accelerator in failed:
-        if accelerator not in placed:
-            raise UsageError(f"{accelerator} does not work in {job}", hint=f"see: lumctl job show {job}")
-    if len(set(failed)) != len(failed):
-        raise UsageError("an accelerator is named twice after --failed")
-    if spares and len(spares) != len(failed):
-        raise UsageError(f"{len(failed)} accelerators failed, but {len(spares)} spares are named")
-
-
-def _unknown(what: str, word: str, known: Mapping[str, object]) -> str:
-    near = nearest(word, known)
-    return f"no {what} {word!r} in the inventory" + (f"; did you mean {near!r}?" if near else "")
-
-
-def _require_trouble(seen: Observation, failed: Sequence[str]) -> None:
-    """A process that died is not a GPU that died: no spare is spent on an accelerator that is well."""
-    for accelerator in failed:
-        lanes = [seen.report.links[lane.id].state for lane in seen.inventory.transponders_of(accelerator)]
-        if seen.report.accelerators[accelerator].state is State.OK and all(lane is State.OK for lane in lanes):
-            raise RefusedError(
-                f"{accelerator} is ok by a reading of this moment: the job can restart on it in place",
-                hint="to replace it all the same, add --even-if-healthy",
-            )
+def _moves(paths: LightPaths) -> tuple[str, ...]:
+    return tuple(f"circuit {name} is moved to make room: it is dark meanwhile" for name in sorted(paths.moved))
 
 
 def _thin_margins(site: Site, paths: LightPaths) -> tuple[str, ...]:

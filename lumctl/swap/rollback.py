@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from lumctl.change.fit import require_fit
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
 from lumctl.change.preconditions import REVERSIBLE
 from lumctl.change.settings import same
@@ -11,6 +12,8 @@ from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.switching import own_cells
+from lumctl.jobs import without_hook
+from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Site
 from lumctl.store import Entry
 from lumctl.store import Run as StoredRun
@@ -30,17 +33,22 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
         what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
         raise RefusedError(f"there is nothing of {run.id} to roll back: {what}")
     plan = from_document(run.plan)
+    if any(step.do is Do.RECORD for step in plan.steps):
+        raise RefusedError(
+            f"{run.id} only wrote down what was said: that is not rolled back, but the opposite is said",
+            hint="lumctl health ack COMPONENT --clear, lumctl health maintain COMPONENT --end",
+        )
     if plan.undoes is not None and run.state == "half-done":
         raise RefusedError(
             f"{run.id} is a rollback that did not come to its end: it is not taken back, but done again",
-            hint=f"lumctl swap rollback {plan.undoes} --target {site.target}",
+            hint=f"lumctl swap resume {run.id} --target {site.target}",
         )
     if any(change.before is None for change in plan.changes):
         raise RefusedError(
             f"{run.id} wrote cells whose states before were not known: there is nothing to go back to",
             hint="program what the jobs need now: lumctl fabric apply",
         )
-    _require_fit(site, run, plan)
+    require_fit(site, run.id, plan)
     trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
     steps, left = _inverse(site, plan, trail)
     if left and not steps.steps:
@@ -63,7 +71,8 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
             for circuit in plan.remove
             if circuit.id not in trail.sound_before(plan)
         )
-        + tuple(left),
+        + tuple(left)
+        + without_hook(site.inventory, dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))),
         undoes=run.id,
     ).sealed()
 
@@ -75,7 +84,7 @@ class _Trail:
     took: tuple[Step, ...]
     tried: tuple[Step, ...]
     was_on: Mapping[str, bool]
-    """For each step that switched a transmitter and came to its end: whether it had been on."""
+    """For each step that switched a transmitter: whether it had been on, by its own end or by a look before it."""
     was: Mapping[str, Any]
     """For each step that set something and came to its end: what was shown before."""
     sound: Mapping[str, str]
@@ -84,12 +93,22 @@ class _Trail:
     @classmethod
     def of(cls, plan: Plan, entries: Sequence[Entry]) -> Self:
         said = {kind: {e.step: e.data for e in entries if e.kind == kind} for kind in ("intent", "outcome")}
-        undone = {e.step for e in entries if e.kind == "undo-outcome" and e.data.get("undone")}
+        undone = set[str]()
+        for entry in entries:
+            if entry.kind == "intent":
+                undone.discard(entry.step)  # it was done again, when the run was resumed
+            elif entry.kind == "undo-outcome" and entry.data.get("undone"):
+                undone.add(entry.step)
         tried = tuple(step for step in plan.steps if step.id in said["intent"] and step.id not in undone)
+        looks: dict[str, bool] = {}
+        for data in said["outcome"].values():
+            looks |= data.get("transmitting", {})
+        lanes = {step.id: looks.get(step.data["transponder"]) for step in plan.steps if step.do is Do.TRANSMIT}
         return cls(
             took=tuple(step for step in tried if said["outcome"].get(step.id, {}).get("done")),
             tried=tried,
-            was_on={step: bool(data["was"]) for step, data in said["outcome"].items() if "was" in data},
+            was_on={step: was for step, was in lanes.items() if was is not None}
+            | {step: bool(data["was"]) for step, data in said["outcome"].items() if "was" in data},
             was={step: data["was"] for step, data in said["outcome"].items() if "was" in data},
             sound={r: t for data in said["outcome"].values() for r, t in data.get("sound", {}).items()},
         )
@@ -105,6 +124,10 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]
     kept = [circuit.id for circuit in plan.keep]
     if not _only_sets(plan):
         steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
+    jobs = dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))
+    moved = any(step.do in {Do.PROGRAM, Do.TRANSMIT} for step in trail.tried)
+    for job in jobs if moved else ():
+        steps.job(job, PAUSE)
     for step in reversed(trail.tried):
         if step.do is Do.SET:
             left += _set_back(site, step, trail, steps)
@@ -120,6 +143,8 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]
     for step in trail.took:
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
+    for job in jobs if moved or any(step.do is Do.JOB for step in trail.tried) else ():
+        steps.job(job, RESUME)
     return steps, left
 
 
@@ -154,19 +179,6 @@ def _blinked(site: Site, plan: Plan) -> list[str]:
     lanes = site.inventory.transponders
     ends = {str(end["lane"]) for circuit in plan.add for end in circuit.ends}
     return sorted(lane for lane in ends if Evidence.BLINK in lanes[lane].verify)
-
-
-def _require_fit(site: Site, run: StoredRun, plan: Plan) -> None:
-    """The inventory may have been edited since; what the run touched must still be what it was."""
-    for circuit in (*plan.remove, *plan.add, *plan.keep):
-        for end in circuit.ends:
-            lane = site.inventory.transponders.get(str(end["lane"]))
-            if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
-                raise RefusedError(
-                    f"{run.id} cannot be taken back: {end['lane']} is not on {circuit.device} port {end['port']} any "
-                    f"more in {site.inventory.path}",
-                    hint="program what the jobs need now: lumctl fabric apply",
-                )
 
 
 def _start(site: Site, plan: Plan, took: Iterable[Step]) -> Start:

@@ -1,4 +1,7 @@
-"""The steps of a plan: check, darken, light, program, verify, confirm, write down."""
+"""The steps of a plan: check, darken, light, program, verify, confirm, write down.
+
+Transmitters are switched side by side, and devices programmed so: one after the other would only take longer.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,13 +9,17 @@ from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable
 from lumctl.change.values import Value
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked
 
 LIGHT_EXPECTED_S = 0.5
 HOST_CALL_EXPECTED_S = 0.1
+JOB_EXPECTED_S = 1.0
+SIDE_BY_SIDE = {Do.TRANSMIT: "transponder", Do.PROGRAM: "device"}
+"""Kinds of steps that need not wait for each other where they touch different things, and where they say which."""
 
 
 class StepList:
-    """Collects steps and numbers them."""
+    """Collects steps, numbers them, and puts those that may go side by side into one stage."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -20,7 +27,8 @@ class StepList:
 
     def check(self, healthy: Sequence[str], *, kept: Sequence[str], replaced: Sequence[str]) -> None:
         """Spares must be healthy now; which circuits are sound before anything moves is found out."""
-        what = f"check that {', '.join(healthy)} is healthy, and " if healthy else ""
+        are = "is" if len(healthy) == 1 else "are"
+        what = f"check that {', '.join(healthy)} {are} healthy, and " if healthy else ""
         self._add(
             Do.CHECK,
             f"{what}find which of {len(kept) + len(replaced)} circuits are sound",
@@ -88,6 +96,22 @@ class StepList:
             undo="write down the placement from before",
         )
 
+    def job(self, job: str, act: str) -> None:
+        """Have a job pause, or go on, if it has a hook."""
+        if not hooked(self._inventory, job):
+            return
+        pauses = act == PAUSE
+        self._add(
+            Do.JOB,
+            f"{act} job {job}",
+            {"job": job, "act": act, "state": PAUSED if pauses else RUNNING},
+            precondition="" if pauses else "its new circuits are verified",
+            verification="its hook says so",
+            undo=f"{RESUME} it, unless it was quiet before" if pauses else f"{PAUSE} it",
+            required=pauses,  # all light is right by then: no reason to take it back
+            expected_seconds=JOB_EXPECTED_S,
+        )
+
     def set(self, setting: Settable, before: Value | None, after: Value, disturbs: Sequence[str]) -> None:
         """Set one setting; ``disturbs`` names the circuits and jobs that may be disturbed by it."""
         name, component = setting.setting.name, setting.component.id
@@ -116,6 +140,7 @@ class StepList:
         required: bool = True,
         expected_seconds: float = 0.0,
     ) -> None:
+        stage = self._stage_of(do, data) if do in SIDE_BY_SIDE else 0
         self.steps.append(
             Step(
                 id=str(len(self.steps) + 1),
@@ -127,8 +152,17 @@ class StepList:
                 undo=undo,
                 required=required,
                 expected_seconds=expected_seconds,
+                stage=stage,
             )
         )
+
+    def _stage_of(self, do: Do, data: Mapping[str, object]) -> int:
+        """That of the steps just before it, if they are of its kind and touch other things; else one of its own."""
+        if self.steps and self.steps[-1].do is do:
+            last = self.steps[-1].stage
+            if data[SIDE_BY_SIDE[do]] not in [s.data[SIDE_BY_SIDE[do]] for s in self.steps if s.stage == last]:
+                return last
+        return max((step.stage for step in self.steps), default=0) + 1
 
 
 def _counted(count: int, noun: str) -> str:

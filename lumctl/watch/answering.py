@@ -8,6 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from lumctl.autopilot.orders import SCHEMA as ORDERS
+from lumctl.autopilot.orders import obeyed
+from lumctl.autopilot.pilot import Pilot
 from lumctl.errors import UsageError
 from lumctl.site.observation import Observation
 from lumctl.watch.bounded import POLL_S, Bounded
@@ -19,9 +22,9 @@ _PATIENCE_S = 5.0
 
 
 class Answering:
-    """Serves the newest look on a unix-domain socket until it is closed."""
+    """Serves the newest look on a unix-domain socket until it is closed, and hands orders to the autopilot."""
 
-    def __init__(self, path: Path, newest: Newest) -> None:
+    def __init__(self, path: Path, newest: Newest, pilot: Pilot | None = None) -> None:
         """Begin to answer; a socket file that a killed daemon left is replaced.
 
         Raises:
@@ -32,7 +35,7 @@ class Answering:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             made.unlink(missing_ok=True)
-            self._server = _Server(str(made), newest)
+            self._server = _Server(str(made), newest, pilot)
             made.chmod(0o600)
             made.rename(path)
         except OSError as error:
@@ -61,8 +64,9 @@ class Answering:
 
 
 class _Server(Bounded, socketserver.UnixStreamServer):
-    def __init__(self, path: str, newest: Newest) -> None:
+    def __init__(self, path: str, newest: Newest, pilot: Pilot | None) -> None:
         self.newest = newest
+        self.pilot = pilot
         self._encoded: tuple[Observation, bytes] | None = None
         self._encoding = threading.Lock()
         super().__init__(path, _Handler)
@@ -82,6 +86,9 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         """One request, one answer: a header in one line of JSON, then as many bytes as it says."""
         asked = json.loads(self.rfile.readline(_MOST_BYTES))
+        if asked["schema"] == ORDERS:
+            self.wfile.write(json.dumps(obeyed(asked, self.server.pilot)).encode() + b"\n")
+            return
         look = self.server.newest.look
         age_s = self.server.newest.age_s()
         fits = (

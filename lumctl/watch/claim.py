@@ -1,4 +1,4 @@
-"""A lock that dies with its process and names it: one daemon for each inventory and target, and for each store."""
+"""A lock that dies with its process and names it: one daemon for each inventory and target, for each store."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from lumctl.errors import RefusedError, UsageError
 
 
 @contextmanager
-def claimed(lock: Path, what: str) -> Iterator[None]:
+def claimed(lock: Path, what: str, *, already: str = "a daemon already watches") -> Iterator[None]:
     """Hold a lock file; it stays behind, unlocked, for a file that is removed could be locked twice.
 
     Raises:
@@ -23,7 +23,7 @@ def claimed(lock: Path, what: str) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"cannot make {lock}: {error.strerror}") from error
     try:
-        _take(held, what)
+        _take(held, f"{already} {what}")
         with suppress(OSError):  # a full disk: the lock holds all the same, it only names nobody
             os.ftruncate(held, 0)
             os.pwrite(held, str(os.getpid()).encode(), 0)
@@ -32,11 +32,9 @@ def claimed(lock: Path, what: str) -> Iterator[None]:
         os.close(held)
 
 
-def _take(held: int, what: str) -> None:
+def _take(held: int, taken: str) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         pid = os.pread(held, 32, 0).decode(errors="replace")
-        raise RefusedError(
-            f"a daemon already watches {what} (pid {pid or 'unknown'})", hint="end that one first: kill it by its pid"
-        ) from None
+        raise RefusedError(f"{taken} (pid {pid or 'unknown'})", hint="end that one first: kill it by its pid") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from lumctl.autopilot.pilot import Pilot
 from lumctl.errors import LumctlError
 from lumctl.health.states import HealthReport, State
 from lumctl.health.transitions import transitions
@@ -68,6 +69,7 @@ class Sinks:
     outbox: Receivers | None
     vitals: Vitals
     troubles: Troubles
+    pilot: Pilot | None = None
 
 
 class Daemon:
@@ -184,6 +186,8 @@ class Daemon:
             sinks.vitals.changed(change)
             # A store takes a change once: what a look that was remembered has left there already is passed over.
             sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
+        if sinks.pilot is not None:
+            sinks.pilot.see(look)
         if sinks.outbox is not None:
             for notification in sinks.ledger.review(look):
                 sinks.outbox.put(notification)

@@ -18,6 +18,7 @@ from lumctl.watch.ledger import Ledger
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import FILE, Notes
 from lumctl.watch.notification import Notification
+from lumctl.watch.piloting import Piloting, pilot_of
 from lumctl.watch.place import LOCK, meeting_folder, socket_path
 from lumctl.watch.receivers import Deliver, Receivers
 from lumctl.watch.settings import Webhook
@@ -60,15 +61,18 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         outbox = _receivers(stack, settings, target, ledger, notes, troubles)
         history = History(stores.write)
         newest = Newest()
+        pilot = pilot_of(inventory, target, troubles, say, outbox.tell if outbox is not None else None)
+        stack.callback(pilot.close)
         vitals = Vitals(newest, settings.interval_s, troubles, history, outbox)
+        vitals.registry.register(Piloting(pilot))
         if settings.listen is not None:
             exporter = stack.enter_context(Exporter(settings.listen, vitals))
             say(f"metrics: {exporter.url}")
-        stack.enter_context(Answering(socket_path(inventory, target), newest))
+        stack.enter_context(Answering(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
             lambda current: Site(current, target),
-            Sinks(newest, history, notes, ledger, outbox, vitals, troubles),
+            Sinks(newest, history, notes, ledger, outbox, vitals, troubles, pilot),
             say,
             interval_s=settings.interval_s,
             known=stores.last_states(),

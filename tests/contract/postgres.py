@@ -19,7 +19,7 @@ class Postgres:
     """A running server. It will not run as root, and then runs as the system's user ``postgres``."""
 
     def __init__(self, require_program: Callable[[str], str]) -> None:
-        self._bin = Path(require_program("initdb")).parent
+        self._bin = Path(require_program("initdb")).resolve().parent
         self._user = "postgres" if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self._made = 0

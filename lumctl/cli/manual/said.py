@@ -1,6 +1,6 @@
 """What the manual says beyond what the commands say of themselves."""
 
-from lumctl.cli.manual import daemon
+from lumctl.cli.manual import daemon, gateway
 
 ABOUT = """
 ``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, does it step
@@ -23,7 +23,7 @@ EXIT_STATUS = (
     ("130", "Interrupted."),
 )
 
-MORE = {"watch": daemon.SECTIONS}
+MORE = {"watch": daemon.SECTIONS, "gateway": gateway.SECTIONS}
 """Sections that only the page of one noun has: a title and its text."""
 
 CHECK_STATUS = (
@@ -38,6 +38,10 @@ ENVIRONMENT = (
     ("LUMCTL_INVENTORY", "The inventory, where ``--inventory`` is not given."),
     ("LUMCTL_TARGET", "``rack`` or ``sim``, where ``--target`` is not given."),
     ("LUMCTL_STATE", "A folder or a database URL for the store, in place of the one that the inventory names."),
+    (
+        "LUMCTL_GATEWAY",
+        "The socket of a rack's gateway, or the folder with RACK.sock of each; before what the inventory names.",
+    ),
     ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, where no file names it."),
     ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for it, likewise."),
     ("LUMCTL_RECORD", "A folder that is there: what device drivers are asked and answer goes into it, a file each."),

@@ -49,6 +49,13 @@ class Link:
     def __post_init__(self) -> None:
         self.target_power_dbm = self.transponder.tx_power_dbm
 
+    def renew(self) -> None:
+        """Forget what the interface and its module were told, and whom they heard."""
+        self.admin_up = self.laser_on = True
+        self.frequency_mhz, self.target_power_dbm = ANCHOR_MHZ, self.transponder.tx_power_dbm
+        self.carrier, self.light = False, None
+        self.heard.clear()
+
     def tune(self, frequency_mhz: int) -> None:
         """Send at another frequency.
 

@@ -24,6 +24,20 @@ class Plant:
         self.off: set[str] = set()
         """Hosts without power: their modules have none either."""
 
+    def renew(self) -> None:
+        """Let all be as it was when the world began: cells in bar, nothing joined, whatever sends switched on."""
+        self.off.clear()
+        self.marks.clear()
+        for chip in self.chips.values():
+            chip.write(dict.fromkeys(chip.states(), PucState.BAR))
+        for crossing in self.switches.values():
+            with crossing.state.held() as state:
+                state.joins.clear()
+                state.disabled.clear()
+                state.labels.clear()
+        for link in self.links.values():
+            link.renew()
+
     def relight(self, now: float) -> None:
         """Let light settle after anything that may have moved it."""
         for link in self.links.values():

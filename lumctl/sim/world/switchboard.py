@@ -39,6 +39,10 @@ class Switchboard:
         self._noise = noise
         self._reverts: dict[str, _Revert] = {}
 
+    def forget(self) -> None:
+        """Let no change go back any more."""
+        self._reverts.clear()
+
     @contextmanager
     def held(self, device: str) -> Iterator[SwitchState]:
         """One switch, to be looked at or changed while the world stands still.

@@ -292,6 +292,15 @@ class World:
             self._plant.relight(now)
             return healed
 
+    def renew(self) -> None:
+        """Begin again with nothing programmed, nothing switched off and no fault; hosts and their logs go on."""
+        self.clear()
+        with self._caught_up() as now:
+            self._reverts.clear()
+            self.switches.forget()
+            self._plant.renew()
+            self._plant.relight(now)
+
     def faults(self) -> list[Fault]:
         """All faults, in the order in which they came."""
         with self._lock:

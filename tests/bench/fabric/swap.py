@@ -122,7 +122,9 @@ def plans(rack: Rack) -> Callable[[str], object]:
         target="sim",
         assignment=lambda: rack.assignment,
         known_states=rack.states.get,
-        store=lambda _rack: SimpleNamespace(uncertain_since=lambda _device: None),
+        store=lambda _rack: SimpleNamespace(
+            uncertain_since=lambda _device: None, transitions=lambda **_: (), latest_entries=lambda _count: ()
+        ),
         devices=SimpleNamespace(mesh=lambda _device: driver),
     )
     report = HealthReport(

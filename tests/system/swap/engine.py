@@ -50,7 +50,7 @@ def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
     return guard
 
 
-for kind in ("begin_run", "intend", "conclude", "end_run"):
+for kind in ("begin_run", "advance", "end_run"):
     counted(kind)
 with Site(inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store) as site:
     try:

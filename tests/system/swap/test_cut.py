@@ -46,7 +46,7 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
     with pytest.raises(HalfDoneError, match=r"is left half done: program 9 PUCs of mesh: .* refused") as error:
         apply(rack.site, plan, progress=die_before_verify)
     run = rack.store.runs()[0]
-    assert f"lumctl swap rollback {run.id}" in str(error.value.hint)
+    assert f"lumctl swap resume {run.id} or swap abort {run.id}" in str(error.value.hint)
     assert run.state == "half-done"
     assert rack.site.known_states("mesh") == {}
     rack.clear()

@@ -7,11 +7,12 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
+from lumctl.change.resuming import resume
 from lumctl.devices import transaction
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError, RunError
 from lumctl.inventory.switching import FREE
-from lumctl.runbook import document
+from lumctl.runbook import document, reading, writing
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.switches.driver import SimSwitch
 from lumctl.swap import plan_fabric, plan_rollback, plan_swap
@@ -137,14 +138,15 @@ def test_what_is_not_certain_is_written_whole_and_nothing_else(rack):
 def test_its_runbook_is_replayed_on_a_switch_of_its_own(rack):
     result = apply(rack.site, planned(rack))
     run = rack.store.run(result.run)
-    book = document.load(document.dump(document.make(run, rack.store, rack.inventory)), "x")
+    book = reading.load(writing.dump(document.make(run, rack.store, rack.inventory)), "x")
     replayed = replay_on_simulator(book, rack.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
     apply(rack.site, plan_rollback(rack.site, run))
 
 
-def test_a_rollback_that_fails_half_way_is_done_again(rack):
-    """Twice the switch does things by half; when it is well, one more rollback settles both runs."""
+@pytest.mark.parametrize("again", [True, False], ids=["done-again", "resumed"])
+def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, again):
+    """Twice the switch does things by half; when it is well, both runs are settled."""
     before = joins(rack)
 
     def spoil(step):
@@ -156,18 +158,22 @@ def test_a_rollback_that_fails_half_way_is_done_again(rack):
     swap = rack.store.runs()[0]
     with pytest.raises(RunError) as failed:
         apply(rack.site, plan_rollback(rack.site, swap))
-    assert f"lumctl swap rollback {swap.id}" in failed.value.hint
     attempt = rack.store.runs()[0]
+    assert f"lumctl swap resume {attempt.id} or swap abort {attempt.id}" in failed.value.hint
     assert (swap.state, attempt.state) == ("half-done", "half-done")
     rack.clear()
     with pytest.raises(RefusedError, match="done again") as refused:
         plan_rollback(rack.site, attempt)
-    assert refused.value.hint == f"lumctl swap rollback {swap.id} --target sim"
+    assert refused.value.hint == f"lumctl swap resume {attempt.id} --target sim"
     with pytest.raises(RefusedError, match="not certain") as uncertain:
         planned(rack)
-    assert uncertain.value.hint == f"lumctl swap rollback {swap.id} --target sim"
-    last = apply(rack.site, plan_rollback(rack.site, rack.store.run(swap.id))).run
+    assert uncertain.value.hint == f"lumctl swap resume {attempt.id} or swap abort {attempt.id} --target sim"
+    if again:
+        last = apply(rack.site, plan_rollback(rack.site, rack.store.run(swap.id))).run
+        assert {rack.store.run(run.id).undone_by for run in (swap, attempt)} == {last}
+    else:
+        assert resume(rack.site, attempt).run == attempt.id == rack.store.run(swap.id).undone_by
+        assert rack.store.run(attempt.id).state == "done"
     assert joins(rack) == before
-    assert {rack.store.run(run.id).undone_by for run in (swap, attempt)} == {last}
     assert rack.store.unfinished(now=time.time()) == ()
     assert rack.ok_circuits("finetune") == [True] * 6

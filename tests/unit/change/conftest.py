@@ -231,27 +231,33 @@ class MemoryRack:
 
     def _watch(self):
         """Whatever the store has taken is an event."""
-        self._after("acquire", lambda *_, **__: ("acquire",))
-        self._after("release", lambda *_, **__: ("release",))
-        self._after("begin_run", lambda *_, **__: ("begin",))
-        self._after("intend", lambda _lease, _run, entry, **_: (entry.kind, entry.step))
-        self._after("conclude", lambda _lease, _run, entry, **_: (entry.kind, entry.step))
-        self._after("end_run", lambda _lease, _run, _entry, state, **_: ("end", state))
+        self._after("acquire", lambda *_, **__: [("acquire",)])
+        self._after("release", lambda *_, **__: [("release",)])
+        self._after("begin_run", lambda *_, **__: [("begin",)])
+        self._after("advance", lambda _lease, _run, entries, **_: _written(entries))
+        self._after("end_run", lambda *_, outcomes=(), **__: _written(outcomes))
+        self._after("end_run", lambda _lease, _run, _entry, state, **_: [("end", state)])
 
-    def _after(self, name, event_of):
+    def _after(self, name, events_of):
         real = getattr(self.store, name)
 
         def watched(*words, **more):
             result = real(*words, **more)
-            self.happens(*event_of(*words, **more))
+            for event in events_of(*words, **more):
+                self.happens(*event)
             return result
 
         setattr(self.store, name, watched)
 
 
+def _written(entries):
+    return [(entry.kind, entry.step) for entry in entries]
+
+
 @pytest.fixture
 def rack(collected, tmp_path, monkeypatch):
     monkeypatch.setattr("lumctl.change.light.STANDING_S", 0.0)  # in memory, what stands shows itself at once
+    monkeypatch.setattr("lumctl.change.run.MOST_AT_A_HOST", 1)  # in their order, so that a test can tell it
     rack = MemoryRack(collected("prototype"), tmp_path / "store")
     yield rack
     rack.site.close()

@@ -1,5 +1,7 @@
 """The engine: what it does in which order, and in what state every way of failing leaves the rack and its store."""
 
+import signal
+
 import pytest
 
 from lumctl.change.guarded import Cover
@@ -17,17 +19,20 @@ DARKENED = [("transmit", "s3-gpu0-b", False), ("transmit", "s3-gpu0-a", False)]
 BACK = [("roll_back", "mesh", False), *DARKENED, *RELIT]
 
 
-def surroundings(act, step, kind=""):
-    """An act between its two entries of the journal."""
-    return [(f"{kind}intent", step), *act, (f"{kind}outcome", step)]
+def surroundings(acts, *steps, kind=""):
+    """What a stage does, between the intents and the outcomes of its steps."""
+    return [*((f"{kind}intent", step) for step in steps), *acts, *((f"{kind}outcome", step) for step in steps)]
 
 
+SWITCHED = [
+    ("transmit", "s1-gpu0-a", False),
+    ("transmit", "s1-gpu0-b", False),
+    ("transmit", "s3-gpu0-a", True),
+    ("transmit", "s3-gpu0-b", True),
+]
 FORWARD = [
     *surroundings([], "1"),
-    *surroundings([("transmit", "s1-gpu0-a", False)], "2"),
-    *surroundings([("transmit", "s1-gpu0-b", False)], "3"),
-    *surroundings([("transmit", "s3-gpu0-a", True)], "4"),
-    *surroundings([("transmit", "s3-gpu0-b", True)], "5"),
+    *surroundings(SWITCHED, "2", "3", "4", "5"),
     *surroundings([("commit", "mesh", None)], "6"),
     *surroundings([], "7"),
 ]
@@ -92,13 +97,13 @@ def test_a_swap_that_is_not_proved_is_taken_back_in_reverse(rack):
     rack.dark.add("s3-gpu0-a")
     error, before = fails(rack, plan, RolledBackError, "s0-gpu0-b hears s1-gpu0-a instead of s3-gpu0-a")
     undone = [
-        *surroundings([], "7", "undo-"),
-        *surroundings([BACK[0]], "6", "undo-"),
-        *surroundings([BACK[1]], "5", "undo-"),
-        *surroundings([BACK[2]], "4", "undo-"),
-        *surroundings([BACK[3]], "3", "undo-"),
-        *surroundings([BACK[4]], "2", "undo-"),
-        *surroundings([], "1", "undo-"),
+        *surroundings([], "7", kind="undo-"),
+        *surroundings([BACK[0]], "6", kind="undo-"),
+        *surroundings([BACK[1]], "5", kind="undo-"),
+        *surroundings([BACK[2]], "4", kind="undo-"),
+        *surroundings([BACK[3]], "3", kind="undo-"),
+        *surroundings([BACK[4]], "2", kind="undo-"),
+        *surroundings([], "1", kind="undo-"),
     ]
     assert rack.events[4:] == [*FORWARD, *undone, ("end", "rolled-back"), ("release",)]
     run = rack.store.runs()[0]
@@ -122,10 +127,20 @@ def test_nor_is_it_mistaken_for_a_refusal(rack):
 
 
 def test_a_placement_that_was_written_down_is_taken_back_too(rack):
-    plan = rack.plan()
-    rack.at("outcome", "8", do=KeyboardInterrupt())
-    _, before = fails(rack, plan, RolledBackError, "it was interrupted")
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    for step in plan.steps:
+        run.perform(step)
+    assert rack.placed() != PLACED
+    assert run.undo() == []
     is_as_it_was(rack, before)
+
+
+def test_an_interrupt_after_the_last_step_comes_too_late(rack):
+    plan = rack.plan()
+    rack.at("outcome", "8", do=lambda: signal.raise_signal(signal.SIGINT))
+    assert rack.apply(plan).outcome == "done"
 
 
 def test_an_interrupt_between_an_intent_and_its_act_takes_the_step_back_too(rack):
@@ -166,9 +181,9 @@ def test_a_kept_circuit_that_was_dark_all_along_does_not(rack):
 def test_a_required_step_whose_outcome_is_unknown_ends_the_run_and_is_undone(rack):
     plan = rack.plan()
     rack.at("transmit", "s3-gpu0-a", do=UNKNOWN)
-    fails(rack, plan, RolledBackError, "no answer came")
-    # What it was is not known either: a transmitter that shines without need does less harm than a dark one.
-    assert rack.acts()[3:] == [("transmit", "s3-gpu0-a", True), *RELIT]
+    _, before = fails(rack, plan, RolledBackError, "no answer came")
+    assert rack.acts()[3:] == [SWITCHED[3], *DARKENED, *RELIT]  # the step beside it was done
+    is_as_it_was(rack, before)
 
 
 @pytest.mark.parametrize("error", [UNREACHABLE, DeviceRefusedError("no")])
@@ -176,7 +191,7 @@ def test_a_required_step_that_surely_did_nothing_ends_the_run_and_needs_no_undo(
     plan = rack.plan()
     rack.at("transmit", "s3-gpu0-a", do=error)
     _, before = fails(rack, plan, RolledBackError, error.message)
-    assert rack.acts()[3:] == RELIT
+    assert rack.acts()[3:] == [SWITCHED[3], DARKENED[0], *RELIT]
     is_as_it_was(rack, before)
 
 
@@ -213,7 +228,7 @@ def test_an_undo_that_fails_goes_on_with_the_other_steps(rack, trouble):
     assert rack.store.run(error.run).state == "half-done"
     assert rack.store.uncertain_since("mesh") == error.run
     assert rack.store.unfinished(now=rack.time) == (error.run,)
-    assert f"lumctl swap rollback {error.run}" in error.hint
+    assert f"lumctl swap resume {error.run} or swap abort {error.run}" in error.hint
 
 
 def test_an_undo_of_what_was_not_required_is_no_trouble_if_it_fails(rack):

@@ -97,7 +97,7 @@ def test_a_step_that_was_sent_nothing_is_not_undone(rack):
 def test_a_step_of_which_nobody_knows_is_undone(rack):
     left = Left(rack, rack.plan(), at=("transmit", "s3-gpu0-b"), do=UNKNOWN)
     left.guard()
-    assert rack.acts()[0] == ("transmit", "s3-gpu0-b", True)  # what it was is not known either
+    assert rack.acts()[0] == ("transmit", "s3-gpu0-b", False)  # as it was before the run
 
 
 def test_what_the_engine_itself_had_undone_is_left_and_its_light_is_proved(rack):
@@ -119,7 +119,7 @@ def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
     before = dict(rack.twin.cells)
     left = Left(rack, plan, steps=6)
     (verify,) = [step for step in plan.steps if step.do is Do.VERIFY]
-    rack.store.intend(left.lease, left.run.id, left.run._record("intent", verify, {}))
+    rack.store.intend(left.lease, left.run.id, left.run.ledger.record("intent", verify, {}))
     rack.on["s3-gpu0-a"] = False
     rack.events.clear()
     left.guard()

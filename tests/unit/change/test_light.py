@@ -116,6 +116,6 @@ def test_sound_is_what_shows_itself_within_a_moment() -> None:
 
 def test_only_what_was_sound_is_proved_again() -> None:
     silent = Air(lambda _: ())
-    assert silent.proof().prove([CIRCUIT], only={}) == []
+    assert silent.proof().prove([], kept=[CIRCUIT], sound={}) == []
     with pytest.raises(NotProvedError):
-        silent.proof().prove([CIRCUIT], only={RECEIVER.id: SENDER.id})
+        silent.proof().prove([], kept=[CIRCUIT], sound={RECEIVER.id: SENDER.id})

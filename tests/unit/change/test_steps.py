@@ -62,6 +62,25 @@ def test_a_check_finds_every_receiver_that_hears_whom_it_should(rack, plan, benc
     assert not rack.acts()
 
 
+def test_a_check_tells_which_transmitters_were_on(rack, plan, bench):
+    bench.switched = ["s1-gpu0-a", "s3-gpu0-a"]
+    assert act(bench, step_of(plan, Do.CHECK))["transmitting"] == {"s1-gpu0-a": True, "s3-gpu0-a": False}
+    for number in (0, 2):
+        act(bench, step_of(plan, Do.TRANSMIT, number))
+    before = dict(rack.on)
+    for number in (0, 2):
+        undo(bench, step_of(plan, Do.TRANSMIT, number), None)  # cut before it could tell
+    assert (before["s1-gpu0-a"], before["s3-gpu0-a"]) == (False, True)
+    assert (rack.on["s1-gpu0-a"], rack.on["s3-gpu0-a"]) == (True, False)
+
+
+def test_a_transmitter_is_left_alone_only_if_it_shows_now_that_it_is_as_wanted(rack, plan, bench):
+    step = step_of(plan, Do.TRANSMIT, 2)
+    bench.lit = {"s3-gpu0-a": True}  # somebody has darkened it since
+    assert act(bench, step) == {"was": False, "is": True}
+    assert rack.acts() == [("transmit", "s3-gpu0-a", True)]
+
+
 def test_a_check_leaves_out_who_hears_nobody(rack, plan, bench):
     rack.dark.add("s2-gpu0-b")
     assert act(bench, step_of(plan, Do.CHECK))["sound"] == {r: t for r, t in STANDING.items() if r != "s0-gpu0-a"}

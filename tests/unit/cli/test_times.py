@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.cli.times import LONGEST_S, UNITS_S, ending, length_s, moment
+from lumctl.cli.times import ending, moment
 from lumctl.errors import UsageError
+from lumctl.inventory.lengths import LONGEST_S, UNITS_S, length_s
 
 NOON = datetime(2026, 11, 21, 12, 0).astimezone().timestamp()
 

@@ -18,6 +18,10 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 RING = "      - kind: ring\n"
+IN_ITS_URL = (
+    "found a database URL with a password in it, expected one without; keep it in ~/.pgpass, "
+    "in the file that $PGPASSFILE names, or in the URL in $LUMCTL_STATE"
+)
 
 CASES = [
     # keys, types and words
@@ -43,7 +47,9 @@ CASES = [
     ("name: job", "name: 7", "29:11: found 7, expected a text (quote it if it looks like a number)"),
     ("kind: ring", "kind: rong", "32:15: found 'rong', expected ring, pairs or torus; did you mean 'ring'?"),
     ("      - kind: ring", "      - ranks: 0-1", "32:9: key 'kind' is missing here; expected ring, pairs or torus"),
-    ("jobs:", "policies: [x]\njobs:", "28:11: found a list of length 1, expected at most 0"),
+    ("jobs:", "policies: [x]\njobs:", "28:12: found 'x', expected a mapping"),
+    ("  r1:\n", "  r1: {store: 'postgresql://me:hunter2@db/racks'}\n", f"3:15: {IN_ITS_URL}"),
+    ("  r1:\n", "  r1: {store: 'postgresql:///racks?user=me&password=hunter2'}\n", f"3:15: {IN_ITS_URL}"),
     # names
     ("name: h[1-3]", "name: h[1-3", "5:11: 'h[1-3' has a bracket without its partner, or one inside another"),
     ("name: job", "name: jo/b", "29:11: 'jo/b' cannot be a name, expected letters, digits, '-', '_' and '.'"),
@@ -100,6 +106,21 @@ CASES = [
         "model: X100",
         "model: X100\n        role: disabled",
         "31:12: rank 0 runs on h1-gpu0, which is disabled, expected an active one",
+    ),
+    (
+        "ranks: h[1-2]-gpu0",
+        "ranks: h[1-2]-gpu0\n    hook: {pause: [p], rezume: [r]}",
+        "31:24: key 'rezume' is not known; did you mean 'resume'?",
+    ),
+    (
+        "ranks: h[1-2]-gpu0",
+        "ranks: h[1-2]-gpu0\n    hook: {pause: p, resume: [r]}",
+        "31:19: found 'p', expected a list",
+    ),
+    (
+        "ranks: h[1-2]-gpu0",
+        "ranks: h[1-2]-gpu0\n    hook: {pause: [p], resume: [r], timeout_s: 0}",
+        "31:48: found 0, expected a number above 0",
     ),
     (RING, "      - {kind: ring, ranks: 0-2}\n", "32:29: found rank 2, expected 0 to 1"),
     (RING, "      - {kind: ring, ranks: [1]}\n", "32:29: found a ring of 1 rank, expected 2 or more"),

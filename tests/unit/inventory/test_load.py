@@ -9,7 +9,7 @@ import pytest
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.load import find_inventory, load_inventory
-from lumctl.inventory.model import Evidence, Geometry, Lane, RingLinks, Role, Thresholds
+from lumctl.inventory.model import Evidence, Geometry, JobHook, Lane, RingLinks, Role, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 
@@ -157,3 +157,13 @@ def test_examples_are_found_by_name() -> None:
     with pytest.raises(UsageError) as caught:
         example("prototyp")
     assert caught.value.hint == "did you mean prototype?"
+
+
+def test_a_job_s_hook_names_programs_beside_the_inventory_or_in_the_path(small: str, write: Write) -> None:
+    hook = "\n    hook:\n      pause: [hooks/pause, --soft]\n      resume: [scontrol, resume]\n      timeout_s: 90"
+    path = write(small.replace("ranks: h[1-2]-gpu0", "ranks: h[1-2]-gpu0" + hook))
+    folder = path.parent.absolute()
+    assert load_inventory(path).jobs["job"].hook == JobHook(
+        (f"{folder}/hooks/pause", "--soft"), ("scontrol", "resume"), status=None, timeout_s=90.0, on_sim=False
+    )
+    assert load_inventory(write(small)).jobs["job"].hook is None

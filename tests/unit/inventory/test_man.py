@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from lumctl.inventory import document
+from lumctl.inventory import document, policy_entries
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.mesh_file import MeshFile
 
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[3] / "man" / "lumctl-inventory.5").read_text().re
 
 
 def keys() -> Iterator[str]:
-    for model in (*vars(document).values(), MeshFile):
+    for model in (*vars(document).values(), *vars(policy_entries).values(), MeshFile):
         if isinstance(model, type) and issubclass(model, BaseModel):
             yield from model.model_fields
 

@@ -9,8 +9,10 @@ from lumctl.change.plan import Do, Plan, Start, Step, to_document
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.runbook.document import dump, load, make, parse
+from lumctl.runbook.document import make, parse
 from lumctl.runbook.files import make_private_folder, write_private
+from lumctl.runbook.reading import load
+from lumctl.runbook.writing import dump
 from lumctl.store import Record, Store, store_at
 
 INVENTORY = load_inventory(example("prototype"))
@@ -70,7 +72,7 @@ def test_comments_and_edits_survive(store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("schema: [", "x:1:10"),
+        ("schema: [}", "x:1:10"),
         ("hello", "this is not a runbook"),
         ("schema: lumctl/runbook/v1\nid: a\n", "needs 'recorded'"),
         ("!!python/object/apply:os.system [ls]", "x:1:1"),

@@ -1,32 +1,34 @@
 """What the store keeps of health: one memory, acknowledgements, windows, and a history that is bounded."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Store, store_at
+from lumctl.store.database import writing
+from lumctl.store.schema import health_memory
 
 KNOWN = Acknowledgement("h1", "host.unreachable", "ops@console", "being repaired", at=100.0, until=200.0)
 WINDOW = MaintenanceWindow("", "r1", "ops@console", "new fans", starts=100.0, ends=200.0)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_at(str(tmp_path), rack="r1")
+def store(opened: Callable[..., Store]) -> Store:
+    return opened("r1")
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> tuple[Store, Store]:
+def shared(opened: Callable[..., Store]) -> tuple[Store, Store]:
     """Two racks in one database."""
-    url = f"sqlite:///{tmp_path / 'shared.db'}"
-    return store_at(url, files=tmp_path, rack="r1"), store_at(url, files=tmp_path, rack="r2")
+    return opened("r1"), opened("r2")
 
 
 def change(at: float, after: State, component: str = "g1", before: State | None = None) -> Transition:
@@ -40,10 +42,10 @@ def told(store: Store, **which: object) -> list[tuple[float, State | None, State
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_is_there_for_another_process(store: Store, tmp_path: Path) -> None:
+def test_a_memory_is_there_for_another_process(store: Store, opened: Callable[..., Store]) -> None:
     assert store.health_memory() is None
     assert store.remember_health({"since": {"h1": 3.5}}, now=100.0)
-    assert store_at(str(tmp_path), rack="r1").last_look() == (100.0, {"since": {"h1": 3.5}})
+    assert opened("r1").last_look() == (100.0, {"since": {"h1": 3.5}})
 
 
 def test_an_older_look_never_replaces_a_newer_one(store: Store) -> None:
@@ -74,8 +76,8 @@ def test_whatever_the_order_the_latest_look_is_what_is_remembered(
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])
 def test_a_memory_that_is_none_is_nothing(store: Store, text: str) -> None:
     store.remember_health({}, now=100.0)
-    with store._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE health_memory SET document = ?", (text,))
+    with writing(store._engine) as connection:
+        connection.execute(update(health_memory).values(document=text))
     assert store.health_memory() is None
 
 

@@ -2,22 +2,30 @@
 
 import sqlite3
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import delete
 
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError, store_at
-from lumctl.store.database import open_engine
+from lumctl.store import Lease, LeaseHeldError, LeaseLostError, Record, Store, StoreError, store_at
+from lumctl.store.database import open_engine, writing
+from lumctl.store.schema import leases
 
 RUN = {"kind": "swap", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(opened: Callable[..., Store]) -> Store:
+    return opened()
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path) -> Store:
     return store_at(str(tmp_path / "store"))
 
 
@@ -54,6 +62,16 @@ def test_a_holder_whose_lease_was_taken_over_may_write_nothing_more(store: Store
     with pytest.raises(RefusedError, match="lost to a newer holder"):
         store.intend(old, run, record("intent", at=201.0))
     assert [e.kind for e in store.entries(run)] == ["begin"]
+
+
+def test_who_has_lost_the_lease_begins_no_run(store: Store) -> None:
+    old = lease_of(store)
+    new = lease_of(store, now=200.0, holder="you")
+    run = begin(store, new)
+    with pytest.raises(LeaseLostError):
+        begin(store, old)
+    assert [each.id for each in store.runs()] == [run]
+    assert store.newest_fence("r1") == new.fence
 
 
 def test_nor_may_it_close_what_it_began(store: Store) -> None:
@@ -107,17 +125,17 @@ def test_assignment_is_replaced_job_by_job(store: Store) -> None:
     assert store.assignment() == {"a": ("x", "w"), "b": ("z",)}
 
 
-def test_what_is_written_is_there_for_another_process(store: Store, tmp_path: Path) -> None:
+def test_what_is_written_is_there_for_another_process(store: Store, opened: Callable[..., Store]) -> None:
     lease = lease_of(store)
     run = begin(store, lease)
-    other = store_at(str(tmp_path / "store"))
+    other = opened()
     assert other.run(run).who == "me"
     with pytest.raises(RefusedError):
         lease_of(other, now=101.0, holder="you")
 
 
-def test_the_database_is_private_to_its_owner(store: Store, tmp_path: Path) -> None:
-    begin(store, lease_of(store))
+def test_the_database_is_private_to_its_owner(in_folder: Store, tmp_path: Path) -> None:
+    begin(in_folder, lease_of(in_folder))
     for file in (tmp_path / "store").iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
@@ -136,8 +154,8 @@ def test_a_store_that_cannot_be_made_says_where_and_what_to_set(tmp_path: Path) 
     assert "LUMCTL_STATE" in str(error.value.hint)
 
 
-def test_a_store_of_a_newer_version_is_refused(store: Store, tmp_path: Path) -> None:
-    store.close()
+def test_a_store_of_a_newer_version_is_refused(in_folder: Store, tmp_path: Path) -> None:
+    in_folder.close()
     with sqlite3.connect(tmp_path / "store" / "lumctl.db") as database:
         database.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     with pytest.raises(RefusedError, match="schema 99"):
@@ -145,9 +163,9 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, tmp_path: Path) -> 
 
 
 def test_a_database_that_is_locked_too_long_is_a_domain_error(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_folder: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumctl.store.database.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("lumctl.store.sqlite.BUSY_TIMEOUT_S", 0.05)
     impatient = store_at(str(tmp_path / "store"))
     blocker = sqlite3.connect(tmp_path / "store" / "lumctl.db")
     blocker.execute("BEGIN IMMEDIATE")
@@ -155,7 +173,7 @@ def test_a_database_that_is_locked_too_long_is_a_domain_error(
         lease_of(impatient)
     assert impatient.runs() == ()  # reading never waits for a writer
     blocker.close()
-    assert lease_of(store).fence == 1
+    assert lease_of(in_folder).fence == 1
 
 
 def journal_of_three(folder: Path) -> Store:
@@ -221,6 +239,82 @@ def test_a_renewed_lease_lasts_longer_and_one_that_was_lost_is_not_renewed(store
     lease_of(store, now=151.0, holder="you")
     with pytest.raises(LeaseLostError):
         store.renew(mine, term_s=30.0, now=152.0)
+
+
+# -- clocks that are set ----------------------------------------------------------------------------------------------
+
+
+def test_a_lease_from_before_the_clock_was_set_back_is_stuck_for_one_term_only(store: Store) -> None:
+    dead = lease_of(store, now=10_000.0)
+    for now, ends in ((100.0, 30), (120.0, 10), (129.0, 1)):
+        with pytest.raises(LeaseHeldError, match=f"being changed by me; its lease ends in {ends} s"):
+            lease_of(store, now=now, holder="you")
+    assert lease_of(store, now=130.0, holder="you").fence == dead.fence + 1
+
+
+def test_its_holder_keeps_it_if_it_is_alive(store: Store) -> None:
+    alive = lease_of(store, now=10_000.0)
+    with pytest.raises(LeaseHeldError):
+        lease_of(store, now=100.0, holder="you")
+    store.renew(alive, term_s=30.0, now=110.0)
+    with pytest.raises(LeaseHeldError, match="ends in 9 s"):
+        lease_of(store, now=131.0, holder="you")
+
+
+def test_nor_does_it_hide_a_run_that_was_cut(store: Store) -> None:
+    run = begin(store, lease_of(store, now=10_000.0))
+    assert store.unfinished(now=100.0) == (run,)
+    assert store.unfinished(now=10_001.0) == ()
+
+
+def test_numbers_go_on_where_a_lease_was_taken_out_of_the_database(store: Store) -> None:
+    lease = lease_of(store)
+    begin(store, lease)
+    store.release(lease)
+    with writing(store._engine) as connection:
+        connection.execute(delete(leases))
+    assert lease_of(store).fence == lease.fence + 1
+
+
+# -- remarks ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_belongs_to_no_run_is_remarked_in_the_same_chain(opened: Callable[..., Store]) -> None:
+    mine, yours = opened("r1"), opened("r2")
+    mine.remark("decision", {"act": "nothing"}, at=1.0, who="watch")
+    run = begin(mine, lease_of(mine))
+    entry = mine.remark("autopilot", {"state": "stopped"}, at=2.0, who="ops@console")
+    yours.remark("decision", {}, at=3.0, who="watch")
+    assert (entry.seq, entry.run, entry.fence) == (3, "", 0)
+    assert entry.data == {"state": "stopped", "who": "ops@console"}
+    assert [e.kind for e in mine.remarks()] == ["decision", "autopilot"]
+    assert mine.remarks(since=1.5) == mine.remarks("autopilot") == (entry,)
+    assert [e.kind for e in mine.entries(run)] == ["begin"]
+    assert [e.seq for e in yours.remarks()] == [1]
+    assert (mine.first_break(), yours.first_break()) == (None, None)
+    assert (mine.head().count, yours.head().count) == (3, 1)
+
+
+def test_racks_that_share_a_database_do_not_see_each_other_s_runs(opened: Callable[..., Store]) -> None:
+    stores = {rack: opened(rack) for rack in ("r1", "r2")}
+    for rack, store in stores.items():
+        lease = store.acquire(rack, "me", term_s=30.0, now=100.0)
+        run = begin(store, lease)
+        store.conclude(lease, run, record("outcome"), states={"mesh": {0: rack}}, placed={"job": (rack,)})
+        store.save_plan({"id": "plan-1", "digest": rack, "created_at": 1.0, "target": "rack"})
+        if rack == "r1":
+            store.intend(lease, run, record("intent"), unsure="mesh")
+            store.doubt("mesh", run)
+    mine, yours = stores["r1"], stores["r2"]
+    assert [run.rack for run in yours.runs()] == ["r2"]
+    assert (mine.assignment(), yours.assignment()) == ({"job": ("r1",)}, {"job": ("r2",)})
+    assert (mine.device_cells("mesh"), yours.device_cells("mesh")) == ({}, {0: "r2"})
+    assert (mine.uncertain_since("mesh"), yours.uncertain_since("mesh")) == ("swap-0001", None)
+    assert mine.plan("plan-1")["digest"] == "r1"
+    assert len(mine.entries("swap-0001")) == 3
+    assert len(yours.entries("swap-0001")) == 2
+    assert [run.rack for run in mine.moves(since=100.0, now=100.0)] == ["r1"]
+    assert mine.unfinished(now=131.0) == yours.unfinished(now=131.0) == ("swap-0001",)
 
 
 def test_every_connection_waits_until_a_commit_is_on_disk(tmp_path: Path) -> None:

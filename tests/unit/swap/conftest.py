@@ -52,7 +52,7 @@ def _programmed(path: Path) -> States:
     return states
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def observe() -> Observe:
     """Make an observation; ``failed`` are accelerators that are not well, ``assignment`` who runs where."""
 

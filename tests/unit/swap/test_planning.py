@@ -24,12 +24,15 @@ def states(rack64, programmed):
 def site(rack64, states):
     """Just what a plan asks of a site."""
     driver = SimpleNamespace(capabilities=frozenset())
+    store = SimpleNamespace(
+        uncertain_since=lambda _device: None, transitions=lambda **_: (), latest_entries=lambda _count: ()
+    )
     return SimpleNamespace(
         inventory=rack64,
         target="sim",
         assignment=lambda: initial_assignment(rack64),
         known_cells=states.get,
-        store=lambda _rack: SimpleNamespace(uncertain_since=lambda _device: None),
+        store=lambda _rack: store,
         devices=SimpleNamespace(changing=lambda _device: driver),
         driver=driver,
     )

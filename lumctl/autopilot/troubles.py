@@ -1,0 +1,105 @@
+"""What decisions are made about: one trouble for each component with a fault, one for a host or rack as a whole."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, Incident, State, is_fault
+from lumctl.inventory.policies import Subject
+from lumctl.site.observation import Observation
+from lumctl.site.racks import rack_of
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A component with its faults, worst first.
+
+    ``incident`` is the id of the incident that it is a part of where the cause is another component: then it is not
+    for itself that anything should be done about it. ``out_of_service`` says why it is, if it is. ``jobs`` are the
+    accelerators that work in each job and would lose their place.
+    """
+
+    kind: Subject
+    component: str
+    rack: str
+    findings: tuple[Finding, ...]
+    jobs: Mapping[str, tuple[str, ...]]
+    incident: str | None = None
+    out_of_service: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others: a host and its only accelerator may share a name."""
+        return f"{self.kind}:{self.component}"
+
+
+def troubles_of(look: Observation) -> tuple[Trouble, ...]:
+    """Everything at fault in one look: racks, hosts, then what is on them."""
+    found = [*_whole_racks(look), *_components(look)]
+    order = (Subject.RACK, Subject.HOST, *(kind for kind in Subject if kind not in {Subject.RACK, Subject.HOST}))
+    return tuple(sorted(found, key=lambda trouble: order.index(trouble.kind)))
+
+
+def jobs_on(look: Observation, kind: Subject, component: str) -> dict[str, tuple[str, ...]]:
+    """The accelerators of each job that a component carries now."""
+    inventory = look.inventory
+    if kind is Subject.ACCELERATOR:
+        meant = [component]
+    elif kind is Subject.LINK:
+        meant = [inventory.transponders[component].accelerator]
+    elif kind is Subject.HOST:
+        meant = [accelerator.id for accelerator in inventory.accelerators_of(component)]
+    else:
+        meant = []
+    jobs: dict[str, list[str]] = {}
+    for accelerator in meant:
+        place = look.place_of(accelerator)
+        if place is not None:
+            jobs.setdefault(place[0], []).append(accelerator)
+    return {job: tuple(accelerators) for job, accelerators in jobs.items()}
+
+
+def _whole_racks(look: Observation) -> Iterator[Trouble]:
+    for incident in look.report.incidents:
+        if incident.cause in look.inventory.racks and incident.id == f"{Subject.RACK}:{incident.cause}":
+            yield Trouble(Subject.RACK, incident.cause, incident.cause, _speaking(look, incident), {})
+
+
+def _components(look: Observation) -> Iterator[Trouble]:
+    incidents = {incident.id: incident for incident in look.report.incidents}
+    for group, components in look.report.groups().items():
+        kind = Subject(group.removesuffix("s"))
+        for name, health in components.items():
+            own = incidents.get(f"{kind}:{name}")
+            faults = _faults(health)
+            if own is not None and kind is Subject.HOST:
+                faults = _worst_first([*faults, *(f for f in _speaking(look, own) if f.component != name)])
+            if faults:
+                yield Trouble(
+                    kind,
+                    name,
+                    rack_of(look.inventory, name, look.circuits) or "",
+                    faults,
+                    jobs_on(look, kind, name),
+                    incident=next((f.incident for f in health.findings if f.incident), None) if own is None else None,
+                    out_of_service=_out_of_service(health),
+                )
+
+
+def _faults(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
+    return _worst_first([finding for finding in health.findings if is_fault(finding.state)])
+
+
+def _speaking(look: Observation, incident: Incident) -> tuple[Finding, ...]:
+    """The findings that speak for the cause of an incident."""
+    everything = look.report.findings()
+    return tuple(f for f in everything if f.incident == incident.id and f.rule == incident.rule and is_fault(f.state))
+
+
+def _worst_first(findings: list[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
+
+
+def _out_of_service(health: ComponentHealth | CircuitHealth) -> str | None:
+    if health.maintenance is not None:
+        return f"in maintenance: {health.maintenance}"
+    return "out of service" if health.disabled or health.state is State.DISABLED else None

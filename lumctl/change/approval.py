@@ -1,0 +1,75 @@
+"""Whether a person has said yes to a plan, where a policy asks for that."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from lumctl.change.plan import Plan
+from lumctl.errors import RefusedError
+from lumctl.inventory.policies import Policy
+from lumctl.site import Site
+from lumctl.store import APPROVED, ASKED, REJECTED, Approval
+from lumctl.store.approvals import person
+
+AUTOPILOT = "autopilot: "
+"""What the name of whoever acts by a policy, and not as a person, begins with."""
+
+
+def require_approved(site: Site, plan: Plan, who: str) -> None:
+    """Refuse a plan that needs an approval and has none that holds now for ``who``.
+
+    Raises:
+        RefusedError: it was not approved, was rejected, or too long ago; or its approver may not apply it.
+    """
+    asked = site.store(plan.rack).approval(plan.id)
+    policy = asking_policy(site, plan) if asked is None and not who.startswith(AUTOPILOT) else None
+    if asked is None and policy is None:
+        return
+    hint = f"lumctl swap approve {plan.id} --target {plan.target}"
+    if asked is None or asked.state == ASKED:
+        name = asked.policy if asked is not None else policy.name if policy is not None else ""
+        raise RefusedError(f"{plan.id} needs an approval, by policy {name}", hint=hint)
+    if asked.state == REJECTED:
+        said = f": {asked.comment}" if asked.comment else ""
+        raise RefusedError(f"{plan.id} was rejected by {asked.by}{said}", hint="make another plan")
+    if asked.state != APPROVED:
+        raise RefusedError(f"{plan.id} was applied or had gone stale before", hint="make a new plan")
+    if site.now() >= asked.expires_at:
+        raise RefusedError(f"the approval of {plan.id} by {asked.by} has run out", hint="make a new plan")
+    if asked.by_another and person(asked.by) == person(who):
+        raise RefusedError(
+            f"{asked.by} has approved {plan.id} and cannot apply it as well", hint=f"policy {asked.policy} asks for two"
+        )
+
+
+def asking_policy(site: Site, plan: Plan) -> Policy | None:
+    """The first policy that asks for an approval of what this plan, made by a person, replaces."""
+    jobs = [replacement.job for replacement in plan.replacements]
+    names = [name for r in plan.replacements for name in (r.failed, site.inventory.accelerators[r.failed].host)]
+    if not jobs or plan.undoes is not None:  # to take something back needs nobody's leave
+        return None
+    for policy in site.inventory.policies:
+        meant = policy.matching
+        if (
+            policy.approval.by_hand
+            and _among(meant.racks, [plan.rack])
+            and _among(meant.jobs, jobs)
+            and _among(meant.components, names)
+        ):
+            return policy
+    return None
+
+
+def ask(site: Site, plan: Plan, policy: Policy, *, made_by: str) -> Approval:
+    """Put a plan, which the store keeps, to people.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    now, said = site.now(), policy.approval
+    asked = Approval(plan.rack, plan.id, policy.name, made_by, now, now + said.expires_s, said.by_another)
+    site.store(plan.rack).ask_approval(asked)
+    return asked
+
+
+def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)

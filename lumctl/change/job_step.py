@@ -1,0 +1,60 @@
+"""The kind of step that has a job pause before light moves, and go on afterwards."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lumctl.change.plan import Do, Plan, Step
+from lumctl.jobs import QUIET, HookFailedError, Hooks, passed_over
+from lumctl.jobs.hooks import PAUSE, RESUME, Facts
+
+if TYPE_CHECKING:
+    from lumctl.change.steps import Bench
+
+Evidence = Mapping[str, Any]
+
+
+class JobAct:
+    """Call a job's hook. What it did before is kept: a job that was quiet already is not set going by an undo."""
+
+    def act(self, bench: "Bench", step: Step) -> Evidence:
+        """Pause the job, or have it go on.
+
+        Raises:
+            HookRefusedError: its hook said no, and the job is as it was.
+            HookFailedError: nobody knows what the job does.
+        """
+        job, pauses = step.data["job"], step.data["act"] == PAUSE
+        named = {"job": job, "act": step.data["act"]}
+        if (why := passed_over(bench.site, job)) is not None:
+            return {**named, "hook": {"passed_over": why}}
+        hooks = Hooks(bench.site, job, bench.facts)
+        if pauses:
+            found = hooks.pause()
+        else:
+            try:
+                found = hooks.resume()
+            except KeyboardInterrupt as error:  # all light is right: that is no reason to take it back
+                raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
+        return {**named, "was": found.pop("was"), "hook": found}
+
+    def undo(self, bench: "Bench", step: Step, evidence: Evidence | None) -> Evidence:
+        """Have a paused job go on; pause one again that is not to use the light that is taken back now."""
+        job = step.data["job"]
+        if passed_over(bench.site, job) is not None:
+            return {}
+        hooks = Hooks(bench.site, job, bench.facts)
+        if step.data["act"] == RESUME:
+            return {"hook": hooks.pause()}
+        if evidence is not None and evidence.get("was") in QUIET:
+            return {}
+        return {"hook": hooks.resume()}
+
+
+def facts_of(plan: Plan, run: str) -> Facts:
+    """What the hooks of a run are told of it."""
+    return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
+
+
+def resumes(step: Step) -> bool:
+    """Whether a step has a job go on: when it fails, all light is right, and nothing is taken back for it."""
+    return step.do is Do.JOB and step.data["act"] == RESUME

@@ -1,0 +1,140 @@
+"""What a run writes down under its lease, in as few transactions as its safety allows."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from lumctl.change.guarded import TOUCHED, Cover
+from lumctl.change.outcomes import Due, States
+from lumctl.change.plan import Do, Plan, Step
+from lumctl.site import Site
+from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
+
+Placed = Mapping[str, tuple[str, ...]]
+
+
+class Ledger:
+    """The journal of one run. Outcomes are ``due`` until they go to disk with the next intents, or with the end."""
+
+    def __init__(
+        self, site: Site, plan: Plan, store: Store, lease: Lease, run: str, cover: Cover, *, by: str | None
+    ) -> None:
+        self.due = Due()
+        self.adrift: tuple[Step, ...] = ()
+        """The steps that were acting while somebody else took the run over: they may have acted since."""
+        self._site, self._plan, self._store, self._lease, self._run, self._cover = site, plan, store, lease, run, cover
+        self._signed = {"by": by} if by else {}
+
+    @property
+    def state(self) -> str:
+        """The state of the run in the store."""
+        return self._store.run(self._run).state
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether a revert guard has taken this run over."""
+        with suppress(StoreError):
+            return self._store.run(self._run).fence != self._lease.fence
+        return False
+
+    def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
+        """An entry of now."""
+        return Record(self._site.now(), kind, step.id, {**data, **self._signed})
+
+    def intend(self, steps: Sequence[Step]) -> None:
+        """Have on disk that steps are about to act, together with what is due.
+
+        Raises:
+            StoreError: it is not on disk.
+            LeaseLostError: somebody else may act now.
+        """
+        self._advance("intent", steps)
+
+    def settle(self) -> None:
+        """Have on disk whatever is due."""
+        if self.due.entries:
+            self._advance()
+
+    def intend_undo(self, step: Step) -> None:
+        """Have on disk that a step is about to be taken back.
+
+        Its first intent is there: it may be taken back even where nothing more can be written, and that stays due.
+        """
+        try:
+            self._advance("undo-intent", [step])
+        except StoreError:
+            self.due.entries.append(self.record("undo-intent", step, _named(step)))
+
+    def conclude_undo(
+        self, step: Step, data: Mapping[str, Any], states: States | None = None, placed: Placed | None = None
+    ) -> None:
+        """Have on disk how it went to take a step back, and what is certain since; or due, where nothing is written."""
+        self.due.entries.append(self.record("undo-outcome", step, data))  # behind what could not be written so far
+        self.due.states |= states or {}
+        self.due.placed |= placed or {}
+        try:
+            self.settle()
+        except LeaseLostError:
+            if not self.overtaken:  # a guard has undone it alike
+                self._lost_hold_of([step])
+            raise
+        except StoreError:
+            pass  # it is due
+
+    def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
+        """Close the run in its final state, together with what is due."""
+        due, entry = self.due, Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
+        try:
+            self._store.end_run(
+                self._lease,
+                self._run,
+                entry,
+                state,
+                undid=undid,
+                outcomes=due.entries,
+                states=due.states,
+                placed=due.placed,
+            )
+        except LeaseLostError:
+            self._lost_hold_of(due.steps)
+            raise
+        self.due = Due()
+
+    def doubt(self) -> None:
+        """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
+        for step in self.adrift:
+            if device := device_of(step):
+                with suppress(StoreError):
+                    self._store.doubt(device, self._run)
+
+    def _advance(self, kind: str = "", steps: Sequence[Step] = ()) -> None:
+        due = self.due
+        self._cover.alive(self._site, steps)
+        entries = [*due.entries, *(self.record(kind, step, _named(step)) for step in steps)]
+        unsure = [device for step in steps if (device := device_of(step)) is not None]
+        try:
+            self._store.advance(self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure)
+        except LeaseLostError:
+            self._lost_hold_of(due.steps)
+            raise
+        self.due = Due()
+
+    def _lost_hold_of(self, acted: Sequence[Step]) -> None:
+        """The lease was lost while these steps acted, or after they did.
+
+        Behind a gateway what was let through had ended before a newer lease wrote, and nothing is let through since.
+        """
+        if self._site.is_gated(self._plan.rack):
+            return
+        if touching := tuple(step for step in acted if step.do in TOUCHED):
+            self.adrift = touching
+            self.doubt()
+
+
+def device_of(step: Step) -> str | None:
+    """The device whose cells a step writes."""
+    return str(step.data["device"]) if step.do is Do.PROGRAM else None
+
+
+def _named(step: Step) -> dict[str, str]:
+    return {"do": step.do.value, "title": step.title}

@@ -1,0 +1,167 @@
+"""Going on with a run that was cut or left half done: forward to its end, or back to where it began.
+
+Both take the rack's lease anew, so whoever left the run can write nothing more into it, and read from its journal how
+far it came. It is what a revert guard does, at any later time and by a person's word.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
+
+from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, taken_back, unfailing
+from lumctl.change.fit import require_fit
+from lumctl.change.guard import Arm
+from lumctl.change.guard import arm as arm_guard
+from lumctl.change.guarded import guarded
+from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
+from lumctl.change.interrupts import stopping_undoes, undisturbed
+from lumctl.change.origin import origin
+from lumctl.change.plan import Do, Plan, Step, from_document
+from lumctl.change.remaining import left, require_mine, require_way_on
+from lumctl.change.run import Run
+from lumctl.change.steps import REVERT_AFTER_S
+from lumctl.change.trail import Trail
+from lumctl.errors import LumctlError, RefusedError, RolledBackError
+from lumctl.site import Site
+from lumctl.store import Lease, Record, Store, StoreError
+from lumctl.store import Run as StoredRun
+
+OPEN = frozenset({"running", "half-done"})
+RESUME, ABORT = "resume", "abort"
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is to be done with a run: its ``steps`` that are left (``forward``), or those to be taken back, in order."""
+
+    run: StoredRun
+    plan: Plan
+    trail: Trail
+    forward: bool
+    steps: tuple[Step, ...]
+    why_not: str = ""
+    """Why it cannot go on, where that was asked."""
+
+
+def prospect(site: Site, run: StoredRun, act: str) -> Prospect:
+    """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
+
+    Raises:
+        RefusedError: the run has ended, is at work, or was followed by another that changed what it left.
+        DeviceError: a device does not answer that must be asked before the run can go on.
+    """
+    _require_open(site, run, act)
+    plan = from_document(run.plan)
+    trail = Trail.of(plan, site.store(run.rack).entries(run.id))
+    require_mine(site, run, trail)
+    require_fit(site, run.id, plan)
+    back = Prospect(run, plan, trail, forward=False, steps=tuple(reversed(trail.tried)))
+    if act == ABORT:
+        return back
+    if run.inventory_digest != site.inventory.digest:
+        raise RefusedError(
+            f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
+            hint=f"bring that text back, or take the run back: lumctl swap abort {run.id}",
+        )
+    steps = left(site, trail)
+    try:
+        require_way_on(site, trail, steps)
+    except RefusedError as error:
+        return Prospect(run, plan, trail, forward=False, steps=back.steps, why_not=error.message)
+    return Prospect(run, plan, trail, forward=True, steps=steps)
+
+
+def resume(
+    site: Site,
+    run: StoredRun,
+    *,
+    progress: Progress = lambda _line: None,
+    before_step: Gate = at_once,
+    who: str | None = None,
+    revert_after_s: float = REVERT_AFTER_S,
+    arm: Arm = arm_guard,
+) -> RunResult:
+    """Go on with a run that was cut or left half done, to its end. Where it cannot go on, it is taken back.
+
+    Raises:
+        RefusedError, DeviceError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
+        RolledBackError: it could not go on, or failed; all that it had done is undone.
+        HalfDoneError: nor could it be taken back; or all is done but that a job goes on.
+    """
+    who, say = who or origin(), unfailing(progress)
+    with _leased(site, run, who, RESUME) as (store, lease), stopping_undoes():
+        found = prospect(site, store.run(run.id), RESUME)
+        if not found.forward:
+            with undisturbed():
+                raise taken_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
+        silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
+        with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as cover:
+            _write_down(site, store, lease, found, who)
+            again = Run.resumed(site, store, lease, store.run(run.id), who, cover=cover)
+            with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
+                for step in found.trail.unclear:
+                    if step.do is Do.VERIFY:
+                        again.relight(step)
+            return execute(again, cover, say, before_step, found.steps)
+
+
+def abort(site: Site, run: StoredRun, *, who: str | None = None) -> RunResult:
+    """Take a run that was cut or left half done back to where it began.
+
+    Raises:
+        RefusedError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
+        HalfDoneError: something could not be taken back; the journal says what stands.
+    """
+    who, started = who or origin(), perf_counter()
+    with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
+        found = prospect(site, store.run(run.id), ABORT)
+        ended = taken_back(_reopened(site, store, lease, found, who), f"it was aborted by {who}")
+        if not isinstance(ended, RolledBackError):
+            raise ended
+    return RunResult(run.id, found.plan, "rolled-back", (), (), round(perf_counter() - started, 4))
+
+
+@contextmanager
+def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[Store, Lease]]:
+    store = site.store(run.rack)
+    _require_open(site, run, act)
+    lease = store.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
+    try:
+        with kept_alive(store, lease, site.now):
+            yield store, lease
+    finally:
+        with suppress(StoreError):  # it ends by itself
+            store.release(lease)
+
+
+def _reopened(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> Run:
+    _write_down(site, store, lease, found, who)
+    return Run.resumed(site, store, lease, store.run(found.run.id), who)
+
+
+def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> None:
+    """The run is ours from here on, and whoever left it is shut out."""
+    said = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
+    if found.why_not:
+        said["failed"] = found.why_not
+    entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
+    if store.reopen(lease, found.run.id, entry) is None:
+        raise RefusedError(f"{found.run.id} has come to its end in this moment", hint="see: lumctl swap list")
+
+
+def _require_open(site: Site, run: StoredRun, act: str) -> None:
+    if run.target != site.target:
+        raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
+    if run.state not in OPEN:
+        what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        taken = run.state == "done" and act == ABORT
+        raise RefusedError(
+            f"there is nothing of {run.id} to {act}: {what}",
+            hint=f"to take it back: lumctl swap rollback {run.id}" if taken else None,
+        )
+    if run.id not in site.store(run.rack).unfinished(now=site.now()):
+        raise RefusedError(
+            f"{run.id} is at work: its engine or its revert guard holds the lease of rack {run.rack}",
+            hint=f"wait for it; if it is gone, its lease ends within {LEASE_TERM_S:.0f} s",
+        )

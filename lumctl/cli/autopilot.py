@@ -1,0 +1,271 @@
+"""``lumctl autopilot``: stop what acts unasked, start it again, and see how it stands."""
+
+import time
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.status_tables import clock
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.words import kept_text
+from lumctl.errors import ExitCode, LumctlError, UnreachableError, UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.autopilot.switch import Written
+    from lumctl.inventory.model import Inventory
+
+app = noun_app(NOUNS["autopilot"].help)
+
+RackOption = Annotated[
+    list[str] | None, typer.Option("--rack", metavar="RACK", help="Only this rack; may be given again. Else all.")
+]
+CommentOption = Annotated[
+    str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+]
+WAYS = (Column("STOPPED BY", "way"), Column("", "told"))
+POLICIES = (
+    Column("POLICY", "policy"),
+    Column("HOW", "how"),
+    Column("BREAKER", "breaker"),
+    Column("THIS HOUR", "hour", right=True),
+    Column("THIS DAY", "day", right=True),
+)
+WAITING = (
+    Column("WAITS FOR APPROVAL", "plan"),
+    Column("POLICY", "policy"),
+    Column("ASKED", "asked"),
+    Column("UNTIL", "until"),
+)
+DECISIONS = (
+    Column("AT", "at"),
+    Column("COMPONENT", "component"),
+    Column("DID", "act"),
+    Column("POLICY", "policy"),
+    Column("BECAUSE", "because"),
+)
+POLL_S = 0.1
+
+
+@verb(app, "stop")
+def stop(
+    cx: Invocation,
+    rack: RackOption = None,
+    comment: CommentOption = "",
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="For a run that is under way.")
+    ] = 60.0,
+) -> int:
+    """Stop the autopilot, by every way there is, and say which of them worked.
+
+    A stop file is made wherever a daemon looks for one before each act: in this user's runtime and state folders,
+    beside the rack's store, and in /run/lumctl where that is. Each daemon of this user is told over its socket, and the
+    stop is written into the store's journal for daemons on other machines. No way waits for another: it works without a
+    database, with a daemon that hangs and, for all racks of this user, with an inventory that cannot be read.
+
+    A swap that the autopilot has under way is finished, or rolled back by its own engine if a proof fails; it is not
+    cut in the middle. This command waits for it and says how it ended. To stop is not to forbid: swaps by hand go on.
+    """
+    from lumctl.autopilot import orders, stopping, switch
+    from lumctl.change.origin import origin
+    from lumctl.store import files_of, open_store
+
+    who, at = origin(), time.time()
+    said = f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
+    inventory = _inventory(cx)
+    racks = _racks(inventory, rack) if inventory is not None else list(rack or [switch.ALL])
+    files = [files_of(inventory, name, cx.target) for name in racks] if inventory is not None else []
+    ways = stopping.stop_by_files(switch.places(racks, files, alone=True), said)
+    ways += stopping.order_daemons(_sockets(cx, inventory), "stop", who) if not rack else []
+    runs: list[dict[str, Any]] = []
+    if inventory is not None:
+        for name in racks:
+            ways.append(
+                stopping.stop_in_store(
+                    partial(open_store, inventory, name, cx.target), name, who=who, comment=comment, at=at
+                )
+            )
+            if not ways[-1].trouble:
+                runs += _await_runs(cx, inventory, name, wait)
+                _keep_runbook(cx, inventory, name, "stopped", comment)
+    _say_stopped(cx, racks, ways, runs)
+    if all(way.trouble for way in ways):
+        pids = ", ".join(str(path.parent) for path in orders.sockets())
+        raise UnreachableError(
+            "the autopilot could not be stopped by any way",
+            hint=f"end its daemon: kill it by its pid ({pids or 'none'})",
+        )
+    return ExitCode.DONE
+
+
+@verb(app, "start")
+def start(
+    cx: Invocation,
+    rack: RackOption = None,
+    comment: CommentOption = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Let the autopilot act again, after a person's yes: also where it has stopped itself.
+
+    It stops itself in a rack when it does not know how a run of its own has ended: look at that run first. What was
+    found while it stood still is left to people if it has become older than a policy's oldest_s.
+    """
+    from lumctl.autopilot import stopping, switch
+    from lumctl.autopilot.status import rack_status
+    from lumctl.change.origin import origin
+    from lumctl.site import Site
+
+    racks = _racks(cx.inventory, rack)
+    with Site(cx.inventory, cx.target) as site:
+        for name in racks:
+            status = rack_status(cx.inventory, name, site.store(name), now=site.now())
+            cx.out.narrate(f"{name}: {status['state']}{_why(status)}")
+        cx.confirm(f"Let the autopilot act in {', '.join(racks)}?", yes=yes)
+        for name in racks:
+            store = site.store(name)
+            stopping.start_in_store(store, who=origin(), comment=comment, at=site.now())
+            for path in stopping.release_files(switch.places([name], [store.files])):
+                cx.out.narrate(f"removed {path}")
+    told = stopping.order_daemons(_sockets(cx, cx.inventory), "start", origin())
+    for name in racks:
+        _keep_runbook(cx, cx.inventory, name, "running", comment)
+    if cx.out.structured:
+        ways = [{"way": way.way, "worked": not way.trouble, "told": way.trouble} for way in told]
+        cx.out.document("autopilot-start", {"target": str(cx.target), "racks": racks, "ways": ways})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names(racks)
+    else:
+        for name in racks:
+            cx.out.text(f"{name}: the autopilot may act")
+
+
+@verb(app, "status")
+def status(cx: Invocation, rack: RackOption = None) -> None:
+    """Show how the autopilot of each rack stands: the switch, breakers, limits, what waits, what it decided last."""
+    from lumctl.autopilot import orders
+    from lumctl.autopilot.status import rack_status
+    from lumctl.site import Site
+
+    daemons: list[dict[str, Any]] = []
+    for path in _sockets(cx, cx.inventory):
+        try:
+            answer = orders.send(path, "status")
+        except (OSError, ValueError):
+            continue
+        daemons.append({"pid": answer["pid"], "stopped": answer["stopped"], "busy": answer["busy"]})
+    with Site(cx.inventory, cx.target) as site:
+        racks = [
+            rack_status(cx.inventory, name, site.store(name), now=site.now()) for name in _racks(cx.inventory, rack)
+        ]
+    if cx.out.structured:
+        cx.out.document("autopilot", {"target": str(cx.target), "daemons": daemons, "racks": racks})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([each["rack"] for each in racks if each["state"] == "running"])
+    else:
+        _print_status(cx, racks, daemons)
+
+
+def _print_status(cx: Invocation, racks: list[dict[str, Any]], daemons: list[dict[str, Any]]) -> None:
+    watched = ", ".join(f"pid {d['pid']}{' (at work)' if d['busy'] else ''}" for d in daemons)
+    cx.out.narrate(f"daemon: {watched}" if daemons else "no daemon watches this inventory: nothing is done unasked")
+    for each in racks:
+        cx.out.text(f"{each['rack']}  {each['state']}{_why(each)}")
+        rows = [
+            {**p, "hour": f"{p['swaps_hour']} of {p['most_hour']}", "day": f"{p['swaps_day']} of {p['most_day']}"}
+            for p in each["policies"]
+        ]
+        if rows:
+            cx.out.table(POLICIES, rows)
+        for policy in each["policies"]:
+            if policy["breaker_why"]:
+                cx.out.text(f"breaker of {policy['policy']}: {policy['breaker_why']}")
+        if each["waiting"]:
+            waiting = [{**w, "asked": clock(w["asked_at"]), "until": clock(w["expires_at"])} for w in each["waiting"]]
+            cx.out.table(WAITING, waiting)
+        if each["decisions"]:
+            shown = [{**d, "at": clock(d["at"]), "component": d.get("component", d["key"])} for d in each["decisions"]]
+            cx.out.table(DECISIONS, list(reversed(shown)))
+
+
+def _why(status: dict[str, Any]) -> str:
+    return f": {status['why']}" if status["why"] else ""
+
+
+def _inventory(cx: Invocation) -> "Inventory | None":
+    try:
+        return cx.inventory
+    except LumctlError as error:
+        cx.out.narrate(f"no inventory can be read, so every rack of this user is stopped: {error.message}")
+        return None
+
+
+def _racks(inventory: "Inventory", named: list[str] | None) -> list[str]:
+    for name in named or ():
+        if name not in inventory.racks:
+            near = nearest(name, inventory.racks)
+            raise UsageError(f"no rack {name!r}", hint=f"did you mean {near}?" if near else None)
+    return list(dict.fromkeys(named)) if named else list(inventory.racks)
+
+
+def _sockets(cx: Invocation, inventory: "Inventory | None") -> list[Path]:
+    from lumctl.autopilot import orders
+    from lumctl.watch.place import socket_path
+
+    if inventory is None:
+        return list(orders.sockets())
+    try:
+        return [socket_path(inventory, cx.target)]
+    except LumctlError:
+        return []
+
+
+def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:
+    """How the runs that are under way end, as far as they do in time."""
+    from lumctl.autopilot.stopping import own_runs
+    from lumctl.site import Site
+
+    with Site(inventory, cx.target) as site:
+        store, ends = site.store(rack), time.monotonic() + wait_s
+        mine = [run.id for run in own_runs(store, now=site.now())]
+        if mine:
+            cx.out.narrate(f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut")
+        while own_runs(store, now=site.now()) and time.monotonic() < ends:
+            time.sleep(POLL_S)
+        return [{"rack": rack, "run": run, "state": store.run(run).state} for run in mine]
+
+
+def _keep_runbook(cx: Invocation, inventory: "Inventory", rack: str, after: str, comment: str) -> None:
+    """The same as a run with a runbook; that it could not be kept changes nothing."""
+    from lumctl.runbook.actions import record, save_quietly
+    from lumctl.site import Site
+
+    before = "running" if after == "stopped" else "stopped"
+    data = {"act": "policy", "rack": rack, "before": {"autopilot": before}, "after": {"autopilot": after}}
+    title = f"{'stop' if after == 'stopped' else 'start'} the autopilot of {rack}{f': {comment}' if comment else ''}"
+    try:
+        with Site(inventory, cx.target) as site:
+            run = record(site, "policy", [{"title": title, "data": data}], at=site.now())
+            trouble = save_quietly(site, run, rack)
+    except LumctlError as error:
+        trouble = error.message
+    if trouble:
+        cx.out.narrate(f"warning: no runbook was written: {trouble}")
+
+
+def _say_stopped(cx: Invocation, racks: list[str], ways: "list[Written]", runs: list[dict[str, Any]]) -> None:
+    told = [{"way": way.way, "worked": not way.trouble, "told": way.trouble or "yes"} for way in ways]
+    if cx.out.structured:
+        document = {"target": str(cx.target), "racks": racks, "stopped": any(way["worked"] for way in told)}
+        cx.out.document("autopilot-stop", {**document, "ways": told, "runs": runs})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names(racks)
+    else:
+        cx.out.table(WAYS, [{**way, "told": way["told"] if way["worked"] else f"no: {way['told']}"} for way in told])
+        for run in runs:
+            cx.out.text(f"{run['run']}: {run['state']}")

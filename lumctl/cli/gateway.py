@@ -1,0 +1,173 @@
+"""``lumctl gateway``: the process that alone writes to a rack's devices, and refuses whoever lost the lease."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.watch import sayer
+from lumctl.errors import ExitCode, LumctlError, UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.devices.endpoints import GatewayEndpoint
+    from lumctl.inventory.model import Inventory
+
+app = noun_app(NOUNS["gateway"].help)
+
+_COLUMNS = (
+    Column("RACK", "rack"),
+    Column("SOCKET", "socket"),
+    Column("STATE", "state"),
+    Column("LEASE", "highest", right=True),
+    Column("WRITES", "writes", right=True),
+    Column("REFUSED", "refused", right=True),
+    Column("PROBLEM", "problem"),
+)
+
+
+@verb(app, "run")
+def run(
+    cx: Invocation,
+    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    listen: Annotated[
+        Path | None,
+        typer.Option("--listen", metavar="SOCKET", help="Where to listen, if not where the inventory says."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GROUP", help="Users of this group may use it too.")
+    ] = None,
+) -> None:
+    """Own the devices of a rack and write to them for the newest lease only, in the foreground.
+
+    Where the inventory names a gateway for a rack (``gateway: SOCKET``), or $LUMCTL_GATEWAY does, every command reads
+    and writes the rack's devices through it, and by no other way. Each write carries the number of the lease under
+    which it is done. One that was followed by a newer lease is refused and nothing is sent: so an engine that was
+    stopped for longer than its lease does no harm when it wakes up. A write that is being sent is finished before
+    that of a newer lease begins.
+
+    It listens where the inventory says, else where --listen says, else in the user's runtime folder, and tells where.
+    The socket is for its own user, and with --group for that group. Each write is a line of gateway.log beside the
+    store: when, which device, which call, the number, which process asked, and how it ended.
+
+    SIGTERM and SIGINT end it once what is being sent has ended (exit code 0). A second gateway of the same rack is
+    refused (exit code 5). After an edit of the inventory, start it anew.
+    """
+    if cx.out.format is not OutputFormat.TABLE:
+        raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
+    from lumctl.devices.gated.place import default_socket, gateways_of
+    from lumctl.gateway.service import service
+    from lumctl.site import Site
+    from lumctl.watch.supervisor import tell
+
+    name, say = _rack(cx.inventory, rack), sayer(cx)
+    owner = _group(group)
+    with Site(cx.inventory, cx.target, direct=True) as site:
+        named = gateways_of(cx.inventory, cx.target, site.endpoints.hosts).get(name)
+        place = listen or (named.path if named else default_socket(cx.inventory, name, cx.target))
+        with _ending() as ended, service(site, name, place.absolute(), say, group=owner):
+            say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
+            if named is None or named.path != place:
+                say(f"commands use it where the inventory says `gateway: {place}`, or with LUMCTL_GATEWAY={place}")
+            tell("READY=1")
+            ended.wait()
+            tell("STOPPING=1")
+    say("ended")
+
+
+@verb(app, "status")
+def status(cx: Invocation) -> int:
+    """Show the gateway of each rack, whether it answers, and what it has written and refused.
+
+    Exits 3 if a gateway that is named does not answer.
+    """
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        gateways = site.endpoints.gateways
+        rows = [_asked(name, gateways.get(name), str(cx.target), site.fleet.dial) for name in cx.inventory.racks]
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([row["rack"] for row in rows if row["state"] == "ok"])
+    elif cx.out.structured:
+        cx.out.document("gateway", {"target": str(cx.target), "gateways": rows})
+    else:
+        cx.out.table(_COLUMNS, rows)
+    return ExitCode.UNREACHABLE if any(row["state"] == "failed" for row in rows) else ExitCode.DONE
+
+
+@verb(app, "connect")
+def connect(
+    cx: Invocation, socket: Annotated[Path, typer.Argument(metavar="SOCKET", help="Where the gateway listens.")]
+) -> None:
+    """Join standard input and output to a gateway of this machine: what commands on other machines run over SSH.
+
+    The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
+    """
+    del cx
+    from lumctl.gateway.joined import joined
+
+    joined(socket)
+
+
+def _rack(inventory: "Inventory", named: str | None) -> str:
+    racks = list(inventory.racks)
+    if named is None and len(racks) == 1:
+        return racks[0]
+    if named is None:
+        raise UsageError("the inventory has several racks", hint=f"name one: {', '.join(racks)}")
+    if named not in racks:
+        near = nearest(named, racks)
+        raise UsageError(f"the inventory has no rack {named!r}", hint=f"did you mean {near}?" if near else None)
+    return named
+
+
+def _group(name: str | None) -> int | None:
+    import grp
+
+    if name is None:
+        return None
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise UsageError(f"this machine has no group {name!r}") from None
+
+
+def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -> dict[str, Any]:
+    """One row: the gateway of a rack and what it says of itself."""
+    from functools import partial
+
+    from lumctl.devices.gated.client import Gateway
+
+    row: dict[str, Any] = dict.fromkeys(("socket", "highest", "writes", "refused", "since", "problem"))
+    row = {"rack": rack, **row, "state": "disabled"}
+    if where is None:
+        return row
+    gateway = Gateway(rack, target, where.place, partial(dial, where))
+    try:
+        said = gateway.ask({"call": "status"}, about=f"rack {rack}")
+        return {**row, "socket": where.place, "state": "ok", **{key: said[key] for key in row.keys() & said.keys()}}
+    except LumctlError as error:
+        return {**row, "socket": where.place, "state": "failed", "problem": error.message}
+    finally:
+        gateway.close()
+
+
+@contextmanager
+def _ending() -> Iterator[threading.Event]:
+    """While inside, SIGTERM and SIGINT set the event."""
+    ended = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield ended
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

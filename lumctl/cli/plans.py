@@ -1,0 +1,44 @@
+"""Finding a plan: by its id in a store, or in the file that it was written to."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from lumctl.change import Plan, from_document
+from lumctl.cli.invocation import Target
+from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.site import Site
+
+
+def find_plan(site: Site, name: str) -> Plan:
+    """A plan by its id in any rack's store, or from a file.
+
+    Raises:
+        UsageError: there is none of that name, or the file is no plan.
+        RefusedError: it was made for the other target.
+    """
+    for rack in site.inventory.racks:
+        kept = site.store(rack).plan(name)
+        if kept is not None:
+            return from_document(kept)
+    path = Path(name)
+    if not path.exists():
+        _refuse_other_target(site, name)
+        raise UsageError(f"no plan {name!r} on target {site.target}, and no file of that name")
+    try:
+        return from_document(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not a plan: {error}") from error
+
+
+def _refuse_other_target(site: Site, name: str) -> None:
+    """Say so when a plan is known, but was made for the other target."""
+    other = Target.RACK if site.target == Target.SIM else Target.SIM
+    found = False
+    with suppress(LumctlError), Site(site.inventory, other) as elsewhere:
+        found = any(elsewhere.store(rack).plan(name) for rack in site.inventory.racks)
+    if found:
+        raise RefusedError(
+            f"{name} was made for target {other}, this command is aimed at {site.target}",
+            hint=f"add --target {other}, or make a new plan for {site.target}",
+        )

@@ -1,0 +1,137 @@
+"""``lumctl policy``: check policies, explain what they would do about something, and try them on a history."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli import policy_history
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.status_tables import clock
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from lumctl.autopilot.decide import Decision
+    from lumctl.inventory.policies import Policy
+    from lumctl.site import Observation, Site
+
+app = noun_app(NOUNS["policy"].help)
+
+POLICIES = (
+    Column("POLICY", "name"),
+    Column("HOW", "how"),
+    Column("RULES", "rules"),
+    Column("OF", "kinds"),
+    Column("STATES", "states"),
+    Column("HOURS", "hours"),
+)
+CONDITIONS = (Column("CONDITION", "name"), Column("HOLDS", "holds"), Column("VALUE", "told"), Column("UNTIL", "until"))
+
+
+@verb(app, "validate")
+def validate(cx: Invocation) -> None:
+    """Check the policies of the inventory, also for rules that there are not. Exits with 2 if something is wrong."""
+    from lumctl.autopilot.checking import remarks, require_sound
+
+    require_sound(cx.inventory)
+    warnings = list(remarks(cx.inventory))
+    rows = [_row(policy) for policy in cx.inventory.policies]
+    for warning in warnings:
+        cx.out.narrate(f"warning: {warning}")
+    if cx.out.structured:
+        cx.out.document("policies", {"valid": True, "policies": rows, "warnings": warnings})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([policy.name for policy in cx.inventory.policies])
+    elif rows:
+        shown = [{**row, **{key: ", ".join(row[key]) for key in ("rules", "kinds", "states")}} for row in rows]
+        cx.out.table(POLICIES, shown)
+    else:
+        cx.out.narrate("there are no policies: nothing is ever done unasked")
+
+
+@verb(app, "explain")
+def explain(
+    cx: Invocation,
+    what: Annotated[str, typer.Argument(metavar="COMPONENT[:RULE]", help="What is at fault, or one finding about it.")],
+) -> None:
+    """Explain what would be done about something now, by which policy and why, after reading it once.
+
+    Every condition is shown with its value; nothing is done. A daemon, if one runs, decides by the same memory.
+    """
+    from lumctl.autopilot.checking import require_sound
+    from lumctl.autopilot.telling import decision_document
+    from lumctl.cli.components import circuits, rack_of_named
+    from lumctl.site import Site
+
+    require_sound(cx.inventory)
+    component, colon, rule = what.partition(":")
+    with Site(cx.inventory, cx.target) as site:
+        rack = rack_of_named(cx.inventory, component, circuits(site))
+        seen = site.observe()
+        decided = [d for d in _decisions(site, seen, rack) if d.trouble.component == component]
+    if colon:
+        decided = [d for d in decided if any(f.rule == rule for f in d.trouble.findings)]
+        if not decided:
+            raise UsageError(
+                f"{rule} finds no fault of {component} now", hint=f"see: lumctl health explain {component}"
+            )
+    if cx.out.structured:
+        told = [decision_document(decision) for decision in decided]
+        cx.out.document(
+            "policy-explanation", {"target": str(cx.target), "component": component, "rack": rack, "decisions": told}
+        )
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([decision.act for decision in decided])
+    else:
+        if not decided:
+            cx.out.text(f"{component}: nothing, for no rule finds a fault of it")
+        for decision in decided:
+            _print(cx, decision)
+
+
+policy_history.register(app)
+
+
+def _decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, ...]":
+    from dataclasses import replace
+
+    from lumctl.autopilot import breaker, switch
+    from lumctl.autopilot.decide import decide
+    from lumctl.autopilot.notebook import Notebook
+
+    store, now = site.store(rack), seen.at
+    notebook = Notebook(store)
+    memory = notebook.recall(site.inventory.policies, now)
+    keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in site.inventory.policies), default=0.0) + 1.0
+    onsets = breaker.onsets_of(seen, rack, notebook.onsets(since=now - keep_s), keep_s=keep_s)
+    stopped = switch.thrown(switch.places([rack], [store.files])) or memory.stopped
+    return decide(site.inventory.policies, seen, rack, replace(memory, stopped=stopped), onsets, now=now)
+
+
+def _print(cx: Invocation, decision: "Decision") -> None:
+    policy = f", by policy {decision.policy.name} (how: {decision.policy.how})" if decision.policy else ""
+    finding = decision.finding
+    cx.out.text(f"{decision.trouble.component}  {decision.trouble.kind}  {cx.out.state(finding.state)}  {finding.rule}")
+    cx.out.text(f"{decision.act}{policy}: {decision.because}")
+    rows: list[dict[str, Any]] = [
+        {"name": c.name, "holds": "yes" if c.holds else "NO", "told": c.told, "until": clock(c.until)}
+        for c in decision.conditions
+    ]
+    if rows:
+        cx.out.table(CONDITIONS, rows)
+
+
+def _row(policy: "Policy") -> dict[str, Any]:
+    from lumctl.autopilot.hours import told
+
+    meant = policy.matching
+    return {
+        "name": policy.name,
+        "how": policy.how.value,
+        "rules": list(meant.rules),
+        "kinds": [kind.value for kind in meant.kinds],
+        "states": list(meant.states),
+        "hours": told(policy),
+    }

@@ -1,0 +1,128 @@
+"""``lumctl policy test``: what policies would have done in the face of a history."""
+
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.times import moment
+from lumctl.cli.verbs import verb
+from lumctl.errors import UsageError
+from lumctl.inventory.lengths import length_s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lumctl.health.transitions import Transition
+
+HAPPENINGS = (
+    Column("AT", "at"),
+    Column("COMPONENT", "component"),
+    Column("DID", "what"),
+    Column("POLICY", "policy"),
+    Column("BECAUSE", "because"),
+)
+MOST_TRANSITIONS = 100_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``test`` to the commands of ``policy``."""
+    verb(app, "test")(on_history)
+
+
+def on_history(
+    cx: Invocation,
+    history: Annotated[
+        Path | None, typer.Option("--history", metavar="FILE", help="A history: one change of a state on each line.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="What the racks' stores recorded: 7d, or since when.")
+    ] = None,
+    capture: Annotated[
+        Path | None, typer.Option("--from-capture", metavar="DIR", help="The faults of a capture, at its time.")
+    ] = None,
+    goes_on: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="How long it goes on after the last change.")
+    ] = "2h",
+    approve_after: Annotated[
+        str | None, typer.Option("--approve-after", metavar="TIME", help="A person approves each plan so much later.")
+    ] = None,
+) -> None:
+    """Run a history against the policies: what they would have done, when, and why not. No device is touched.
+
+    The same decisions are made as by the daemon, at the times of the history; a swap is taken to succeed where there is
+    a spare of the same kind. A history has one JSON document on each line: at (seconds since the epoch), component,
+    kind (accelerator, host, link, device, circuit), before, after (a state), rules, evidence. That is how lumctl health
+    explain -o json writes its history; with --target sim and --since it is that of the simulator. It tells the rules
+    that stood when a state changed: what was found later, without making the state worse, is not in it.
+    """
+    from lumctl.autopilot.checking import require_sound
+    from lumctl.autopilot.rehearsal import Rehearsal
+
+    require_sound(cx.inventory)
+    rows, begins = _history(cx, history, since, capture)
+    if not cx.inventory.policies:
+        cx.out.narrate("there are no policies: nothing is ever done unasked")
+    approves_s = length_s(approve_after) if approve_after else None
+    ends_at = (rows[-1].at if rows else 0.0) + length_s(goes_on)
+    rehearsal = Rehearsal(cx.inventory, cx.target, approve_after_s=approves_s)
+    told = [each for each in rehearsal.run(rows, ends_at=ends_at) if each.at >= begins]
+    counts = Counter(each.what for each in told)
+    if cx.out.structured:
+        document = {"target": str(cx.target), "transitions": len(rows), "counts": dict(counts)}
+        cx.out.document("policy-test", {**document, "happenings": [each.document() for each in told]})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([each.component for each in told if each.what == "applied"])
+    else:
+        cx.out.table(
+            HAPPENINGS,
+            [
+                {"at": _clock(e.at), "component": e.component, "what": e.what, "policy": e.policy, "because": e.because}
+                for e in told
+            ],
+        )
+        applied = counts["applied"]
+        cx.out.narrate(
+            f"{len(rows)} changes of states: {applied} swap{'' if applied == 1 else 's'} would have been made"
+        )
+
+
+def _history(
+    cx: Invocation, file: Path | None, since: str | None, capture: Path | None
+) -> "tuple[Sequence[Transition], float]":
+    """The history that was named, and from when on it is to be told."""
+    if sum(each is not None for each in (file, since, capture)) != 1:
+        raise UsageError("name one history", hint="--history FILE, --since TIME or --from-capture DIR")
+    if file is not None:
+        from lumctl.autopilot.history import read_history
+
+        return read_history(file), 0.0
+    if capture is not None:
+        from lumctl.cli.from_capture import captured
+        from lumctl.health.transitions import transitions
+
+        return transitions(None, captured(cx, capture).report), 0.0
+    from lumctl.site import Site
+
+    now = time.time()
+    begins = _since(str(since), now)
+    with Site(cx.inventory, cx.target) as site:
+        # Those from before tell in which states it begins.
+        kept = [t for rack in cx.inventory.racks for t in site.store(rack).transitions(limit=MOST_TRANSITIONS)]
+    return sorted(kept, key=lambda row: row.at), begins
+
+
+def _since(text: str, now: float) -> float:
+    try:
+        return now - length_s(text)
+    except UsageError:
+        return moment(text, now)
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,87 @@
+"""``lumctl runbook diff``: what two runbooks, or a runbook and a plan, do not have in common."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.change import from_document, to_document
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode
+from lumctl.runbook.differing import Unlike, times, unlike
+from lumctl.runbook.files import find_runbook
+from lumctl.runbook.reading import text_of
+from lumctl.runbook.writing import plain
+from lumctl.site import Site
+
+_Name = Annotated[str, typer.Argument(help="A run, a runbook file, a plan or a plan's file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "diff")(command)
+
+
+def command(
+    cx: Invocation,
+    a: _Name,
+    b: _Name,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 5 where they are not the same; 0 otherwise, as without it.")
+    ] = False,
+) -> None:
+    """Compare two runs, runbook files or plans: steps, circuits, cells, placement, outcomes; and how long they took."""
+    with Site(cx.inventory, cx.target) as site:
+        one, other = _document(site, a), _document(site, b)
+    found, took = unlike(one, other), times(one, other)
+    if cx.out.structured:
+        seconds = [{"what": what, "a": mine, "b": theirs} for what, mine, theirs in took]
+        told = {"a": a, "b": b, "same": not found, "differences": [asdict(each) for each in found], "seconds": seconds}
+        cx.out.document("runbook-diff", told)
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names(list(dict.fromkeys(each.part for each in found)))
+    else:
+        _print(cx, found)
+        for what, mine, theirs in took:
+            cx.out.narrate(f"{what}: {_seconds(mine)} and {_seconds(theirs)}")
+        if not found:
+            cx.out.narrate(f"{a} and {b} are the same")
+    if found and exit_code:
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def _print(cx: Invocation, found: tuple[Unlike, ...]) -> None:
+    for part in dict.fromkeys(each.part for each in found):
+        cx.out.text(part)
+        for each in (each for each in found if each.part == part):
+            cx.out.text(f"    {each.what}")
+            if each.a is not None:
+                cx.out.text(f"  - {each.a}")
+            if each.b is not None:
+                cx.out.text(f"  + {each.b}")
+
+
+def _document(site: Site, name: str) -> dict[str, Any]:
+    """The document of a run, a runbook file, a kept plan or a plan's file."""
+    for rack in site.inventory.racks if name.startswith("plan-") else ():
+        kept = site.store(rack).plan(name)
+        if kept is not None:
+            return kept
+    path = Path(name)
+    if path.is_file():
+        try:
+            document = json.loads(text_of(path))
+        except ValueError:
+            document = None  # a plan's file is JSON, whatever its name; anything else is read as a runbook
+        if isinstance(document, dict) and str(document.get("schema", "")).startswith("lumctl/plan/"):
+            return to_document(from_document(document))
+    document = plain(find_runbook(site, name).document)
+    return dict(document)
+
+
+def _seconds(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3f} s"

@@ -1,0 +1,55 @@
+"""``lumctl runbook lint``: everything that is wrong with a runbook file, at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode
+from lumctl.runbook.lint import lint
+from lumctl.runbook.parameters import given_values
+from lumctl.runbook.reading import text_of
+
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter's value; may be given again.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "lint")(command)
+
+
+def command(
+    cx: Invocation,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A runbook file.")],
+    set_: SetOption = None,
+) -> None:
+    """Check a runbook file against the inventory: all problems with their lines; exits 2 if there are any.
+
+    Keys and values that are not known or of the wrong kind, names that the inventory does not have, steps that write
+    and are not verified or confirmed afterwards, and steps whose preconditions cannot hold.
+    """
+    problems = lint(text_of(file), str(file), cx.inventory, given_values(set_ or []))
+    if cx.out.structured:
+        rows = [
+            {
+                "file": problem.file,
+                "line": problem.mark.line if problem.mark else None,
+                "column": problem.mark.column if problem.mark else None,
+                "message": problem.message,
+                "hint": problem.hint,
+            }
+            for problem in problems
+        ]
+        cx.out.document("runbook-lint", {"file": str(file), "problems": rows})
+    else:
+        for problem in problems:
+            cx.out.text(str(problem))
+        if not problems:
+            cx.out.narrate(f"{file}: nothing is wrong with it")
+    if problems:
+        cx.out.narrate(f"{file}: {len(problems)} problem{'' if len(problems) == 1 else 's'}")
+        raise typer.Exit(ExitCode.USAGE)

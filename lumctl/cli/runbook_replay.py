@@ -1,0 +1,157 @@
+"""``lumctl runbook replay``: a runbook done again: on a simulator, as a drill, or on a rack."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lumctl.change.engine import Gate, at_once
+from lumctl.change.plan import Plan, Step
+from lumctl.cli.changes import show_plan
+from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.runbook_lint import SetOption
+from lumctl.cli.swap import YesOption
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, RefusedError, UsageError
+from lumctl.inventory.hints import nearest
+from lumctl.runbook import actions, drill
+from lumctl.runbook.document import Runbook
+from lumctl.runbook.files import find_runbook, is_file
+from lumctl.runbook.intents import IntentRunbook
+from lumctl.runbook.parameters import given_values
+from lumctl.runbook.performing import Performance, perform, perform_on_stage
+from lumctl.runbook.reading import AnyRunbook, parameter_names
+from lumctl.runbook.replay import ReplayResult, replay_on_rack, replay_on_simulator
+from lumctl.runbook.stage import staged
+from lumctl.site import Site
+from lumctl.swap import commission
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "replay")(command)
+
+
+def command(
+    cx: Invocation,
+    runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="A run's id, or the path of a runbook file.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="sim|RACK", help="A simulator of its own, or a rack by its name.")
+    ] = "",
+    as_drill: Annotated[
+        bool, typer.Option("--drill", help="On a simulator that stands where the rack stands now: would it work today?")
+    ] = False,
+    set_: SetOption = None,
+    step: Annotated[bool, typer.Option("--step", help="Ask before each step.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Do a runbook's steps again and compare each outcome, and the end state, with the recorded ones.
+
+    On ``sim`` a simulator of its own starts where the recording started and is gone afterwards; a run that did not come
+    to its end is played as it went. On a rack the steps are real: its placement and cells must be where the recording
+    started. With ``--drill`` the rack is only read: a simulator is brought to where it stands now, what the run
+    replaced dies there, and the steps are done on it.
+
+    A runbook of intents (see ``runbook export --as-template``) has nothing recorded: its steps are planned anew, on the
+    simulator or, each with a yes, on the rack.
+
+    Exits 5 when the replay went another way, 6 when a step failed on the rack and all was taken back, 7 when it was
+    left half done. With ``--step``, what was done is taken back as well if an answer does not come within ten minutes.
+    """
+    if as_drill == bool(on):
+        raise UsageError("say where: --on sim, --on RACK, or --drill")
+    gate = _ask if step else at_once
+    if step and not sys.stdin.isatty():
+        raise UsageError("--step asks before each step and there is no terminal to ask on")
+    with Site(cx.inventory, cx.target) as site:
+        found = _found(site, runbook, given_values(set_ or []), on)
+        if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
+            cx.out.narrate(f"note: {found.id} was recorded with another text of the inventory")
+        if as_drill:
+            result = drill.drill(found, site, progress=cx.out.narrate, before_step=gate)
+        elif isinstance(found, IntentRunbook):
+            result = _intended(cx, site, found, on, gate, yes=yes)
+        elif on == Target.SIM:
+            result = replay_on_simulator(found, cx.inventory, progress=cx.out.narrate, before_step=gate)
+        else:
+            _require_rack(cx, on, found.rack)
+            cx.confirm(f"Replay {found.id} ({found.title}) on {on}?", yes=yes)
+            result = replay_on_rack(found, site, progress=cx.out.narrate, before_step=gate)
+            _keep(cx, site, result.run, found.rack)
+    _say(cx, result)
+
+
+def _found(site: Site, name: str, given: dict[str, str], on: str) -> AnyRunbook:
+    """The runbook, whose parameter ``rack`` is the rack that it is done on unless another was said."""
+    if on in site.inventory.racks and "rack" not in given and is_file(name) and "rack" in parameter_names(Path(name)):
+        return find_runbook(site, name, {**given, "rack": on})
+    return find_runbook(site, name, given)
+
+
+def _intended(cx: Invocation, site: Site, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool) -> ReplayResult:
+    """Plan and do each step: on a simulator that has just come up, or on the rack with a yes for each plan."""
+    if on == Target.SIM:
+        with staged(cx.inventory) as stage, stage.play() as simulated:
+            commission(simulated)
+            return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
+    _require_rack(cx, on, runbook.rack)
+
+    def agree(what: Plan | actions.Said) -> None:
+        if isinstance(what, Plan):
+            if not (yes or cx.out.structured):
+                show_plan(cx, what)
+            cx.confirm(f"Apply {what.id} ({what.title})?", yes=yes)
+        else:
+            cx.confirm(f"{str(what['title']).capitalize()}?", yes=yes)
+
+    how = Performance(cx.out.narrate, gate, agree, kept=lambda run, rack: _keep(cx, site, run, rack))
+    return perform(runbook, site, on, how)
+
+
+def _keep(cx: Invocation, site: Site, run: str, rack: str) -> None:
+    """What is done on a rack leaves a runbook of its own."""
+    trouble = actions.save_quietly(site, run, rack)
+    if trouble:
+        cx.out.narrate(f"warning: {trouble}")
+
+
+def _say(cx: Invocation, result: ReplayResult) -> None:
+    if cx.out.structured:
+        cx.out.document("replay", result.to_document())
+    elif result.identical is None:
+        runs = f" as {', '.join(result.runs)}" if result.runs else ""
+        cx.out.text(f"{result.runbook} on {result.on}: {result.outcome}{runs}, {result.seconds:.2f} s")
+    elif result.first_difference is None:
+        cx.out.text(f"{result.runbook} replayed on {result.on}: identical, {result.seconds:.2f} s")
+    else:
+        odd = result.first_difference
+        cx.out.text(f"{result.runbook} replayed on {result.on}: differs first at step {odd.step}, {odd.what}")
+        cx.out.text(f"  recorded: {odd.recorded}")
+        cx.out.text(f"  replayed: {odd.replayed}")
+    if result.on not in {Target.SIM, drill.ON}:
+        if result.outcome == "half-done":
+            cx.out.narrate(f"{result.run} is left half done: lumctl swap rollback {result.run}")
+            raise typer.Exit(ExitCode.HALF_DONE)
+        if result.outcome == "rolled-back":
+            raise typer.Exit(ExitCode.ROLLED_BACK)
+    if result.identical is False:
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
+    racks = cx.inventory.racks
+    if on not in racks:
+        near = nearest(on, [*racks, Target.SIM.value])
+        raise UsageError(f"no rack {on!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
+    if on != recorded:
+        raise UsageError(
+            f"this runbook is for rack {recorded}; it can be replayed there or on sim",
+            hint="for another rack: lumctl runbook export RUN --as-template",
+        )
+
+
+def _ask(step: Step) -> None:
+    print(f"{step.id}. {step.title} - go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise RefusedError(f"stopped before step {step.id}")

@@ -1,0 +1,123 @@
+"""``lumctl runbook verify`` and ``head``: whether the journal is what was written, also since its head was exported."""
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.change.plan import plan_digest
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat, dump_json
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, RefusedError, UsageError
+from lumctl.runbook.files import write_private
+from lumctl.runbook.reading import text_of
+from lumctl.site import Site
+from lumctl.store import Break, Head
+
+SCHEMA = "lumctl/journal-head/v1"
+_FORM: dict[str, type | tuple[type, ...]] = {"rack": str, "seq": int, "hash": str, "at": (int, float), "count": int}
+_COLUMNS = (
+    Column("RACK", "rack"),
+    Column("ENTRIES", "count", right=True),
+    Column("LAST", "seq", right=True),
+    Column("AT", "time"),
+    Column("HASH", "hash"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to their noun."""
+    verb(app, "verify")(verify)
+    verb(app, "head")(head)
+
+
+def head(
+    cx: Invocation,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to a file as well.")] = None,
+) -> None:
+    """Show where each rack's journal ends now: its last entry's number, hash and time, and how many entries it has.
+
+    Keep it where whoever can change the store cannot change it too: another machine, a ticket, a print-out. Later,
+    ``runbook verify --head FILE`` shows by it whether the journal's end was cut off, or whether an older copy or
+    another journal is in its place. What ``-o json`` prints can be kept in the same way.
+    """
+    with Site(cx.inventory, cx.target) as site:
+        heads = [asdict(site.store(rack).head()) for rack in site.inventory.racks]
+    document = {"target": str(cx.target), "heads": heads}
+    if out is not None:
+        write_private(out, dump_json({"schema": SCHEMA, **document}) + "\n")
+    if cx.out.structured:
+        cx.out.document("journal-head", document)
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([row["hash"] for row in heads])
+    else:
+        cx.out.table(_COLUMNS, [{**row, "time": _time(row["at"]) if row["seq"] else "-"} for row in heads])
+
+
+def verify(
+    cx: Invocation,
+    head: Annotated[
+        Path | None, typer.Option("--head", metavar="FILE", help="A head that `runbook head` gave earlier.")
+    ] = None,
+) -> None:
+    """Hold the journal against its chain of hashes, and runs, plans and leases against the journal.
+
+    Exits 5 if anything is not what was written. Whoever can write the store can also write it anew as a whole: only
+    ``--head``, with a head that was exported before, shows that, and what was cut off at the end.
+    """
+    exported = _read(head, str(cx.target)) if head else {}
+    with Site(cx.inventory, cx.target) as site:
+        racks = list(site.inventory.racks)
+        unknown = sorted(exported.keys() - set(racks))
+        if unknown:
+            raise UsageError(f"{head} has a head of rack {unknown[0]}, which {cx.inventory.path} does not have")
+        found = {rack: site.store(rack).verify(plan_digest, exported.get(rack)) for rack in racks}
+    if cx.out.structured:
+        cx.out.document("journal-verify", {"target": str(cx.target), **_document(found), "against": sorted(exported)})
+    else:
+        for rack, breaks in found.items():
+            for each in breaks:
+                cx.out.text(f"{rack}: BROKEN{f' at entry {each.seq}' if each.seq else ''}: {each.reason}")
+            if not breaks:
+                since = f", and goes on from the head in {head}" if rack in exported else ""
+                cx.out.text(f"{rack}: the journal is as it was written{since}")
+    if any(found.values()):
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def _document(found: dict[str, tuple[Break, ...]]) -> dict[str, Any]:
+    return {
+        "intact": not any(found.values()),
+        "breaks": {rack: asdict(breaks[0]) for rack, breaks in found.items() if breaks},
+        "problems": [{"rack": rack, **asdict(each)} for rack, breaks in found.items() for each in breaks],
+    }
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+
+
+def _read(path: Path, target: str) -> dict[str, Head]:
+    """The heads in a file, by rack."""
+    try:
+        document = json.loads(text_of(path))
+    except ValueError as error:
+        raise UsageError(f"{path} is not a head of a journal: {error}") from error
+    rows = document.get("heads") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+    if not isinstance(rows, list) or not all(_is_head(row) for row in rows):
+        raise UsageError(f"{path} is not a head of a journal", hint="make one with: lumctl runbook head --out FILE")
+    if document.get("target") != target:
+        raise RefusedError(
+            f"{path} is of target {document.get('target')}, this command is aimed at {target}",
+            hint=f"add --target {document.get('target')}",
+        )
+    return {row["rack"]: Head(**{name: row[name] for name in _FORM}) for row in rows}
+
+
+def _is_head(row: Any) -> bool:
+    right = isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _FORM.items())
+    return right and row["seq"] >= 0

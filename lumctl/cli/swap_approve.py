@@ -1,0 +1,94 @@
+"""``lumctl swap approve``: a person's yes, or no, to a plan that a policy lets nobody apply without it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.cli.words import kept_text
+
+if TYPE_CHECKING:
+    from lumctl.change import Plan
+    from lumctl.site import Site
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``approve`` to the commands of ``swap``."""
+    verb(app, "approve")(approve)
+
+
+def approve(
+    cx: Invocation,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id, or the file it was written to.")],
+    reject: Annotated[bool, typer.Option("--reject", help="Say no.")] = False,
+    comment: Annotated[
+        str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+    ] = "",
+) -> None:
+    """Approve a plan, or reject it, under your own name.
+
+    Plans that the autopilot made by a policy with `how: approve` are applied by it once they are approved, if the fault
+    still stands by a fresh reading. Plans made by hand need an approval where a policy has `approval: {by_hand: true}`;
+    after it, apply them with lumctl swap apply. Where a policy has `by_another: true`, whoever made or applies a plan
+    cannot approve it. An approval ends with its time and with its plan: one that is stale is refused all the same.
+    """
+    from lumctl.change.origin import origin
+    from lumctl.cli.plans import find_plan
+    from lumctl.site import Site
+    from lumctl.store import APPROVED, REJECTED
+
+    with Site(cx.inventory, cx.target) as site:
+        found = find_plan(site, plan)
+        _require_asked(site, found)
+        state = REJECTED if reject else APPROVED
+        answered = site.store(found.rack).answer_approval(
+            found.id, state, by=origin(), comment=comment.strip(), at=site.now()
+        )
+    document = {
+        "plan": found.id,
+        "title": found.title,
+        "target": found.target,
+        "rack": found.rack,
+        "policy": answered.policy,
+        "state": answered.state,
+        "by": answered.by,
+        "comment": answered.comment,
+        "made_by": answered.made_by,
+        "expires_at": answered.expires_at,
+    }
+    if cx.out.structured:
+        cx.out.document("approval", document)
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([found.id])
+    else:
+        cx.out.text(f"{found.id} ({found.title}): {answered.state} by {answered.by}")
+
+
+def wants_approval(site: "Site", plan: "Plan") -> str | None:
+    """Put a plan made by hand to people where a policy says so; the policy's name, ``None`` where none does."""
+    from lumctl.change.approval import ask, asking_policy
+    from lumctl.change.origin import origin
+
+    policy = asking_policy(site, plan)
+    if policy is None:
+        return None
+    ask(site, plan, policy, made_by=origin())
+    return policy.name
+
+
+def _require_asked(site: "Site", plan: "Plan") -> None:
+    """A plan that came as a file was never put to people here: nobody knows who made it."""
+    from lumctl.change import to_document
+    from lumctl.change.approval import ask, asking_policy
+    from lumctl.errors import RefusedError
+
+    store = site.store(plan.rack)
+    if store.approval(plan.id) is not None:
+        return
+    policy = asking_policy(site, plan)
+    if policy is None:
+        raise RefusedError(f"no policy asks for an approval of {plan.id}", hint=f"lumctl swap apply {plan.id}")
+    store.save_plan(to_document(plan))
+    ask(site, plan, policy, made_by="")

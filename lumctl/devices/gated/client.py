@@ -1,0 +1,168 @@
+"""The asking side: calls over connections to one rack's gateway, which are kept and shared by threads."""
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.gated.wire import SCHEMA, Lines, error_heard
+from lumctl.devices.ways import Stream
+
+READ_WITHIN_S = 20.0
+WRITTEN_WITHIN_S = 120.0
+"""A device has its own deadlines, and others may be served before us: this is for a gateway that stands still."""
+_GREETED_WITHIN_S = 5.0
+_SENT_WITHIN_S = 10.0
+_KEPT = 8
+"""How many connections are kept when nobody uses them."""
+
+
+class Gateway:
+    """One rack's gateway. ``dial`` connects to it, and ``where`` is how messages name the place."""
+
+    def __init__(self, rack: str, target: str, where: str, dial: Callable[[float], Stream]) -> None:
+        self.rack = rack
+        self._target = target
+        self._where = where
+        self._dial = dial
+        self._lock = threading.Lock()
+        self._idle: list[Lines] = []
+
+    def ask(self, request: Mapping[str, Any], *, about: str, writes: bool = False) -> Any:
+        """The answer to one request.
+
+        Raises:
+            DeviceUnreachableError: the gateway does not answer; nothing was sent to the device.
+            DeviceRefusedError: what answers there is another gateway.
+            OutcomeUnknownError: a write was handed over, and the gateway did not say what became of it.
+            LumctlError: whatever the driver behind it raised.
+        """
+        lines = self._connected(about)
+        try:
+            try:
+                lines.send(request, _SENT_WITHIN_S)
+            except OSError as error:
+                raise self._lost(about, error) from error
+            try:
+                answer = lines.receive(WRITTEN_WITHIN_S if writes else READ_WITHIN_S)
+            except (OSError, ValueError) as error:
+                raise self._unanswered(about, error) if writes else self._lost(about, error) from error
+        except BaseException:
+            lines.close()
+            raise
+        self._keep(lines)
+        if "error" in answer:
+            raise _heard(answer["error"], wrote=writes)
+        return answer.get("answer")
+
+    def close(self) -> None:
+        """Hang up; whoever asks again connects again."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for lines in idle:
+            lines.close()
+
+    def _connected(self, about: str) -> Lines:
+        while True:
+            with self._lock:
+                lines = self._idle.pop() if self._idle else None
+            if lines is None:
+                return self._greeted(about)
+            if _still_there(lines):
+                return lines
+            lines.close()
+
+    def _keep(self, lines: Lines) -> None:
+        with self._lock:
+            if len(self._idle) < _KEPT:
+                self._idle.append(lines)
+                return
+        lines.close()
+
+    def _greeted(self, about: str) -> Lines:
+        try:
+            lines = Lines(self._dial(_GREETED_WITHIN_S))
+        except OSError as error:
+            raise self._lost(about, error) from error
+        try:
+            self._require_ours(lines.receive(_GREETED_WITHIN_S), about)
+        except BaseException as error:
+            lines.close()
+            if isinstance(error, OSError | ValueError):
+                raise self._lost(about, error) from error
+            raise
+        return lines
+
+    def _require_ours(self, greeting: Mapping[str, Any], about: str) -> None:
+        if greeting.get("schema") != SCHEMA:
+            raise ValueError("what answers there is no gateway of this version")
+        if "refused" in greeting:
+            raise ConnectionError(str(greeting["refused"]))
+        rack, target = str(greeting.get("rack")), str(greeting.get("target"))
+        if (rack, target) != (self.rack, self._target):
+            raise DeviceRefusedError(
+                f"{about}: the gateway at {self._where} serves rack {rack} on target {target}, "
+                f"not {self.rack} on target {self._target}; nothing was sent",
+                hint="mend the rack's `gateway:` in the inventory, or $LUMCTL_GATEWAY",
+            )
+
+    def _lost(self, about: str, error: Exception) -> DeviceUnreachableError:
+        return DeviceUnreachableError(
+            f"{about}: the gateway of rack {self.rack} at {self._where} does not answer: {_reason(error)}; "
+            "nothing was written",
+            hint=f"it alone may write to the rack's devices; start it: lumctl gateway run {self.rack}",
+        )
+
+    def _unanswered(self, about: str, error: Exception) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"{about}: the gateway of rack {self.rack} was told to write and did not say what became of it: "
+            f"{_reason(error)}",
+            hint="read the device back before anything else is written to it",
+        )
+
+
+def dial_socket(path: str, within_s: float) -> Stream:
+    """Connect to a gateway on this machine.
+
+    Raises:
+        OSError: none answers there.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(within_s)
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _still_there(lines: Lines) -> bool:
+    """Whether a kept connection leads to somebody: a gateway that has ended would leave a write's outcome unknown."""
+    try:
+        if isinstance(lines.stream, socket.socket):
+            lines.stream.settimeout(0.0)
+            lines.stream.recv(1, socket.MSG_PEEK)
+            return False  # it says something unasked, or has closed
+        lines.send({"call": "ping"}, _GREETED_WITHIN_S)
+        lines.receive(_GREETED_WITHIN_S)
+    except BlockingIOError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _heard(said: Any, *, wrote: bool) -> Exception:
+    try:
+        return error_heard(said, wrote=wrote)
+    except (KeyError, TypeError, AttributeError):
+        return (OutcomeUnknownError if wrote else DeviceUnreachableError)("the gateway failed and did not say how")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    strerror = getattr(error, "strerror", None)
+    return str(strerror or error or type(error).__name__).lower()

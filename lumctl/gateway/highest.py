@@ -1,0 +1,44 @@
+"""The highest lease number that a gateway has seen, kept over its restarts: a store may be gone just then."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+FILE = "gateway.fence"
+
+
+class Highest:
+    """A number in a file that only grows. Where the file cannot be written, it grows in memory, and that is told."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path = path
+        self.number = 0
+        self._say = say
+        with suppress(FileNotFoundError):
+            try:
+                self.number = int(path.read_bytes()[:32])
+            except (OSError, ValueError) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                say(f"{path} cannot be read: {error}; until the store tells, older leases are not known")
+
+    def raise_to(self, number: int) -> None:
+        """See a number; a higher one than before is on disk when this returns."""
+        if number <= self.number:
+            return
+        self.number = number
+        new = self.path.with_name(f"{self.path.name}.new")
+        try:
+            with new.open("wb") as file:
+                file.write(b"%d\n" % number)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path)
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            self._say(f"{self.path} cannot be written: {error.strerror}; lease {number} is remembered until the end")

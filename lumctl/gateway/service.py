@@ -1,0 +1,83 @@
+"""A rack's gateway with all that belongs to it, put together and taken apart."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from lumctl.devices.registry import DeviceSet
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError
+from lumctl.gateway.desk import Desk, Peer
+from lumctl.gateway.fencing import Fence
+from lumctl.gateway.highest import FILE as HIGHEST
+from lumctl.gateway.highest import Highest
+from lumctl.gateway.newest import Newest
+from lumctl.gateway.serving import Serving
+from lumctl.gateway.writes import FILE as LOG
+from lumctl.gateway.writes import WriteLog
+from lumctl.site import Site
+from lumctl.store import StoreError
+from lumctl.watch.claim import claimed
+
+LOCK = "gateway.lock"
+
+
+@contextmanager
+def service(
+    site: Site, rack: str, listen: Path, say: Callable[[str], None], *, group: int | None = None
+) -> Iterator[None]:
+    """The gateway of a rack, serving at a socket until the block ends; writes that are being sent are finished then.
+
+    ``site`` drives the devices from here: it was opened with ``direct``.
+
+    Raises:
+        RefusedError: another gateway serves this rack, or listens there.
+        UsageError: the socket or the store cannot be had.
+    """
+    if site.endpoints.gateways:
+        raise RefusedError("a gateway drives its devices itself")
+    store = site.store(rack)
+    with ExitStack() as stack:
+        for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
+            stack.enter_context(claimed(lock, f"rack {rack}", already="a gateway already serves"))
+        fence = Fence(rack, Newest(lambda: store.newest_fence(rack), say), Highest(store.files / HIGHEST, say))
+        log = WriteLog(store.files / LOG, say)
+        devices = DeviceSet(
+            site.inventory,
+            site.endpoints,
+            shell_of=site.fleet.shell,
+            way_of=site.fleet.way,
+            known_states=_remembered(site),
+            now=site.now,
+        )
+        stack.callback(devices.close)
+        desk = Desk(site.inventory, rack, devices, fence, log, now=site.now, say=say)
+        began = site.now()
+
+        def answer(request: Mapping[str, Any], peer: Peer) -> Mapping[str, Any]:
+            if request.get("call") == "ping":
+                return {"answer": None}
+            if request.get("call") == "status":
+                counts = {"writes": log.sent, "refused": log.refused}
+                return {"answer": {"since": began, "highest": fence.highest, **counts}}
+            return desk.answer(request, peer)
+
+        stack.enter_context(Serving(listen, {"rack": rack, "target": site.target}, answer, group=group))
+        try:
+            yield
+        finally:
+            if not fence.end():
+                say("a write is still being sent: nobody will hear what became of it")
+
+
+def _remembered(site: Site) -> Callable[[str], Mapping[int, PucState]]:
+    """What a mesh holds by the store; nothing certain while that cannot be read: an open driver goes on as it is."""
+
+    def known(device: str) -> Mapping[int, PucState]:
+        try:
+            return site.known_states(device)
+        except StoreError:
+            return {}
+
+    return known

@@ -1,0 +1,126 @@
+"""What may be done unasked, as the inventory states it: which findings, how far, how often, and when.
+
+Whoever decides by these is :mod:`lumctl.autopilot`; without a policy nothing is ever done.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lumctl.inventory.problems import Mark
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 24 * 60
+
+
+class How(StrEnum):
+    """How far a policy lets the autopilot go, the most cautious first."""
+
+    NOTIFY = "notify"
+    PLAN = "plan"
+    """Make a plan, keep it, and tell of it."""
+    APPROVE = "approve"
+    """Make a plan and apply it once a person has approved it."""
+    APPLY = "apply"
+
+
+class Subject(StrEnum):
+    """What a finding can be about."""
+
+    ACCELERATOR = "accelerator"
+    HOST = "host"
+    LINK = "link"
+    CIRCUIT = "circuit"
+    DEVICE = "device"
+    RACK = "rack"
+
+
+SWAPPABLE = frozenset({Subject.ACCELERATOR, Subject.HOST, Subject.LINK})
+"""What a swap can take the work off; of the others a policy can only notify."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The findings that a policy is about. Each but ``kinds`` and ``states`` is glob patterns; empty stands for all.
+
+    A rule is written ``RULE`` or ``RULE/CASE``.
+    """
+
+    rules: tuple[str, ...]
+    kinds: tuple[Subject, ...] = (Subject.ACCELERATOR,)
+    states: tuple[str, ...] = ("failed",)
+    components: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many swaps may be tried: of one accelerator in a week, in one rack in an hour and in a day."""
+
+    accelerator_week: int = 1
+    rack_hour: int = 1
+    rack_day: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """When too much fails at once for it to be single faults.
+
+    It opens when more than ``share`` of a rack's accelerators or of its hosts, and ``least`` of them at least, have
+    begun to be at fault within ``window_s``; it closes once nothing more has failed for ``quiet_s``.
+    """
+
+    share: float = 0.1
+    window_s: float = 300.0
+    least: int = 2
+    quiet_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """A time of day (minutes since midnight) on some days (0 is Monday); past midnight if it ends before it begins."""
+
+    days: frozenset[int]
+    begins: int
+    ends: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who must say yes and for how long that holds.
+
+    ``by_another``: whoever made the plan or applies it may not approve it. ``by_hand``: swaps that a person plans of
+    what the policy is about need an approval as well.
+    """
+
+    by_another: bool = False
+    expires_s: float = 3600.0
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Whom to tell once more, and how long after nobody has approved; after a failure it is told at once."""
+
+    after_s: float = 900.0
+    hook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One policy. Times are in seconds; ``rule_marks`` tells where in the file each rule stands."""
+
+    name: str
+    how: How
+    matching: Matching
+    quiet: tuple[str, ...] = ()
+    stands_s: float = 30.0
+    oldest_s: float = 900.0
+    cool_down_s: float = 600.0
+    limits: Limits = Limits()
+    breaker: Breaker = Breaker()
+    timezone: str = "UTC"
+    hours: tuple[Hours, ...] = ()
+    approval: Approval = Approval()
+    escalation: Escalation = Escalation()
+    rule_marks: tuple[Mark, ...] = field(default=(), compare=False)

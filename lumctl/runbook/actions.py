@@ -1,0 +1,93 @@
+"""Actions that touch no device: what operators say of findings and maintenance, done and kept as a run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lumctl.change.origin import origin
+from lumctl.change.plan import Do
+from lumctl.errors import LumctlError
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.runbook.document import RecordedStep
+from lumctl.runbook.files import save
+from lumctl.site import Site
+from lumctl.store import Act
+
+SEEDED_S = 3600.0
+"""How long maintenance would go on that a replay is to end."""
+
+Said = Mapping[str, Any]
+"""One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.acts`."""
+
+
+def acknowledge(rack: str, component: str, rule: str | None, comment: str, for_s: float | None) -> Said:
+    """Findings of a component are known, for so long or (``None``) until they clear."""
+    data = {"act": str(Act.ACKNOWLEDGE), "rack": rack, "component": component, "rule": rule, "comment": comment}
+    return {"title": f"acknowledge {rule or 'all findings'} of {component}", "data": {**data, "for_s": for_s}}
+
+
+def unacknowledge(rack: str, component: str, rule: str | None) -> Said:
+    """An acknowledgement is taken back: of one rule, or all of them."""
+    data = {"act": str(Act.UNACKNOWLEDGE), "rack": rack, "component": component, "rule": rule}
+    return {"title": f"take back what is acknowledged of {component}", "data": data}
+
+
+def open_window(rack: str, component: str, comment: str, *, starts_in_s: float, for_s: float) -> Said:
+    """A component is worked on, from then and for so long."""
+    data = {"act": str(Act.OPEN_WINDOW), "rack": rack, "component": component, "comment": comment}
+    return {"title": f"maintenance of {component}", "data": {**data, "starts_in_s": starts_in_s, "for_s": for_s}}
+
+
+def end_window(rack: str, component: str) -> Said:
+    """The maintenance of a component ends."""
+    return {
+        "title": f"end the maintenance of {component}",
+        "data": {"act": str(Act.END_WINDOW), "rack": rack, "component": component},
+    }
+
+
+def record(site: Site, kind: str, said: Sequence[Said], *, at: float, title: str = "") -> str:
+    """Do what is said and keep it as a run with a runbook; gives the run's id.
+
+    Raises:
+        RefusedError: there is nothing to take back; nothing was done.
+        StoreError: the store cannot be written; nothing was done.
+    """
+    rack = str(said[0]["data"]["rack"])
+    store = site.store(rack)
+    return store.record_action(
+        kind,
+        title or "; ".join(str(each["title"]) for each in said),
+        said,
+        who=origin(),
+        inventory_digest=site.inventory.digest,
+        target=site.target,
+        at=at,
+        end=max(at, site.now()),
+    )
+
+
+def save_quietly(site: Site, run: str, rack: str) -> str | None:
+    """Write the runbook of a run beside its store; why that could not be done, if so: the journal has it."""
+    try:
+        save(site, run, rack)
+    except LumctlError as error:
+        return f"{error.message}; the journal has it: lumctl runbook show {run}"
+    return None
+
+
+def seed_acts(site: Site, recorded: Iterable[RecordedStep]) -> None:
+    """Say on a fresh simulator what recorded acts found there: what they took back, or said anew."""
+    now = site.now()
+    for one in recorded:
+        data, was = one.step.data, (one.outcome or {}).get("was")
+        if one.step.do is not Do.RECORD or not was:
+            continue
+        store = site.store(str(data["rack"]))
+        if data["act"] == Act.END_WINDOW:
+            for _ in was:
+                store.add_window(
+                    MaintenanceWindow("", str(data["component"]), origin(), "as then", now, now + SEEDED_S)
+                )
+        elif data["act"] in {Act.ACKNOWLEDGE, Act.UNACKNOWLEDGE}:
+            for said in was:
+                store.acknowledge(Acknowledgement(**{**said, "until": None}))

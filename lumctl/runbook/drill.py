@@ -1,0 +1,116 @@
+"""A drill: would it work today? On a simulator that stands where the rack stands now, with what failed then dead again.
+
+The rack itself is read and never written: who runs where and what its devices hold by its stores, which accelerators
+are ill by a look of this moment.
+"""
+
+from collections.abc import Iterable
+
+from lumctl.change.engine import Gate, Progress
+from lumctl.change.plan import Do, Start, Step
+from lumctl.change.settings import settable
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.health.states import State
+from lumctl.runbook.comparing import Difference
+from lumctl.runbook.document import Runbook
+from lumctl.runbook.intents import Intends
+from lumctl.runbook.known import require_known
+from lumctl.runbook.performing import Performance, perform_on_stage
+from lumctl.runbook.reading import AnyRunbook
+from lumctl.runbook.replay import ReplayResult, replay_here, start_difference
+from lumctl.runbook.stage import Stage, no_guard, seed, staged
+from lumctl.site import Site
+
+ON = "drill"
+"""What a drill is done on, as its result says."""
+
+
+def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: Gate) -> ReplayResult:
+    """Do a runbook on a simulator that stands where the rack stands now, and on which everything that it replaces died.
+
+    Raises:
+        UsageError: the runbook names something that this inventory does not have.
+        RefusedError: a step of intents cannot be planned as the rack stands.
+        RolledBackError, HalfDoneError: a step of intents failed.
+    """
+    if isinstance(runbook, Runbook):
+        require_known(runbook, site.inventory)
+    ill = _ill_now(site, progress)
+    settings = tuple(_shown_now(site, _settings_of(runbook)))
+    with staged(site.inventory) as stage, stage.play() as simulated:
+        _stand_as(site, simulated, settings)
+        for accelerator in ill:
+            stage.sim.inject(accelerator, "gpu-lost")
+        if not isinstance(runbook, Runbook):
+            how = Performance(progress, before_step)
+            done = perform_on_stage(runbook, stage, simulated, how)
+            return ReplayResult(done.runbook, ON, done.run, done.outcome, None, None, done.seconds, done.runs)
+        return _recorded(runbook, stage, simulated, progress, before_step)
+
+
+def _recorded(runbook: Runbook, stage: Stage, simulated: Site, progress: Progress, before_step: Gate) -> ReplayResult:
+    """The steps as they were recorded; where the rack has moved on, that is the first difference."""
+    moved = start_difference(runbook, simulated)
+    if moved is None:
+        for replacement in runbook.replacements:
+            stage.sim.inject(replacement.failed, "gpu-lost")
+        read_back = f"unix:{stage.sim.control}"
+        try:
+            return replay_here(simulated, runbook, ON, progress, before_step, read_back=read_back, arm=no_guard)
+        except RefusedError as error:
+            moved = Difference("start", "the rack as it stands", "fit for these steps", error.message)
+    return ReplayResult(runbook.id, ON, "", "refused", identical=False, first_difference=moved, seconds=0.0)
+
+
+def _ill_now(site: Site, progress: Progress) -> tuple[str, ...]:
+    """The accelerators that are failed by a look of this moment; what cannot be read is taken for well, and said."""
+    try:
+        report = site.observe().report
+    except LumctlError as error:
+        progress(f"the rack cannot be read ({error.message}): the drill takes every accelerator for well")
+        return ()
+    unread = [name for name, health in report.accelerators.items() if health.state is State.UNKNOWN]
+    if unread:
+        progress(f"not read now, and taken for well: {', '.join(unread)}")
+    ill = tuple(name for name, health in report.accelerators.items() if health.state is State.FAILED)
+    if ill:
+        progress(f"failed now, and so in the drill: {', '.join(ill)}")
+    return ill
+
+
+def _stand_as(site: Site, simulated: Site, settings: tuple[Step, ...]) -> None:
+    """Bring the simulator of every rack to where that rack stands by its store."""
+    inventory, placed = site.inventory, site.assignment()
+    for rack in inventory.racks:
+        jobs = {job.name: placed[job.name] for job in inventory.jobs.values() if job.rack == rack}
+        here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
+        cells = {device: held for device in here if (held := site.known_cells(device))}
+        mine = tuple(step for step in settings if step.data["rack"] == rack)
+        seed(simulated, rack, Start.of(jobs, cells), mine)
+        for window in site.store(rack).windows(now=site.now()):
+            simulated.store(rack).add_window(window)
+
+
+def _settings_of(runbook: AnyRunbook) -> list[tuple[str, str]]:
+    """Components and settings that a runbook sets."""
+    if isinstance(runbook, Runbook):
+        sets = (recorded.step.data for recorded in runbook.steps if recorded.step.do is Do.SET)
+        return [(str(data["component"]), str(data["setting"])) for data in sets]
+    return [
+        (str(intent.data["component"]), str(name))
+        for intent in runbook.intents
+        if intent.do is Intends.DEVICE_SET
+        for name in intent.data["settings"]
+    ]
+
+
+def _shown_now(site: Site, pairs: Iterable[tuple[str, str]]) -> Iterable[Step]:
+    """What each setting shows on the rack now, as the step that a seed starts from; cells have no such settings."""
+    for component, name in dict.fromkeys(pairs):
+        try:
+            meant = settable(site.inventory, site.devices, component, name)
+            before = meant.read()
+        except LumctlError:
+            continue
+        data = {"component": component, "setting": name, "before": before, "after": before}
+        yield Step(component, Do.SET, component, {**data, "rack": meant.component.rack})

@@ -1,0 +1,172 @@
+"""Checking a runbook of intents: their form, and every name in them against the inventory."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lumctl.change.settings import described, settings_of
+from lumctl.errors import UsageError
+from lumctl.health.rulebook import rulebook
+from lumctl.inventory.components import Part, find_component
+from lumctl.inventory.lengths import length_s
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.positions import MarkedDict, MarkedList, found
+from lumctl.inventory.problems import Mark, Problems
+from lumctl.runbook.intents import BEST, FIELDS, PREVIOUS, Field, Intends
+from lumctl.runbook.parameters import PLACE
+from lumctl.swap.settings import forms_of
+
+
+def check(document: MarkedDict, inventory: Inventory, problems: Problems) -> None:
+    """Note everything that is wrong with a runbook of intents."""
+    for key in ("title", "rack"):
+        if not document.get(key):
+            problems.add(document.value_marks.get(key, document.at), f"key {key!r} is missing")
+    rack = document.get("rack")
+    if rack and _is_value(rack) and rack not in inventory.racks:
+        problems.unknown(document.value_marks["rack"], "rack", str(rack), inventory.racks, listed=True)
+    steps = document["intents"]
+    if not isinstance(steps, MarkedList) or not steps:
+        problems.add(document.value_marks["intents"], f"found {found(steps)}, expected a list of steps")
+        return
+    for number, (raw, mark) in enumerate(zip(steps, steps.item_marks, strict=True)):
+        _intent(raw, mark, number, inventory, problems)
+
+
+def _intent(raw: Any, mark: Mark, number: int, inventory: Inventory, problems: Problems) -> None:
+    do = _does(raw, mark, problems)
+    if do is None:
+        return
+    fields = FIELDS[do]
+    for key, field in fields.items():
+        if field.required and raw.get(key) in (None, "", [], {}):
+            problems.add(raw.value_marks.get(key, raw.at), f"a {do} step needs {key!r}")
+    if do is Intends.DEVICE_SET:
+        _settings(raw, inventory, problems)
+    for key, value in raw.items():
+        if key in {"do", "title"}:
+            continue
+        if key not in fields:
+            problems.unknown(raw.key_marks[key], "key", str(key), list(fields), listed=True)
+        elif _is_value(value) and value not in (None, "", [], {}):
+            _value(fields[key], value, raw.value_marks[key], inventory, problems)
+    if do is Intends.ROLLBACK and raw.get("run") == PREVIOUS and number == 0:
+        problems.add(raw.value_marks["run"], f"there is no step before it: `run: {PREVIOUS}`")
+
+
+def _does(raw: Any, mark: Mark, problems: Problems) -> Intends | None:
+    """What a step is to do; ``None``, and noted, where it does not say."""
+    if not isinstance(raw, MarkedDict):
+        problems.add(mark, f"found {found(raw)}, expected a step with `do`")
+    elif "do" not in raw:
+        problems.add(raw.at, "key 'do' is missing here", f"one of: {', '.join(Intends)}")
+    elif raw["do"] not in set(Intends):
+        problems.unknown(raw.value_marks["do"], "intent", str(raw["do"]), [each.value for each in Intends], listed=True)
+    else:
+        return Intends(raw["do"])
+    return None
+
+
+def _settings(raw: MarkedDict, inventory: Inventory, problems: Problems) -> None:
+    """Each setting must be one that the component may have."""
+    settings, name = raw.get("settings"), raw.get("component")
+    if settings is None or name is None:
+        return
+    if not isinstance(settings, MarkedDict):
+        what = f"found {found(settings)}, expected settings with their values"
+        problems.add(raw.value_marks["settings"], what, "for example `transmit: off`")
+        return
+    try:
+        component = find_component(inventory, str(name)) if _is_value(name) else None
+    except UsageError:
+        return  # said of the component itself
+    forms = forms_of(inventory, component)[0] if component else {}
+    for word in settings:
+        if component and word not in forms:
+            problems.unknown(settings.key_marks[word], "setting", str(word), list(forms), listed=True)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether it is one, and not the place of a parameter that must be given."""
+    return not (isinstance(value, str) and PLACE.search(value))
+
+
+def _value(field: Field, value: Any, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    names = value if isinstance(value, list) else str(value).split(",")
+    check_names = _NAMES.get(field.kind)
+    if check_names is not None:
+        for name in names if field.kind in _SEVERAL else [str(value)]:
+            check_names(str(name).strip(), mark, inventory, problems)
+    elif field.kind == "flag" and not isinstance(value, bool):
+        problems.add(mark, f"found {found(value)}, expected true or false")
+    elif field.kind == "length":
+        try:
+            length_s(str(value))
+        except UsageError as error:
+            problems.add(mark, error.message, error.hint)
+
+
+def _accelerator(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.accelerators and name not in inventory.hosts:
+        problems.unknown(mark, "accelerator", name, [*inventory.accelerators, *inventory.hosts])
+
+
+def _spare(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name != BEST and name not in inventory.accelerators:
+        problems.unknown(mark, "spare", name, [*inventory.accelerators, BEST])
+
+
+def _job(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.jobs:
+        problems.unknown(mark, "job", name, inventory.jobs)
+
+
+def _rack(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.racks:
+        problems.unknown(mark, "rack", name, inventory.racks, listed=True)
+
+
+def _component(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    groups: tuple[Mapping[str, Any], ...] = (
+        inventory.racks,
+        inventory.hosts,
+        inventory.accelerators,
+        inventory.transponders,
+        inventory.devices,
+    )
+    names = [known for group in groups for known in group]
+    # A circuit is named after its job; which circuits there are depends on where jobs run.
+    if name not in names and name.partition("/")[0] not in inventory.jobs:
+        problems.unknown(mark, "component", name, names)
+
+
+def _settable(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    try:
+        component = find_component(inventory, name)
+    except UsageError as error:
+        problems.add(mark, error.message, error.hint)
+        return
+    if (
+        component.part is Part.DEVICE
+        and not forms_of(inventory, component)[0]
+        and not settings_of(inventory, component)
+    ):
+        problems.add(mark, f"{name} is {described(inventory, component)}: nothing of it can be set")
+
+
+def _rule(name: str, mark: Mark, _inventory: Inventory, problems: Problems) -> None:
+    rules = rulebook().rules()
+    if name not in rules:
+        problems.unknown(mark, "rule", name, list(rules))
+
+
+_SEVERAL = frozenset({"accelerators", "spares", "settables"})
+_NAMES: Mapping[str, Callable[[str, Mark, Inventory, Problems], None]] = {
+    "accelerators": _accelerator,
+    "spares": _spare,
+    "job": _job,
+    "rack": _rack,
+    "component": _component,
+    "settable": _settable,
+    "settables": _settable,
+    "rule": _rule,
+}

@@ -1,0 +1,148 @@
+"""A recorded run as Markdown, to be pasted into an incident's report: who, when, why, what, and how to undo it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lumctl.store import Head
+
+_PROOF = ("circuit", "transmitter", "receiver", "evidence", "seconds")
+
+
+def report(document: Mapping[str, Any], head: Head | None = None) -> str:
+    """A runbook as Markdown text; ``head`` is where the journal ends that it was made from."""
+    if "intents" in document:
+        return "\n".join(_intended(document)) + "\n"
+    return "\n".join(_recorded(document, head)) + "\n"
+
+
+def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
+    recorded = document["recorded"]
+    yield from (f"# {document['id']}: {_plain(document['title'])}", "")
+    yield from _table(
+        ("", ""),
+        [
+            ("Outcome", recorded["outcome"] + (f" by {recorded['undone_by']}" if recorded.get("undone_by") else "")),
+            ("Rack, target", f"{recorded['rack']}, {recorded['target']}"),
+            ("Begun", recorded["at"]),
+            ("Ended", recorded.get("ended") or "-"),
+            ("By", recorded["by"]),
+            ("Program", f"lumctl {recorded['lumctl']}"),
+            ("Inventory", f"{recorded['inventory']['path']}, SHA-256 {recorded['inventory']['digest'][:16]}"),
+            ("Plan", f"SHA-256 {recorded['plan'][:16]}"),
+        ],
+    )
+    yield from _why(document)
+    yield from _circuits(document["circuits"])
+    yield from _steps(document["steps"])
+    yield from _proofs(document["steps"])
+    yield from _undo(document)
+    if head is not None:
+        yield from ("", "## Journal", "")
+        yield f"Entry {head.seq} of rack {head.rack} was the last one: `{head.hash}`."
+        yield "It is checked with `lumctl runbook verify`."
+
+
+def _why(document: Mapping[str, Any]) -> Iterator[str]:
+    replaced = document.get("replacements") or ()
+    if replaced:
+        yield from ("", "## What replaced what", "")
+        rows = [(r["job"], str(r["rank"]), r["failed"], r["spare"]) for r in replaced]
+        yield from _table(("Job", "Rank", "Failed", "In its place"), rows)
+    considered = document.get("candidates") or ()
+    if considered or document.get("why"):
+        yield from ("", "## Why", "")
+        yield from (f"- {_plain(line)}" for line in document.get("why") or ())
+        for candidate in considered:
+            taken, reasons = "taken" if candidate["chosen"] else "not taken", "; ".join(candidate["reasons"])
+            yield f"- {candidate['spare']} for {candidate['failed']}: {taken}; {_plain(reasons)}"
+
+
+def _circuits(circuits: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (what, circuit["id"], " to ".join(f"{end['lane']} (port {end['port']})" for end in circuit["ends"]),
+         circuit["device"], str(len(circuit["pucs"]) or "-"), _db(circuit.get("loss_db")))
+        for what, key in (("removed", "remove"), ("added", "add"))
+        for circuit in circuits.get(key, ())
+    ]  # fmt: skip
+    if rows or circuits.get("keep"):
+        yield from ("", "## Circuits", "")
+        yield from _table(("", "Circuit", "Ends", "Device", "PUCs", "Loss"), rows)
+        yield from ("", f"{len(circuits.get('keep', ()))} others on the same devices were left as they were.")
+
+
+def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield from ("", "## Steps", "")
+    rows = [
+        (str(s["id"]), s["title"], s.get("at", "-"), _seconds(s.get("seconds")), _outcome(s.get("outcome")))
+        for s in steps
+    ]
+    yield from _table(("", "Step", "Begun", "Seconds", "Outcome"), rows)
+
+
+def _proofs(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    proofs = [proof for s in steps for proof in (s.get("outcome") or {}).get("proofs", ())]
+    if proofs:
+        told = dict.fromkeys(key for proof in proofs for key in proof)
+        keys = sorted(told, key=lambda key: _PROOF.index(key) if key in _PROOF else len(_PROOF))
+        yield from ("", "## Light that was proved", "")
+        yield from _table(
+            [key.replace("_", " ") for key in keys], [[str(p.get(key, "-")) for key in keys] for p in proofs]
+        )
+
+
+def _undo(document: Mapping[str, Any]) -> Iterator[str]:
+    recorded = document["recorded"]
+    yield from ("", "## How to undo it", "")
+    aimed = f" --target {recorded['target']}"
+    if recorded["outcome"] in {"rolled-back", "refused"}:
+        yield "Nothing of it stands: there is nothing to undo."
+    elif recorded.get("undone_by"):
+        yield f"{recorded['undone_by']} has taken it back."
+    elif recorded.get("kind") == "ack":
+        yield f"`lumctl health ack COMPONENT --clear{aimed}`"
+    elif recorded.get("kind") == "maintain":
+        yield f"`lumctl health maintain COMPONENT --end{aimed}`"
+    elif any(change[1] is None for s in document["steps"] for change in s["data"].get("changes", ())):
+        yield "What its cells held before was not known: there is no way back."
+        yield "`lumctl fabric apply` programs them anew."
+    else:
+        yield f"`lumctl swap rollback {document['id']}{aimed}`"
+
+
+def _intended(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"# {_plain(document['title'])}", "", "Every step is planned anew where it is done.", "")
+    parameters = document.get("parameters") or {}
+    if parameters:
+        rows = [(name, p.get("what", ""), str(p.get("default", "must be given"))) for name, p in parameters.items()]
+        yield from _table(("Parameter", "What", "Default"), rows)
+        yield ""
+    for number, intent in enumerate(document["intents"], start=1):
+        said = ", ".join(f"{key} {value}" for key, value in intent.items() if key != "do")
+        yield f"{number}. {intent['do']}: {_plain(said)}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'|'.join(' --- ' for _ in heads)}|"
+    yield from (f"| {' | '.join(_plain(cell) for cell in row)} |" for row in rows)
+
+
+def _plain(text: Any) -> str:
+    """Text that stays one cell of a table, whatever somebody wrote."""
+    return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _outcome(outcome: Mapping[str, Any] | None) -> str:
+    if outcome is None:
+        return "not reached"
+    if "failed" in outcome:
+        return f"failed: {outcome['failed']}"
+    return "done"
+
+
+def _db(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} dB"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

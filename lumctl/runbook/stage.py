@@ -1,0 +1,143 @@
+"""A simulator on which runbooks are replayed, one after the other, each from a state and with a store of its own."""
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lumctl.change.engine import apply
+from lumctl.change.guard import Guard
+from lumctl.change.plan import Do, Plan, Start, Step
+from lumctl.devices.types import Capability
+from lumctl.fabric import circuit_losses
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.jobs.hooks import never_on_sim
+from lumctl.runbook.settings import seed_settings
+from lumctl.sim.launch import SimProcess, launch
+from lumctl.site import Site
+from lumctl.store import Lease, Store, store_at
+
+
+class NoGuard(Guard):
+    """In place of a revert guard where nothing outlives this process: the simulator is tied to it."""
+
+    def __init__(self) -> None:
+        """Nothing is started."""
+
+    def allow(self, seconds: float) -> None:
+        """Nobody waits."""
+
+    def dismiss(self) -> None:
+        """Nobody is there."""
+
+    def finish(self) -> None:
+        """Nobody is there."""
+
+
+def no_guard(_site: Site, _lease: Lease, _silent_s: float) -> Guard:
+    """What arms no guard; only for a simulator that ends with this process."""
+    return NoGuard()
+
+
+class Stage:
+    """A simulator of an inventory, ready to play any number of runbooks."""
+
+    def __init__(self, inventory: Inventory, sim: SimProcess, scratch: Path) -> None:
+        # A simulator that nobody else sees needs nobody's approval.
+        self.inventory = replace(inventory, policies=())
+        self.sim = sim
+        self._scratch = scratch
+        self._plays = 0
+
+    @contextmanager
+    def play(self) -> Iterator[Site]:
+        """A site on the simulator as it is when it has just come up, with an empty store for each rack."""
+        if self._plays:
+            self.sim.renew()
+        self._plays += 1
+        folder = self._scratch / f"store-{self._plays}"
+
+        def opened(rack: str) -> Store:
+            return store_at(str(folder / rack), rack=rack)
+
+        with Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=opened) as site:
+            yield site
+
+
+@contextmanager
+def staged(inventory: Inventory) -> Iterator[Stage]:
+    """A simulator of its own, gone when the block ends; no hook is run on it, for it must not touch a real job.
+
+    Raises:
+        UnreachableError: it does not come up.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="lumctl-replay-") as scratch,
+        launch(inventory, folder=Path(scratch) / "sim", tied=True) as sim,
+    ):
+        yield Stage(never_on_sim(inventory), sim, Path(scratch))
+
+
+def seed(site: Site, rack: str, start: Start, steps: tuple[Step, ...] = (), *, dark: Collection[str] = ()) -> None:
+    """Bring a simulator that has just come up to a state, in which the transmitters in ``dark`` do not send.
+
+    ``steps`` say what single settings showed before them.
+    """
+    plan = _seed_plan(site, rack, start, steps, dark)
+    if plan.steps:
+        apply(site, plan, arm=no_guard)
+
+
+def cells_of(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
+    """What each device holds in a state, by the numbers of its cells."""
+    devices = [inventory.devices[device] for device in (*state.crosses, *state.joins)]
+    return {device.id: state.cells(device.id, own_cells(inventory, device)) or {} for device in devices}
+
+
+def _seed_plan(site: Site, rack: str, start: Start, recorded: tuple[Step, ...], dark: Collection[str]) -> Plan:
+    """A plan that puts a fresh simulator where something started."""
+    steps: list[Step] = []
+    held = cells_of(start, site.inventory)
+    for device, states in held.items():
+        cells = [[cell, None, state] for cell, state in states.items()]
+        steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
+    timed = [device for device in held if Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities]
+    if timed:
+        steps.append(Step("seed-keep", Do.CONFIRM, "keep the start state", {"devices": timed}))
+    if start.assignment:
+        before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
+        placed = {job: list(ranks) for job, ranks in start.assignment.items()}
+        steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", {"assignment": placed, "before": before}))
+    lit = _lit(site.inventory, start.assignment, held)
+    if lit:
+        steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start", {"circuits": lit, "kept": []}))
+    steps += seed_settings(site, recorded)
+    steps += [
+        Step(f"seed-dark-{number}", Do.TRANSMIT, f"darken {lane}", {"transponder": lane, "enabled": False})
+        for number, lane in enumerate(dark, start=1)
+    ]
+    return Plan(
+        kind="seed",
+        title="where it starts",
+        rack=rack,
+        target=site.target,
+        created_at=site.now(),
+        inventory_digest=site.inventory.digest,
+        start=Start({}),
+        steps=tuple(steps),
+    ).sealed()
+
+
+def _lit(
+    inventory: Inventory, assignment: Mapping[str, tuple[str, ...]], held: Mapping[str, dict[int, str]]
+) -> list[str]:
+    """The circuits that some cells really make."""
+    placed = {**initial_assignment(inventory), **assignment}
+    lit: list[str] = []
+    for device, states in held.items():
+        here = [circuit for circuit in circuits_of(inventory, placed) if circuit.device == device]
+        lit += circuit_losses(inventory.devices[device], states, here)
+    return lit

@@ -1,0 +1,140 @@
+"""Plans that wait for a person's yes. Every question and every answer is remarked in the journal as well."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, inspect, select, update
+
+from lumctl.errors import RefusedError, UsageError
+from lumctl.store import journal
+from lumctl.store.actions import ActionStore
+from lumctl.store.database import writing
+from lumctl.store.schema import approvals
+
+ASKED, APPROVED, REJECTED, SPENT = "asked", "approved", "rejected", "spent"
+"""The states of a question; one is spent when its plan was applied, or has turned out to be stale."""
+_NO_FENCE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A plan that was put to people. Times are in seconds since the epoch; ``by`` is who answered, empty before that.
+
+    ``by_another``: whoever made the plan, and whoever applies it, may not be the one who approves it.
+    """
+
+    rack: str
+    plan: str
+    policy: str
+    made_by: str
+    asked_at: float
+    expires_at: float
+    by_another: bool
+    state: str = ASKED
+    by: str = ""
+    comment: str = ""
+    answered_at: float | None = None
+
+
+class ApprovalStore(ActionStore):
+    """The part of a store that knows what was asked and answered."""
+
+    def ask_approval(self, asked: Approval) -> None:
+        """Put a plan to people, in place of an earlier question about the same plan.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with writing(self._engine) as connection:
+            mine = (approvals.c.rack == self._rack, approvals.c.plan == asked.plan)
+            connection.execute(delete(approvals).where(*mine))
+            values = {**asdict(asked), "rack": self._rack, "by_another": int(asked.by_another)}
+            connection.execute(insert(approvals).values(**values))
+            said = {"plan": asked.plan, "state": ASKED, "policy": asked.policy, "until": asked.expires_at}
+            self._remarked(connection, said, asked.asked_at, asked.made_by)
+
+    def answer_approval(self, plan: str, state: str, *, by: str, comment: str, at: float) -> Approval:
+        """Approve or reject a plan.
+
+        Raises:
+            UsageError: nobody asked about it.
+            RefusedError: it was answered before, it is too late, or it is not for this person to say.
+            StoreError: the store cannot be written.
+        """
+        with writing(self._engine) as connection:
+            asked = _one(connection, self._rack, plan)
+            if asked is None:
+                raise UsageError(f"nobody asked for an approval of {plan}", hint="see: lumctl autopilot status")
+            if asked.state != ASKED:
+                raise RefusedError(f"{plan} is {asked.state} already{f' by {asked.by}' if asked.by else ''}")
+            if at >= asked.expires_at:
+                raise RefusedError(f"the time to approve {plan} is over", hint="make a new plan: lumctl swap plan")
+            if state == APPROVED and asked.by_another and person(by) == person(asked.made_by):
+                raise RefusedError(
+                    f"{plan} was made by {asked.made_by}: policy {asked.policy} asks for another person's yes"
+                )
+            answer = {"state": state, "by": by, "comment": comment, "answered_at": at}
+            mine = (approvals.c.rack == self._rack, approvals.c.plan == plan)
+            connection.execute(update(approvals).where(*mine).values(**answer))
+            self._remarked(connection, {"plan": plan, "state": state, "comment": comment}, at, by)
+            return Approval(**{**asdict(asked), **answer})
+
+    def spend_approval(self, plan: str, *, why: str, by: str, at: float) -> None:
+        """Note that a plan was applied, or is stale: the question is settled.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with writing(self._engine) as connection:
+            mine = (approvals.c.rack == self._rack, approvals.c.plan == plan, approvals.c.state != SPENT)
+            if connection.execute(update(approvals).where(*mine).values(state=SPENT)).rowcount:
+                self._remarked(connection, {"plan": plan, "state": SPENT, "comment": why}, at, by)
+
+    @cached_property
+    def _knows_approvals(self) -> bool:
+        """An older store that cannot be written could not be brought up to date: nobody has asked anything there."""
+        return inspect(self._engine).has_table(approvals.name)
+
+    def approval(self, plan: str) -> Approval | None:
+        """What was asked about a plan, and answered; ``None`` if nobody asked."""
+        if not self._knows_approvals:
+            return None
+        with self._engine.connect() as connection:
+            return _one(connection, self._rack, plan)
+
+    def approvals(self, *, since: float = 0.0) -> tuple[Approval, ...]:
+        """The questions that were asked since a time, oldest first."""
+        if not self._knows_approvals:
+            return ()
+        with self._engine.connect() as connection:
+            mine = (approvals.c.rack == self._rack, approvals.c.asked_at >= since)
+            rows = connection.execute(select(approvals).where(*mine).order_by(approvals.c.asked_at, approvals.c.plan))
+            return tuple(_approval(row) for row in rows)
+
+    def _remarked(self, connection: Connection, said: dict[str, Any], at: float, who: str) -> None:
+        journal.append(
+            connection,
+            rack=self._rack,
+            run="",
+            at=at,
+            kind="approval",
+            step="",
+            data={**said, "who": who},
+            fence=_NO_FENCE,
+        )
+
+
+def person(who: str) -> str:
+    """The user of an origin such as ``ops@console from 10.0.0.7``: another machine makes nobody another person."""
+    return who.partition("@")[0]
+
+
+def _one(connection: Connection, rack: str, plan: str) -> Approval | None:
+    mine = (approvals.c.rack == rack, approvals.c.plan == plan)
+    row = connection.execute(select(approvals).where(*mine)).first()
+    return None if row is None else _approval(row)
+
+
+def _approval(row: Any) -> Approval:
+    return Approval(**{**row._asdict(), "by_another": bool(row.by_another)})

@@ -1,0 +1,153 @@
+"""PostgreSQL behind a store: one writer of a rack at a time, on disk before it is told, and nobody waits for ever.
+
+A writer takes the rack's advisory lock first and reads what is committed then, so two writers of a rack never meet and
+there is nothing to be tried again; racks do not wait for each other. Readers see one moment of the database and wait
+for nobody. A process that stands still in the middle of a write loses its transaction before others stop waiting.
+"""
+
+import zlib
+from collections.abc import Generator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+from lumctl.errors import UsageError
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECTS_WITHIN_S = 5
+STANDS_STILL_S = 5
+"""In the middle of a write, before the database takes that write back."""
+LOCKED_WITHIN_S = 8
+STATEMENT_WITHIN_S = 10
+ANSWERS_WITHIN_S = 15.0
+"""Before a server that answers nothing at all is taken for gone."""
+READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False, "writing": True}
+_DRIVER = "postgresql+psycopg"
+_SETTINGS = {
+    "statement_timeout": f"{STATEMENT_WITHIN_S}s",
+    "lock_timeout": f"{LOCKED_WITHIN_S}s",
+    "idle_in_transaction_session_timeout": f"{STANDS_STILL_S}s",
+    "extra_float_digits": "1",  # times are sealed as they are read back
+}
+_LOCK_SPACE = 0x6C756D63
+"""The first number of our advisory locks: other programs may use the same database."""
+_HOLD = """
+SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true),
+       pg_advisory_xact_lock(%s, %s)
+"""
+
+
+def is_postgres(place: str) -> bool:
+    """Whether a URL names a PostgreSQL."""
+    return place.partition("://")[0].partition("+")[0] in {"postgres", "postgresql"}
+
+
+def postgres_at(place: str) -> Engine:
+    """The database at a URL such as ``postgresql://user@host/database``; connects when it is first used.
+
+    Raises:
+        UsageError: the driver is not installed, or the URL asks for another one.
+    """
+    try:
+        import psycopg  # noqa: PLC0415 - an optional part
+    except ImportError as error:
+        raise UsageError(
+            f"a store in PostgreSQL needs psycopg: {error}", hint="pip install 'lumctl[postgres]'"
+        ) from error
+    scheme, _, rest = place.partition("://")
+    if scheme not in {"postgres", "postgresql", _DRIVER}:
+        raise UsageError(f"the store's URL begins with {scheme}://, expected {_DRIVER}:// or postgresql://")
+    engine = create_engine(
+        make_url(f"{_DRIVER}://{rest}"), pool_pre_ping=True, execution_options=READING, connect_args=_arguments(rest)
+    )
+
+    class Impatient(psycopg.Connection[Any]):
+        """A connection that does not wait for ever for a server that has stopped."""
+
+        def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
+            try:
+                return super().wait(_limited(gen), *arguments, **named)
+            except TimeoutError as error:
+                self.close()
+                raise psycopg.OperationalError(str(error)) from None
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
+        return Impatient.connect(*arguments, **named)
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: "psycopg.Connection[Any]", _record: Any) -> None:
+        connection.autocommit = True
+        settings = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items())
+        connection.execute(f"SELECT {settings}".encode())
+        connection.autocommit = False
+
+    return engine
+
+
+def require_sound(engine: Engine) -> None:
+    """Refuse a database that does not keep text as text.
+
+    Raises:
+        UsageError: its encoding is not UTF8.
+    """
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SHOW server_encoding").scalar()
+    if found != "UTF8":
+        raise UsageError(
+            f"the store at {shown(engine.url)} has the encoding {found}, expected UTF8",
+            hint="make one with: createdb --encoding=UTF8 --template=template0 NAME",
+        )
+
+
+def hold(connection: Connection) -> None:
+    """Wait for the other writers of the rack; the lock ends with the transaction, which is synced to disk."""
+    rack = connection.get_execution_options().get("rack", "")
+    connection.exec_driver_sql(_HOLD, (_LOCK_SPACE, zlib.crc32(rack.encode()) - 2**31))
+
+
+def shown(url: URL) -> str:
+    """A URL with no password in it."""
+    kept = url.difference_update_query([name for name in url.query if "password" in name])
+    return kept.render_as_string(hide_password=True)
+
+
+def has_password(place: str) -> bool:
+    """Whether a URL holds a password."""
+    url = make_url(place)
+    return url.password is not None or any("password" in name for name in url.query)
+
+
+def _arguments(rest: str) -> dict[str, Any]:
+    """What is said to libpq where the URL does not; a server that has lost its power is noticed by its silence."""
+    said = make_url(f"{_DRIVER}://{rest}").query
+    ours = {
+        "client_encoding": "utf8",
+        "connect_timeout": CONNECTS_WITHIN_S,
+        "application_name": "lumctl",
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+    }
+    # Without statements prepared in the server, a pooler between us and it may give each transaction another session.
+    return {"prepare_threshold": None} | {name: value for name, value in ours.items() if name not in said}
+
+
+def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The same wait for an answer, which ends with an error when none comes."""
+    ends = monotonic() + ANSWERS_WITHIN_S
+    try:
+        state = next(waiting)
+        while True:
+            ready = yield state
+            if not ready and monotonic() > ends:
+                raise TimeoutError(f"no answer within {ANSWERS_WITHIN_S:.0f} s")
+            state = waiting.send(ready)
+    except StopIteration as end:
+        return end.value

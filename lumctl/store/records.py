@@ -1,0 +1,66 @@
+"""What a store holds of runs: how they stand, and what their journal says."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lumctl.store.errors import StoreError
+
+NO_FENCE = 0
+"""The lease number of what needs no lease; the first one that is given is 1."""
+COMES_TO_REST_S = 120.0
+"""How long after its last act a run that was cut may leave light in motion: a device's own revert timer runs out."""
+
+OPEN = frozenset({"running", "half-done"})
+"""States of runs that have not come to an end that a person could leave alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done or undone."""
+
+    id: str
+    rack: str
+    target: str
+    kind: str
+    title: str
+    plan: Mapping[str, Any]
+    plan_digest: str
+    inventory_digest: str
+    who: str
+    version: str
+    fence: int
+    state: str
+    started_at: float
+    ended_at: float | None
+    undone_by: str | None
+
+    def outcome_line(self) -> str:
+        """How it ended, in a few words."""
+        if self.state == "running":
+            return f"running or cut on target {self.target}"
+        return f"{self.state}{f' by {self.undone_by}' if self.undone_by else ''} on target {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a journal entry says: when, of what kind, of which step."""
+
+    at: float
+    kind: str
+    step: str
+    data: Mapping[str, Any]
+
+
+def run_of(row: Any, **changed: Any) -> Run:
+    """A run as it is read.
+
+    Raises:
+        StoreError: its plan is not what was written.
+    """
+    try:
+        plan = json.loads(row.plan)
+    except ValueError as error:
+        raise StoreError(f"the plan of {row.id} cannot be read: {error}", hint="see: lumctl runbook verify") from error
+    return Run(**{**row._asdict(), "plan": plan, **changed})

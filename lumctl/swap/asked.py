@@ -1,0 +1,160 @@
+"""What a swap is asked for: names of accelerators, hosts and jobs, understood and held against who runs where."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lumctl.errors import RefusedError, UsageError
+from lumctl.health.states import State
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Assignment
+from lumctl.site import Observation
+from lumctl.site.observation import place_of
+from lumctl.swap.fitness import in_trouble
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole."""
+
+    failed: tuple[str, ...]
+    jobs: tuple[str, ...]
+    rack: str
+    hosts: frozenset[str] = frozenset()
+
+
+def understand(
+    inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
+) -> Asked:
+    """What the words mean. A host stands for all its accelerators that run ranks, of ``job`` if that is named.
+
+    Raises:
+        UsageError: a name is unknown, an accelerator runs no rank, several racks are named, or numbers do not match.
+    """
+    if job is not None:
+        require_job(inventory, job)
+    if not failed:
+        raise UsageError("no failed accelerator was named", hint="--failed ACCELERATOR[,ACCELERATOR...]")
+    names: list[str] = []
+    for word in failed:
+        names += _accelerators(inventory, placed, job, word)
+    for accelerator in spares:
+        if accelerator not in inventory.accelerators:
+            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators))
+    for accelerator in names:
+        _require_place(inventory, placed, job, accelerator)
+    for what, words in (("--failed", names), ("--spare", spares)):
+        if len(set(words)) != len(words):
+            raise UsageError(f"an accelerator is named twice after {what}")
+    if spares and len(spares) != len(names):
+        raise UsageError(f"{len(names)} accelerators failed, but {len(spares)} spares are named")
+    places = [place_of(placed, accelerator) for accelerator in names]
+    jobs = tuple(dict.fromkeys(place[0] for place in places if place))
+    return Asked(tuple(names), jobs, _one_rack(inventory, names), frozenset(w for w in failed if w in inventory.hosts))
+
+
+def require_job(inventory: Inventory, job: str) -> None:
+    """Refuse the name of a job that nobody knows; who named an accelerator or a host instead is told how.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if job in inventory.jobs:
+        return
+    if job in inventory.accelerators or job in inventory.hosts:
+        what = "an accelerator" if job in inventory.accelerators else "a host"
+        raise UsageError(f"{job} is {what}, not a job", hint=f"lumctl swap plan --failed {job}")
+    raise UsageError(_unknown("job", job, inventory.jobs))
+
+
+def require_trouble(seen: Observation, asked: Asked) -> None:
+    """A process that died is not a GPU that died: no spare is spent on an accelerator that is well.
+
+    Raises:
+        RefusedError: one is, and so is its host if that was named.
+    """
+    for accelerator in asked.failed:
+        host = seen.inventory.accelerators[accelerator].host
+        judged = seen.report.hosts.get(host)
+        if host in asked.hosts and judged is not None and judged.state is not State.OK:
+            continue
+        if not in_trouble(seen, accelerator):
+            ill = [other for other in asked.failed if in_trouble(seen, other)]
+            only = f", or name those that are not: --failed {','.join(ill)}" if ill else ""
+            raise RefusedError(
+                f"{accelerator} is ok by a reading of this moment: the job can restart on it in place",
+                hint=f"to replace it all the same, add --even-if-healthy{only}",
+            )
+
+
+def nothing_named(seen: Observation, job: str | None) -> UsageError:
+    """What is said where nobody says what to replace: what is in trouble now, and how it is named."""
+    ranks = {job: seen.assignment[job]} if job else seen.assignment
+    ill = [a for accelerators in ranks.values() for a in accelerators if in_trouble(seen, a)]
+    whose = job or "the jobs' accelerators"
+    if not ill:
+        return UsageError(
+            f"no failed accelerator was named, and all of {whose} are ok by a reading of this moment",
+            hint="to replace one all the same: lumctl swap plan --failed ACCELERATOR --even-if-healthy",
+        )
+    more = f" and {len(ill) - _SHOWN} more" if len(ill) > _SHOWN else ""
+    told = ", ".join(f"{a} ({_trouble(seen, a)})" for a in ill[:_SHOWN])
+    return UsageError(
+        f"no failed accelerator was named; not ok now: {told}{more}", hint=f"lumctl swap plan --failed {','.join(ill)}"
+    )
+
+
+def _trouble(seen: Observation, accelerator: str) -> str:
+    lanes = (seen.report.links[lane.id] for lane in seen.inventory.transponders_of(accelerator))
+    health = next(h for h in (seen.report.accelerators[accelerator], *lanes) if h.state is not State.OK)
+    why = f": {health.findings[0].evidence}" if health.findings else ""
+    of_lane = "" if health.id == accelerator else f"{health.id} "
+    return f"{of_lane}{health.state}{why}"
+
+
+def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:
+    if word in inventory.accelerators:
+        return [word]
+    if word not in inventory.hosts:
+        raise UsageError(_unknown("accelerator", word, {**inventory.accelerators, **inventory.hosts}))
+    here = [a.id for a in inventory.accelerators_of(word)]
+    found = [a for a in here if (place := place_of(placed, a)) and job in {None, place[0]}]
+    if not found:
+        raise UsageError(
+            f"no accelerator of host {word} runs a rank of {job or 'any job'}",
+            hint=f"it has {', '.join(here)}" if here else None,
+        )
+    return found
+
+
+def _require_place(inventory: Inventory, placed: Assignment, job: str | None, accelerator: str) -> None:
+    place = place_of(placed, accelerator)
+    if place is None and job is None:
+        role = inventory.accelerators[accelerator].role
+        raise UsageError(
+            f"{accelerator} runs no rank of any job (it is {role} by the inventory)", hint="lumctl job list"
+        )
+    if job is not None and (place is None or place[0] != job):
+        where = f"see: lumctl job show {job}"
+        if place is not None:
+            where = f"it runs rank {place[1]} of {place[0]}: name that job, or none"
+        raise UsageError(f"{accelerator} does not work in {job}", hint=where)
+
+
+def _one_rack(inventory: Inventory, names: Iterable[str]) -> str:
+    by_rack: dict[str, list[str]] = {}
+    for name in names:
+        by_rack.setdefault(inventory.accelerators[name].rack, []).append(name)
+    if len(by_rack) == 1:
+        return next(iter(by_rack))
+    each = "; ".join(f"lumctl swap plan --failed {','.join(here)}" for here in by_rack.values())
+    raise UsageError(
+        f"the accelerators are in {len(by_rack)} racks ({', '.join(sorted(by_rack))}): a plan is of one rack", hint=each
+    )
+
+
+def _unknown(what: str, word: str, known: Mapping[str, object]) -> str:
+    near = nearest(word, known)
+    return f"no {what} {word!r} in the inventory" + (f"; did you mean {near!r}?" if near else "")

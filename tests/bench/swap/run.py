@@ -1,0 +1,155 @@
+"""How long a swap takes from the fault to circuits that are verified, and where that time goes.
+
+    python tests/bench/swap/run.py [ROUNDS] [FOLDER]
+
+The prototype inventory and its simulator, a process of its own whose hosts answer over SSH and whose mesh answers over
+TCP. The fleet's sessions are open, as a daemon holds them. A round: the accelerator is lost (``sim fault s1-gpu0
+gpu-lost``); t0 is the moment from which an open channel reads that. Then ticks until there is a finding, the plan, and
+its run. The end is the moment at which the proof of the new circuits is on disk; what comes after it (the placement,
+the end of the run, the lease) is told apart. Afterwards the run is taken back, and all is as it was for the next round.
+
+The journal lies in FOLDER (a fresh one in it; else in the system's folder for large temporary files), which must be a
+disk, and every transaction is synced. How long one fsync takes there is measured beside, and so is the processor time
+of the simulator, which is in all the figures. The inventory is the one of the prototype as it stands: that its mesh is
+given 5 ms to settle is in the figures too. Once the simulated mesh answers at once, and once its cells take 100 ms for
+each commit: what is beyond that must be the same. Ends with 1 if a median is above the limit.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+
+from clocks import Clocks
+from place import Place
+
+from lumctl.change import apply
+from lumctl.health.states import State
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.sim.launch import SimProcess, launch
+from lumctl.site import Observation, Site
+from lumctl.store import store_at
+from lumctl.swap import commission, plan_rollback, plan_swap
+
+LIMIT_MS = 60.0
+ROUNDS, WARM = 100, 3
+SETTLE_MS = (0.0, 100.0)
+JOB, VICTIM, SPARE = "finetune", "s1-gpu0", "s3-gpu0"
+LARGE = Path("/var/tmp")  # noqa: S108 - unlike /tmp on a disk everywhere; a folder of our own is made in it
+_WELL_WITHIN_S = 30.0
+
+
+@contextmanager
+def rack(folder: Path, settle_ms: float) -> Iterator[tuple[SimProcess, Site, Clocks]]:
+    """A commissioned rack whose mesh settles in this time, and clocks on all that its store writes."""
+    inventory = load_inventory(example("prototype"))
+    store = store_at(str(folder / "store"), rack="prototype")
+    clocks = Clocks(store)
+    with (
+        launch(inventory, folder=folder / "sim", delay_ms=settle_ms, tied=True) as sim,
+        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+    ):
+        commission(site)
+        yield sim, site, clocks
+
+
+def once(sim: SimProcess, site: Site, clocks: Clocks) -> dict[str, float]:
+    """Milliseconds of each part of one swap."""
+    heal(sim, site)
+    simulated = cpu_ms(sim)
+    clocks.clear()
+    sim.inject(VICTIM, "gpu-lost")
+    began = time.perf_counter()
+    seen, ticks = site.observe(tick=True), 1
+    while state_of(seen, VICTIM) is not State.FAILED:
+        seen, ticks = site.observe(tick=True), ticks + 1
+    found = time.perf_counter()
+    plan = plan_swap(site, JOB, [VICTIM], seen=seen)
+    planned = time.perf_counter()
+    result = apply(site, plan)
+    ended = time.perf_counter()
+    assert result.outcome == "done"
+    assert {proof.circuit for proof in result.verified} == {circuit.id for circuit in plan.add}
+    simulated = cpu_ms(sim) - simulated
+    parts, transactions = clocks.parts(planned, ended), len(clocks.writes)
+    verified = clocks.verified(plan)
+    apply(site, plan_rollback(site, site.store("prototype").run(result.run)))
+    return {
+        "fault to verified": 1000 * (verified - began),
+        "detection": 1000 * (found - began),
+        "planning": 1000 * (planned - found),
+        **parts,
+        "after it": 1000 * (ended - verified),
+        "ticks": ticks,
+        "transactions": transactions,
+        "simulator's CPU": simulated,
+    }
+
+
+def heal(sim: SimProcess, site: Site) -> None:
+    """Wait until nothing is wrong any more, by what a tick sees."""
+    sim.clear()
+    deadline = time.monotonic() + _WELL_WITHIN_S
+    while any(state_of(seen := site.observe(tick=True), each) is not State.OK for each in (VICTIM, SPARE)):
+        assert time.monotonic() < deadline, f"{VICTIM} is {state_of(seen, VICTIM)}, {SPARE} is {state_of(seen, SPARE)}"
+
+
+def state_of(seen: Observation, accelerator: str) -> State:
+    return seen.report.accelerators[accelerator].state
+
+
+def cpu_ms(sim: SimProcess) -> float:
+    """Processor time that the simulator has used so far; it counts in steps of some milliseconds."""
+    fields = Path(f"/proc/{sim.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def show(settle_ms: float, rounds: list[dict[str, float]]) -> float:
+    """Print the parts; gives the median of what is beyond the settling."""
+    print(f"\nsettling {settle_ms:g} ms: {len(rounds)} swaps{'median':>22}{'p95':>9}{'best':>9}{'worst':>9}")
+    for part in rounds[0]:
+        times = [one[part] for one in rounds]
+        unit = "" if part in {"ticks", "transactions"} else " ms"
+        row = [median(times), quantiles(times, n=20)[18], min(times), max(times)]
+        mean = f"   mean {sum(times) / len(times):.1f}" if part == "simulator's CPU" else ""
+        print(f"  {part:32}" + "".join(f"{value:9.1f}" for value in row) + unit + mean)
+    beyond = median(one["fault to verified"] for one in rounds) - settle_ms
+    print(f"  beyond the settling: {beyond:.1f} ms median, limit {LIMIT_MS:g} ms")
+    return beyond
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    cores = len(os.sched_getaffinity(0))
+    now = datetime.now(UTC)
+    return f"{now:%Y-%m-%dT%H:%M:%SZ}  {model}, {cores} cores, load {load}, Python {sys.version.split()[0]}"
+
+
+def main(rounds: int, folder: Path) -> int:
+    slow = []
+    print(machine())
+    for settle_ms in SETTLE_MS:
+        with (
+            tempfile.TemporaryDirectory(prefix="lumctl-swap-", dir=folder) as scratch,
+            rack(Path(scratch), settle_ms) as (sim, site, clocks),
+        ):
+            place = Place(Path(scratch) / "store", clocks.store)
+            print(f"\njournal in {place}")
+            all_rounds = [once(sim, site, clocks) for _ in range(rounds + WARM)]
+            if show(settle_ms, all_rounds[WARM:]) > LIMIT_MS:
+                slow.append(f"settling {settle_ms:g} ms")
+    print(f"\n{'all within' if not slow else 'above: ' + ', '.join(slow)}\n{machine()}")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    sys.exit(main(int(words[0]) if words else ROUNDS, Path(words[1]) if len(words) > 1 else LARGE))

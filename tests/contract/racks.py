@@ -1,0 +1,187 @@
+"""A simulated rack with its store, on which swaps are planned, applied, cut and taken back."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lumctl.change import Plan, apply, to_document
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError
+from lumctl.fabric import mesh_of, trace
+from lumctl.health.states import State
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.sim.launch import SimProcess, launch
+from lumctl.sim.meshes.driver import SimMesh
+from lumctl.site import Site
+from lumctl.store import Run, Store, store_at
+from lumctl.swap import commission, plan_fabric, plan_rollback, plan_swap
+
+ENGINE = Path(__file__).parents[1] / "system" / "swap" / "engine.py"
+GUARD_ENDS_WITHIN_S = 30.0
+
+
+@dataclass
+class Rack:
+    """A simulated rack with its store."""
+
+    inventory: Inventory
+    sim: SimProcess
+    site: Site
+    store: Store
+    folder: Path
+    place: str
+    """The folder or database URL of the store."""
+
+    def cells(self) -> dict[str, dict[int, PucState]]:
+        """What every mesh really holds."""
+        return {
+            device: SimMesh(DriverContext(device=device, address=f"unix:{self.sim.control}")).read_states()
+            for device in self.inventory.devices
+        }
+
+    def ok_circuits(self, job: str) -> list[bool]:
+        report = self.site.observe().report
+        return [c.state is State.OK for c in report.circuits.values() if c.owner == job]
+
+    def spoil(self, plan: Plan) -> None:
+        """Let a cell that the plan writes stay as it stands: one without which a new circuit ends at another port.
+
+        Not every cell is: light may find to the same port by a way that nobody planned.
+        """
+        before = self.cells()["mesh"]
+        after = {**before, **{change.puc: PucState(change.after) for change in plan.changes}}
+        mesh = mesh_of(self.inventory.devices["mesh"])
+        cell = next(
+            change
+            for change in plan.changes
+            for circuit in plan.add
+            if trace(mesh, {**after, change.puc: before[change.puc]}, circuit.ends[0]["port"]).exit
+            != circuit.ends[1]["port"]
+        )
+        self.sim.inject(f"mesh/puc/{cell.puc}", "stuck-cross" if cell.after == "=" else "stuck-bar")
+
+    def clear(self) -> None:
+        self.sim.clear()
+
+    def another_site(self, **settings: Callable[[], float]) -> Site:
+        return Site(
+            self.inventory,
+            "sim",
+            endpoints=self.sim.endpoints(),
+            store=lambda rack: store_at(self.place, files=self.folder / "store", rack=rack),
+            **settings,
+        )
+
+    def lost(self) -> Plan:
+        """s1's GPU is lost and a plan to replace it is made."""
+        self.sim.inject("s1-gpu0", "gpu-lost")
+        return plan_swap(self.site, "finetune", ["s1-gpu0"])
+
+    def engine(self, plan: Plan, **how: object) -> subprocess.Popen[str]:
+        """Apply a plan in a process of its own, which prints a line after each step; see engine.py for ``how``."""
+        self.store.save_plan(to_document(plan))
+        self.guard_file.unlink(missing_ok=True)
+        order = {"inventory": str(self.inventory.path), "folder": str(self.folder), "plan": plan.id, **how}
+        return subprocess.Popen(
+            [sys.executable, ENGINE, json.dumps(order)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def guard_file(self) -> Path:
+        return self.folder / "guard.pid"
+
+    @property
+    def guard(self) -> int:
+        """The process that guards the run of the last engine."""
+        return int(self.guard_file.read_text())
+
+    def await_guard(self) -> None:
+        """Wait until the guard of the last engine has ended."""
+        with suppress(ProcessLookupError):
+            ended = os.pidfd_open(self.guard)
+            try:
+                assert select.select([ended], [], [], GUARD_ENDS_WITHIN_S)[0], "the guard is still there"
+            finally:
+                os.close(ended)
+
+    @staticmethod
+    def await_stop(engine: subprocess.Popen[str]) -> None:
+        """Wait until an engine stands still."""
+        assert os.waitid(os.P_PID, engine.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED
+
+    def reprogram(self) -> None:
+        """Program the mesh anew: what it holds is not certain."""
+        apply(self.site, plan_fabric(self.site, "prototype"))
+
+    def transmitters(self) -> dict[str, bool]:
+        """Which transmitters are on."""
+        return {name: self.site.devices.transponder(name).transmitting() for name in self.inventory.transponders}
+
+    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> Run:
+        """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
+        with self.engine(plan) as engine:
+            when(engine)
+            os.kill(self.guard, signal.SIGKILL)
+            engine.kill()
+        run = self.store.runs()[0]
+        assert run.state == "running"
+        return run
+
+    def take_back(self, run: Run, before: dict[str, dict[int, PucState]]) -> None:
+        """The lease of a dead engine holds for its term; then its run can be taken back whole."""
+        with self.another_site() as site, pytest.raises(RefusedError, match="its lease ends in"):
+            apply(site, plan_rollback(site, run))
+        with self.another_site(now=lambda: time.time() + 60) as later:
+            apply(later, plan_rollback(later, self.store.run(run.id)))
+        assert self.cells() == before
+        assert self.store.run(run.id).state == "undone"
+        assert self.site.known_states("mesh") == before["mesh"]
+        assert self.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+        assert self.store.first_break() is None
+
+    def crossed(self) -> int:
+        """A cell in cross that a circuit runs through."""
+        from lumctl.fabric import mesh, trace
+
+        held = self.cells()["mesh"]
+        return next(puc for puc, state in trace(mesh(7, 3), held, 20).passes if state is PucState.CROSS)
+
+
+def rack_of(
+    name: str,
+    folder: Path,
+    *,
+    driver: str = "smartlight",
+    place: str | None = None,
+    edited: Callable[[str], str] = str,
+    **settings: float,
+) -> Iterator[Rack]:
+    """A commissioned rack of an example inventory, ``edited``; its store is at ``place``, or in the folder."""
+    path, kept = folder / f"{name}.yaml", place or str(folder / "store")
+    text = edited(example(name).read_text()).replace("driver: smartlight", f"driver: {driver}")
+    path.write_text(text + "\nthresholds: {light_deadline_s: 1.0}\n")
+    inventory = load_inventory(path)
+    store = store_at(kept, files=folder / "store")
+    with (
+        launch(inventory, folder=folder / "sim", tied=True, **settings) as sim,
+        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+    ):
+        commission(site)
+        yield Rack(inventory, sim, site, store, folder, kept)

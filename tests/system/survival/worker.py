@@ -1,0 +1,124 @@
+"""Makes engines: each a process of its own, forked from this one, so that it starts in milliseconds.
+
+Orders come as lines of JSON, one at a time: ``inventory``, ``folder`` (of the simulator, and of what the engine says),
+``place`` (of the store) and ``plan``; ``at``, the number of a moment, and ``do``, what happens there; see moments.py.
+With ``resume`` or ``abort``, a run's id, it is that which is done. ``sync`` sets SQLite's synchronous mode, ``clock``
+how far ahead the machine's clock is. Answered are the engine's process id, whatever it asks, and its exit status.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+import lumctl_hostport
+import lumctl_smartlight
+import paramiko
+from moments import Moments
+from sqlalchemy import event
+
+import lumctl.devices.registry  # what an engine loads when it first needs it: a fork has it
+import lumctl.fleet.fleet
+from lumctl.change import apply, from_document
+from lumctl.change.guard import Guard, arm
+from lumctl.change.resuming import abort, resume
+from lumctl.devices.endpoints import sim_endpoints
+from lumctl.errors import LumctlError
+from lumctl.inventory.load import load_inventory
+from lumctl.site import Site
+from lumctl.store import Lease, store_at
+
+LOADED = (lumctl.devices.registry, lumctl.fleet.fleet, lumctl_hostport, lumctl_smartlight, paramiko)
+PR_SET_CHILD_SUBREAPER = 36
+Line = Callable[[], bytes]
+
+
+def say(**words: object) -> None:
+    """Answer the test, in one write."""
+    os.write(1, json.dumps(words).encode() + b"\n")
+
+
+def engine(order: Mapping[str, Any], line: Line) -> int:
+    """Apply a plan as the program does; its words go into files."""
+    folder = Path(order["folder"])
+    inventory = load_inventory(Path(order["inventory"]))
+    moments = Moments(order, lambda: _asked(line))
+    store = store_at(order["place"], files=folder / "store")
+    moments.watch(store)
+    if order.get("sync"):
+        event.listen(store._engine, "connect", lambda c, _: c.execute(f"PRAGMA synchronous={order['sync']}"))
+        store._engine.dispose()
+
+    def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
+        guard = arm(site, lease, silent_s)
+        moments.guard = guard._process.pid
+        (folder / "guard.pid").write_text(str(moments.guard))
+        return guard
+
+    with (
+        (folder / "said").open("w", buffering=1) as said,
+        redirect_stdout(said),
+        Site(
+            inventory,
+            "sim",
+            endpoints=sim_endpoints(inventory, folder / "sim"),
+            store=lambda _rack: store,
+            now=moments.now,
+        ) as site,
+    ):
+        try:
+            plan = from_document(store.plan(order["plan"]))
+            say(engine=os.getpid())
+            if order.get("resume"):
+                resume(site, store.run(order["resume"]), progress=print, arm=armed)
+            elif order.get("abort"):
+                abort(site, store.run(order["abort"]))
+            else:
+                apply(site, plan, progress=print, arm=armed)
+        except LumctlError as error:
+            print(error.message, *([f"hint: {error.hint}"] if error.hint else []), sep="\n")  # noqa: T201
+            return int(error.exit_code)
+        finally:
+            (folder / "moments").write_text("".join(f"{label}\n" for label in moments.labels))
+    return 0
+
+
+def _asked(line: Line) -> Mapping[str, Any]:
+    say(asks=True)
+    return dict(json.loads(line()))
+
+
+def _reap() -> None:
+    """Guards outlive their engines and come to us."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def main() -> None:
+    """Fork an engine for each order."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    lines = open(0, "rb", buffering=0)  # noqa: SIM115 - unbuffered: the engine reads from it as well
+    while order := lines.readline():
+        _reap()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                os.setsid()
+                status = engine(json.loads(order), lines.readline)
+            except BaseException:  # noqa: BLE001 - the end of a fork
+                traceback.print_exc(file=sys.stderr)
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        say(status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+if __name__ == "__main__":
+    main()

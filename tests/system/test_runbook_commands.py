@@ -1,0 +1,161 @@
+"""Runbooks as an operator uses them: over two racks of one inventory, on a running simulator."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lumctl.inventory.load import load_inventory
+from lumctl.store import open_store
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def two_racks() -> str:
+    """Two small racks: in each two hosts at work, a spare one, a mesh and a job."""
+    head = "lumctl: 1\nracks:\n  r1: {}\n  r2: {}\ndefaults:\n  ssh: {user: lumctl}\n  transponder: {verify: [lldp]}\n"
+    hosts, devices, lanes, jobs = "", "", "", ""
+    for n in (1, 2):
+        gpu = '{id: "{host}-gpu0", model: X100, memory_gib: 80, pci: 0000:1b:00.0'
+        hosts += f"  - {{name: 'r{n}h[1-2]', rack: r{n}, accelerators: [{gpu}}}]}}\n"
+        hosts += f"  - {{name: 'r{n}h3', rack: r{n}, accelerators: [{gpu}, role: spare}}]}}\n"
+        devices += f"  - {{id: mesh{n}, rack: r{n}, kind: mesh, driver: smartlight, address: 'm{n}.example:65432',"
+        devices += " geometry: {columns: 3, rows: 2}, settle_ms: 1}\n"
+        lanes += f"  - {{id: 'r{n}h[1-3]-gpu0-a', accelerator: 'r{n}h[1-3]-gpu0', interface: eth2, device: mesh{n},"
+        lanes += " port: [0, 5, 10]}\n"
+        jobs += f"  - {{name: pair{n}, ranks: 'r{n}h[1-2]-gpu0', links: [{{kind: pairs, pairs: [[0, 1]]}}]}}\n"
+    parts = f"hosts:\n{hosts}devices:\n{devices}transponders:\n{lanes}jobs:\n{jobs}"
+    return f"{head}{parts}thresholds: {{light_deadline_s: 1.0}}\n"
+
+
+class Shell:
+    """Runs lumctl on a simulator of two racks."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.inventory = place / "racks.yaml"
+        self.inventory.write_text(two_racks())
+        runtime = place / "run"
+        runtime.mkdir(mode=0o700)
+        self.environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(place),
+            "XDG_STATE_HOME": str(place / "state"),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "LUMCTL_INVENTORY": str(self.inventory),
+            "LUMCTL_TARGET": "sim",
+            "LANG": "C.UTF-8",
+        }
+
+    def __call__(self, *words, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "lumctl", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            cwd=self.place,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    def data(self, *words, code=0):
+        return json.loads(self(*words, "-o", "json", code=code).stdout)
+
+
+@pytest.fixture(scope="module")
+def lumctl(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("racks"))
+    shell("sim", "up", "--detach")
+    yield shell
+    shell("sim", "down")
+
+
+@pytest.fixture(scope="module")
+def swap(lumctl):
+    """A swap on rack r1 that was done, and taken back."""
+    lumctl("sim", "fault", "r1h2-gpu0", "gpu-lost")
+    plan = lumctl("swap", "plan", "pair1", "--failed", "r1h2-gpu0", "-o", "name").stdout.strip()
+    run = lumctl.data("swap", "apply", plan, "--yes")["run"]
+    lumctl("sim", "clear")
+    lumctl("swap", "rollback", f"r1/{run}", "--yes")
+    return f"r1/{run}"
+
+
+def test_a_swap_of_one_rack_is_planned_anew_on_the_other(lumctl, swap):
+    lumctl("runbook", "export", swap, "--as-template", "--out", "again.yaml")
+    other = ("--set", "failed=r2h1-gpu0", "--set", "rack=r2")
+    on_sim = lumctl.data("runbook", "replay", "again.yaml", *other, "--on", "sim")
+    assert (on_sim["outcome"], on_sim["identical"]) == ("done", None)
+    wrong = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "sim", code=5)
+    assert "step 1 is about rack r2, this runbook is for r1" in wrong.stderr
+    lumctl("sim", "fault", "r2h1-gpu0", "gpu-lost")
+    asked = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "r2", code=2)
+    assert "there is no terminal to ask on" in asked.stderr
+    done = lumctl.data("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "r2", "--yes")
+    assert (done["on"], done["outcome"], len(done["runs"])) == ("r2", "done", 1)
+    ranks = lumctl.data("job", "show", "pair2")["ranks"]
+    assert [rank["accelerator"] for rank in ranks] == ["r2h3-gpu0", "r2h2-gpu0"]
+    lumctl("sim", "clear")
+    lumctl("swap", "rollback", f"r2/{done['run']}", "--yes")
+
+
+def test_a_drill_tells_whether_it_would_work_today_and_leaves_the_rack_alone(lumctl, swap):
+    before = lumctl("swap", "list", "-o", "name").stdout
+    drilled = lumctl.data("runbook", "replay", swap, "--drill")
+    assert (drilled["on"], drilled["identical"]) == ("drill", True)
+    lumctl("sim", "fault", "r1h3-gpu0", "gpu-lost")
+    ill = lumctl.data("runbook", "replay", swap, "--drill", code=5)
+    assert "r1h3-gpu0 is failed" in ill["first_difference"]["replayed"]
+    lumctl("sim", "clear")
+    assert lumctl("swap", "list", "-o", "name").stdout == before
+
+
+def test_an_edited_runbook_is_compared_with_its_run(lumctl, swap):
+    lumctl("runbook", "export", swap, "--out", "edited.yaml", "--force")
+    same = lumctl.data("runbook", "diff", swap, "edited.yaml", "--exit-code")
+    assert (same["same"], same["differences"]) == (True, [])
+    file = lumctl.place / "edited.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("healthy: [r1h3-gpu0]", "healthy: []"))
+    different = lumctl.data("runbook", "diff", swap, "edited.yaml", "--exit-code", code=5)
+    assert [each["part"] for each in different["differences"]] == ["steps"]
+    file.write_text(text.replace("healthy: [r1h3-gpu0]", "healty: [r1h9-gpu0]"))
+    problems = lumctl.data("runbook", "lint", "edited.yaml", code=2)["problems"]
+    assert len(problems) == 2
+    assert all(problem["line"] > 1 and problem["column"] for problem in problems)
+    assert any("did you mean 'healthy'" in str(problem["hint"]) for problem in problems)
+
+
+def test_what_touches_no_device_is_a_run_too_also_while_the_rack_is_being_changed(lumctl, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(lumctl.place / "state"))
+    store = open_store(load_inventory(lumctl.inventory), "r1", "sim")
+    lease = store.acquire("r1", "a swap", term_s=60.0, now=time.time())
+    said = lumctl.data("health", "maintain", "r1h1", "--comment", "a fan", "--for", "1h")
+    ended = lumctl.data("health", "maintain", "r1h1", "--end")
+    store.release(lease)
+    store.close()
+    listed = lumctl("runbook", "list", "--kind", "maintain", "-o", "name").stdout.split()
+    assert listed == [ended["run"], said["run"]]
+    assert said["run"] not in lumctl("swap", "list", "-o", "name").stdout.split()
+    assert lumctl.data("runbook", "replay", f"r1/{ended['run']}", "--on", "sim")["identical"] is True
+    refused = lumctl("swap", "rollback", f"r1/{said['run']}", "--yes", code=5)
+    assert "only wrote down what was said" in refused.stderr
+
+
+def test_the_example_of_the_manual_works(lumctl, tmp_path):
+    manual = (REPOSITORY / "man" / "lumctl-runbook.7").read_text().replace("\\-", "-")
+    example = next(block for block in re.findall(r"\.RS\n(.*?)\.RE", manual, re.DOTALL) if "intents:" in block)
+    file = tmp_path / "dead.yaml"
+    file.write_text(example)
+    given = ("--set", "failed=s1-gpu0", "--set", "host=s1", "-i", str(REPOSITORY / "inventories" / "prototype.yaml"))
+    lumctl("runbook", "lint", str(file), *given)
+    done = lumctl.data("runbook", "replay", str(file), "--on", "sim", *given)
+    assert (done["outcome"], len(done["runs"])) == ("done", 2)

@@ -1,0 +1,106 @@
+"""``swap resume`` and ``swap abort`` as commands, on the rack in memory: what they print, ask and exit with."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from lumctl.change import resuming
+from lumctl.change.guarded import Cover
+from lumctl.change.run import Run
+from lumctl.cli import swap_finish
+from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.output import Output, OutputFormat
+from lumctl.errors import ExitCode, LumctlError, RefusedError, UsageError
+
+
+@pytest.fixture
+def command(rack, monkeypatch):
+    """Call one of the commands with words of its own; the site is that of the rack in memory."""
+
+    @contextmanager
+    def site(_inventory, _target):
+        yield rack.site
+
+    monkeypatch.setattr(swap_finish, "Site", site)
+    monkeypatch.setitem(resuming.resume.__kwdefaults__, "arm", rack.guard.arm)
+    monkeypatch.setattr("lumctl.change.resuming.origin", lambda: "ops@console from 10.0.0.7")
+
+    def call(act, run, *, output=OutputFormat.TABLE, **options):
+        cx = Invocation(None, Target.SIM, Output(output))
+        cx.__dict__["inventory"] = rack.inventory
+        getattr(swap_finish, act)(cx, run, **options)
+
+    return call
+
+
+@pytest.fixture
+def run(rack):
+    """A run that was cut after its cells were written."""
+    plan = rack.plan()
+    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    for step in plan.steps[:6]:
+        run.perform(step)
+    run.intend([plan.steps[6]])
+    rack.events.clear()
+    return run.id
+
+
+def test_a_dry_run_shows_exactly_what_would_be_done(rack, command, run, capsys):
+    command("resume", run, dry_run=True)
+    said = capsys.readouterr()
+    head, where, _, what, verify, write = said.out.splitlines()
+    assert head == f"{run}  finetune: replace s1-gpu0 by s3-gpu0"
+    assert where == "target sim, rack prototype; it was cut, 6 of 8 steps are done"
+    assert what == "left to do"
+    assert verify.startswith("  7. verify ")
+    assert verify.endswith("(again: whether it was done is not known)")
+    assert write == "  8. write down where finetune runs"
+    assert said.err == "dry run: nothing was done\n"
+    command("abort", run, dry_run=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == "taken back, in this order"
+    assert [line.split(".")[0].strip() for line in lines[4:]] == ["7", "6", "5", "4", "3", "2", "1"]
+    assert lines[5].endswith(": write the 9 states from before")
+    assert (rack.acts(), rack.store.run(run).state) == ([], "running")
+
+
+@pytest.mark.parametrize(("act", "steps"), [("resume", ["7", "8"]), ("abort", ["7", "6", "5", "4", "3", "2", "1"])])
+def test_and_as_data(command, run, capsys, act, steps):
+    command(act, run, dry_run=True, output=OutputFormat.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["act"], document["run"]) == ("lumctl/prospect/v1", act, run)
+    assert [step["id"] for step in document["steps"]] == steps
+    assert {step["known"] for step in document["steps"]} <= {"done", "not done", "unknown"}
+    assert document["why_not"] is None
+
+
+@pytest.mark.parametrize(("act", "outcome"), [("resume", "done"), ("abort", "rolled-back")])
+def test_what_came_of_it_is_a_run_document_with_its_runbook(rack, command, run, capsys, act, outcome):
+    command(act, run, yes=True, output=OutputFormat.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["run"], document["outcome"]) == ("lumctl/run/v1", run, outcome)
+    assert document["runbook"].endswith(f"{run}.yaml")
+    assert any(e.data.get("by") == "ops@console from 10.0.0.7" for e in rack.store.entries(run) if e.kind == act)
+    with pytest.raises(RefusedError, match=f"there is nothing of {run} to {act}: it ended {outcome}"):
+        command(act, run, yes=True)
+
+
+def test_without_a_terminal_it_needs_a_yes(rack, command, run, capsys):
+    with pytest.raises(UsageError) as error:
+        command("resume", run)
+    assert error.value.hint == "add --yes"
+    assert "left to do" in capsys.readouterr().out
+    assert (rack.acts(), rack.store.run(run).state) == ([], "running")
+
+
+def test_where_it_cannot_go_on_it_says_why_before_it_asks(rack, command, run, capsys):
+    rack.collected.lose_gpu("s3-gpu0")
+    command("resume", run, dry_run=True)
+    said = capsys.readouterr().out
+    assert "it cannot go on: s3-gpu0 is failed, not ok" in said
+    assert "taken back, in this order" in said
+    with pytest.raises(LumctlError) as error:
+        command("resume", run, yes=True)
+    assert error.value.exit_code is ExitCode.ROLLED_BACK

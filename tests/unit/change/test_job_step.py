@@ -1,0 +1,274 @@
+"""A job's pause and its going on as steps of a run: in which order, and what each way of failing leaves."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from lumctl.change import from_document, to_document
+from lumctl.change.guard_acts import take_over
+from lumctl.change.guarded import Cover
+from lumctl.change.plan import Do
+from lumctl.change.resuming import abort, resume
+from lumctl.change.run import Run
+from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
+from lumctl.inventory.model import JobHook
+from lumctl.jobs import HookRefusedError
+from lumctl.programs import Ended
+from lumctl.runbook.document import NEEDS
+from lumctl.swap import plan_rollback
+
+PLACED = ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+SWAPPED = ("s0-gpu0", "s3-gpu0", "s2-gpu0")
+PAUSED, RESUMED = ("hook", "pause"), ("hook", "resume")
+
+
+class Program:
+    """The hook of a job, in memory: it does as it is told, or as a test says."""
+
+    def __init__(self, rack) -> None:
+        self.rack, self.state, self.told = rack, "running", []
+        self.answers: dict[str, Ended | BaseException] = {}
+
+    def __call__(self, command, *, timeout_s, variables):
+        act = command[-1]
+        assert (act, timeout_s, variables["LUMCTL_JOB"]) == (variables["LUMCTL_ACT"], 30.0, "finetune")
+        if act == "status":
+            return self.answers.get(act, Ended(0, late=False, said=f"{self.state}\n"))
+        self.rack.happens("hook", act)
+        self.told.append(variables)
+        answer = self.answers.get(act)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is not None:
+            return answer
+        self.state = {"pause": "paused", "resume": "running"}[act]
+        return Ended(0, late=False, said=f"{act}d\n")
+
+
+NO = Ended(3, late=False, said="the queue is closed\n")
+LATE = Ended(-9, late=True, said="")
+
+
+@pytest.fixture
+def program(rack, monkeypatch):
+    """The job ``finetune`` has a hook with all that there is."""
+    hook = JobHook(("true", "pause"), ("true", "resume"), ("true", "status"), on_sim=True)
+    jobs = {**rack.inventory.jobs, "finetune": replace(rack.inventory.jobs["finetune"], hook=hook)}
+    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs=jobs)
+    program = Program(rack)
+    monkeypatch.setattr("lumctl.jobs.hooks.run_program", program)
+    return program
+
+
+def without_status(rack) -> None:
+    jobs = rack.inventory.jobs
+    job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, status=None))
+    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+
+
+def acts(rack):
+    return [event for event in rack.events if event[0] in {"hook", "transmit", "commit", "roll_back"}]
+
+
+def is_as_it_was(rack, before, program, state="running") -> None:
+    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.placed() == PLACED
+    assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
+    assert program.state == state
+
+
+def test_a_job_is_paused_once_its_spare_reads_well_and_goes_on_when_all_is_written_down(rack, program):
+    plan = rack.plan()
+    assert [step.do.value for step in plan.steps] == [
+        *("check", "job", "transmit", "transmit", "transmit", "transmit", "program", "verify", "assign", "job")
+    ]
+    assert [step.title for step in plan.steps if step.do is Do.JOB] == ["pause job finetune", "resume job finetune"]
+    assert not any("hook" in warning for warning in plan.warnings)
+    assert from_document(to_document(plan)) == plan
+    assert all(NEEDS[Do.JOB] <= step.data.keys() for step in plan.steps if step.do is Do.JOB)
+    result = rack.apply(plan)
+    assert acts(rack)[0] == PAUSED
+    assert acts(rack)[-1] == RESUMED
+    assert rack.events.index(("outcome", "9")) < rack.events.index(RESUMED)
+    assert [told["LUMCTL_RUN"] for told in program.told] == [result.run] * 2
+    assert ("s1-gpu0" in program.told[0]["LUMCTL_RANKS"], "s3-gpu0" in program.told[1]["LUMCTL_RANKS"]) == (True, True)
+    assert (program.told[0]["LUMCTL_FAILED"], program.told[0]["LUMCTL_SPARES"]) == ("s1-gpu0", "s3-gpu0")
+    outcome = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2"))
+    assert outcome.data == {
+        "done": True,
+        "job": "finetune",
+        "act": "pause",
+        "was": "running",
+        "hook": {"is": "paused", "said": "paused"},
+    }
+
+
+def test_a_job_without_one_is_warned_of(rack):
+    assert rack.plan().warnings[-1].startswith("job finetune has no hook: pause or stop it before you apply this")
+
+
+def test_a_rollback_pauses_and_resumes_too(rack, program):
+    run = rack.apply(rack.plan()).run
+    rack.events.clear()
+    rack.apply(plan_rollback(rack.site, rack.store.run(run)))
+    assert (acts(rack)[0], acts(rack)[-1]) == (PAUSED, RESUMED)
+    assert "s1-gpu0" in program.told[-1]["LUMCTL_RANKS"]
+
+
+@pytest.mark.parametrize("says", [{"pause": NO}, {"status": Ended(1, late=False, said="")}], ids=["no", "no-word"])
+def test_where_it_says_no_nothing_is_touched(rack, program, says):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    program.answers = says
+    with pytest.raises(HookRefusedError) as error:
+        rack.apply(plan)
+    assert error.value.exit_code is ExitCode.REFUSED
+    assert [event for event in acts(rack) if event[0] != "hook"] == []
+    assert rack.store.runs()[0].state == "refused"
+    is_as_it_was(rack, before, program)
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_a_swap_that_fails_sets_the_job_going_again_if_it_was(rack, program, state):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    program.state = state
+    rack.dark.add("s3-gpu0-a")
+    with pytest.raises(RolledBackError):
+        rack.apply(plan)
+    is_as_it_was(rack, before, program, state)
+    assert [event for event in acts(rack) if event[0] == "hook"] == ([PAUSED, RESUMED] if state == "running" else [])
+    assert acts(rack)[-1] == (RESUMED if state == "running" else ("transmit", "s1-gpu0-a", True))
+
+
+def test_a_pause_that_took_too_long_is_taken_back(rack, program):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    without_status(rack)
+    program.answers = {"pause": LATE}
+    with pytest.raises(RolledBackError, match="did not end within 30 s"):
+        rack.apply(plan)
+    assert acts(rack) == [PAUSED, RESUMED]
+    is_as_it_was(rack, before, program)
+
+
+@pytest.mark.parametrize("answer", [NO, LATE, KeyboardInterrupt()], ids=["no", "late", "interrupted"])
+def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, program, answer):
+    program.answers = {"resume": answer}
+    with pytest.raises(
+        HalfDoneError, match="all light is where it should be and stays there, but job finetune"
+    ) as error:
+        rack.apply(rack.plan())
+    run = rack.store.run(error.value.run)
+    assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id}"
+    assert (run.state, rack.placed(), program.state) == ("half-done", SWAPPED, "paused")
+    assert "roll_back" not in [event[0] for event in rack.events]
+    assert "finetune" in rack.store.entries(run.id)[-1].data["not_resumed"]
+    rack.events.clear()
+    program.answers = {}
+    assert resume(rack.site, run, who="you", arm=rack.guard.arm).outcome == "done"
+    assert (acts(rack), program.state, rack.store.run(run.id).state) == ([RESUMED], "running", "done")
+
+
+def test_a_job_that_was_resumed_by_hand_is_only_asked(rack, program):
+    program.answers = {"resume": NO}
+    with pytest.raises(HalfDoneError) as error:
+        rack.apply(rack.plan())
+    program.state = "running"
+    rack.events.clear()
+    assert resume(rack.site, rack.store.run(error.value.run), who="you", arm=rack.guard.arm).outcome == "done"
+    assert acts(rack) == []
+
+
+def test_where_it_never_goes_on_the_swap_can_still_be_taken_back(rack, program):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    program.answers = {"resume": NO}
+    with pytest.raises(HalfDoneError) as error:
+        rack.apply(plan)
+    with pytest.raises(HalfDoneError, match="the resume hook of job finetune said no"):
+        abort(rack.site, rack.store.run(error.value.run), who="you")
+    program.answers = {}
+    abort(rack.site, rack.store.run(error.value.run), who="you")
+    is_as_it_was(rack, before, program)
+
+
+class Killed(BaseException):
+    """What ends an engine without a word."""
+
+
+def cut(rack, plan, event):
+    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    rack.at(*event, do=Killed())
+    with suppress(Killed):
+        for step in plan.steps:
+            run.perform(step)
+    assert event in rack.events
+    rack.events.clear()
+    return lease, run
+
+
+def test_a_guard_has_a_job_go_on_that_its_engine_was_about_to(rack, program):
+    lease, run = cut(rack, rack.plan(), RESUMED)
+    said = []
+    take_over(rack.site, lease, "it is gone", say=said.append)
+    assert (acts(rack), program.state, rack.placed()) == ([RESUMED], "running", SWAPPED)
+    assert run.ledger.state == "done"
+
+
+def test_a_guard_that_cannot_leaves_the_light_as_well(rack, program):
+    lease, run = cut(rack, rack.plan(), RESUMED)
+    program.answers = {"resume": NO}
+    take_over(rack.site, lease, "it is gone", say=list)
+    assert (run.ledger.state, rack.placed()) == ("half-done", SWAPPED)
+
+
+def test_a_guard_sets_a_job_going_whose_pause_was_cut(rack, program):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    lease, run = cut(rack, plan, PAUSED)
+    program.state = "paused"
+    take_over(rack.site, lease, "it is gone", say=list)
+    assert run.ledger.state == "rolled-back"
+    is_as_it_was(rack, before, program)
+
+
+def test_a_job_that_runs_again_is_paused_again_before_the_rest_is_done(rack, program):
+    plan = rack.plan()
+    _, run = cut(rack, plan, ("commit", "mesh", None))
+    program.state = "running"
+    resume(rack.site, rack.store.run(run.id), who="you", arm=rack.guard.arm)
+    assert [event for event in acts(rack) if event[0] in {"hook", "commit"}] == [
+        PAUSED,
+        ("commit", "mesh", None),
+        RESUMED,
+    ]
+    assert (program.state, rack.placed()) == ("running", SWAPPED)
+
+
+def test_one_that_was_paused_by_the_cut_run_is_set_going_when_that_is_taken_back(rack, program):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    _, run = cut(rack, plan, PAUSED)
+    program.state = "paused"  # by the hook that was cut: the run never heard of it
+    rack.dark.add("s3-gpu0-a")
+    with pytest.raises(RolledBackError):
+        resume(rack.site, rack.store.run(run.id), who="you", arm=rack.guard.arm)
+    is_as_it_was(rack, before, program)
+
+
+def test_on_a_simulator_it_is_passed_over_unless_it_is_meant_for_one(rack, program):
+    jobs = rack.inventory.jobs
+    job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, on_sim=False))
+    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    result = rack.apply(rack.plan())
+    assert program.told == []
+    outcome = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2"))
+    assert outcome.data["hook"]["passed_over"].startswith("hooks are not run on a simulator")
+
+
+def test_a_hook_that_is_not_there_is_found_out_before_the_run_begins(rack, program):
+    plan = rack.plan()
+    jobs = rack.inventory.jobs
+    job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, resume=("no-such-program", "resume")))
+    rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    with pytest.raises(RefusedError, match="the resume hook of job finetune cannot be run"):
+        rack.apply(plan)
+    assert program.told == []
+    assert rack.seen("begin") == []

@@ -1,0 +1,96 @@
+"""A plan as a difference to read: what goes and comes at what power, by which steps in what time, and why."""
+
+from dataclasses import replace
+
+from lumctl.change.plan import (
+    Candidate,
+    Do,
+    Plan,
+    PlannedChange,
+    PlannedCircuit,
+    Replacement,
+    Start,
+    Step,
+    from_document,
+    plan_digest,
+    to_document,
+)
+from lumctl.cli.plan_lines import plan_lines
+
+ENDS = ({"lane": "s0-a", "port": 1}, {"lane": "s1-a", "port": 2})
+OLD = PlannedCircuit("job/0-1", "job", "mesh", "duplex", ENDS, (3,), 2.25, -0.25, 15.55)
+NEW = replace(
+    OLD, ends=(ENDS[0], {"lane": "s3-a", "port": 9}), pucs=(3, 4), loss_db=2.5, expected_rx_dbm=-0.5, margin_db=15.3
+)
+MOVED = replace(OLD, id="job/1-2", pucs=(7, 8, 9), loss_db=2.75, expected_rx_dbm=-0.75, margin_db=15.05)
+PLAN = Plan(
+    kind="swap", title="job: replace s1 by s3", rack="r1", target="sim", created_at=1.5, inventory_digest="i",
+    start=Start({"job": ("s0", "s1")}, {"mesh": (3,)}),
+    replacements=(Replacement("job", 1, "s1", "s3"),),
+    candidates=(
+        Candidate("s1", "s3", chosen=True, reasons=("the best there is", "2 PUCs"), rank=1, score={"loss_db": 2.5}),
+        Candidate("s1", "s4", chosen=False, reasons=("is failed: dead",)),
+    ),
+    add=(NEW, MOVED), remove=(OLD, replace(MOVED, pucs=(7,), expected_rx_dbm=-0.25)),
+    keep=(replace(OLD, id="other/0-1"),),
+    changes=(PlannedChange("mesh", 3, "x", "="), PlannedChange("mesh", 5, None, "x")),
+    steps=(
+        Step("1", Do.PROGRAM, "program 2 PUCs of mesh", {}, "mesh holds what it did", expected_seconds=0.25),
+        Step("2", Do.VERIFY, "verify 2 new circuits", {}, expected_seconds=0.5),
+    ),
+    warnings=("circuit job/1-2 is moved",), why=("s3 takes the place of s1: it ranks first",), measured={"1": 7},
+).sealed()  # fmt: skip
+
+
+def shown(*, wide=False):
+    return [" ".join(line.split()) for line in plan_lines(PLAN, wide=wide)]
+
+
+def test_what_goes_and_comes_is_told_with_its_power_before_and_after():
+    lines = shown()
+    assert "job rank 1: s1 -> s3" in lines
+    assert "- job/0-1 s0-a (port 1) <-> s1-a (port 2) 1 PUCs 2.25 dB lost -0.25 dBm 15.6 dB above its need" in lines
+    new = "+ job/0-1 s0-a (port 1) <-> s3-a (port 9) 2 PUCs 2.50 dB lost -0.25 -> -0.50 dBm 15.3 dB above its need"
+    assert new in lines
+    assert any(line.startswith("~ job/1-2") and "-0.25 -> -0.75 dBm" in line for line in lines)
+    assert not any(line.startswith("- job/1-2") for line in lines)
+    assert "1 others on the same devices stay as they are" in lines
+
+
+def test_candidates_stand_by_rank_and_the_reason_is_told():
+    lines = shown()
+    assert "* 1 s3 the best there is; 2 PUCs" in lines
+    assert "- s4 is failed: dead" in lines
+    assert "s3 takes the place of s1: it ranks first" in lines
+    assert "warning: circuit job/1-2 is moved" in lines
+
+
+def test_each_step_has_its_time_and_the_plan_says_where_times_come_from():
+    lines = shown()
+    assert "1. program 2 PUCs of mesh 0.25 s" in lines
+    assert "expected time about 0.8 s (medians of the last 7 runs; 1 steps by the inventory)" in lines
+    assert "PUCs of mesh: 2 written (1 to bar, 1 to cross)" in lines
+    assert "3 cross to bar, 5 ? to cross" in lines
+
+
+def test_wide_tells_what_stays_and_what_each_step_needs():
+    lines = shown(wide=True)
+    assert any(line.startswith("other/0-1") for line in lines)
+    assert "needs: mesh holds what it did" in lines
+    assert "1. program 2 PUCs of mesh 0.25 s median of 7 runs" in lines
+
+
+def test_plans_from_before_there_were_ranks_margins_and_reasons_are_read_and_written_again():
+    old = to_document(PLAN)
+    for key in ("why", "measured"):
+        del old[key]
+    for candidate in old["candidates"]:
+        candidate.pop("rank", None), candidate.pop("score", None)
+    for circuit in (c for group in old["circuits"].values() for c in group):
+        circuit.pop("margin_db", None)
+    old |= {"digest": plan_digest(old)}
+    old |= {"id": f"plan-{old['digest'][:8]}"}
+    plan = from_document(old)
+    assert from_document(to_document(plan)) == plan  # as the journal holds it
+    assert to_document(plan) == old
+    assert plan_lines(plan)

@@ -1,0 +1,75 @@
+"""Policies in an inventory: their defaults, and each mistake at its place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumctl.autopilot.checking import remarks, require_sound
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.policies import How, Limits, Subject
+from lumctl.inventory.problems import InventoryError
+
+Write = Callable[[str | bytes], Path]
+SOUND = "  - {name: p, how: apply, rules: [gpu.lost]}\n"
+
+
+def with_policies(small: str, text: str) -> str:
+    return f"{small}policies:\n{text}"
+
+
+def test_without_any_there_are_none(write: Write, small: str):
+    assert load_inventory(write(small)).policies == ()
+
+
+def test_defaults_are_cautious(write: Write, small: str):
+    (policy,) = load_inventory(write(with_policies(small, SOUND))).policies
+    assert (policy.how, policy.matching.kinds, policy.matching.states) == (
+        How.APPLY,
+        (Subject.ACCELERATOR,),
+        ("failed",),
+    )
+    assert (policy.stands_s, policy.limits, policy.breaker.share) == (30.0, Limits(1, 1, 3), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  - {name: p, how: aply, rules: [x]}\n", ":20: found 'aply', expected notify, plan, approve or apply"),
+        ("  - {name: p, how: apply}\n", ":5: key 'rules' is missing here"),
+        ("  - {name: p, how: apply, rules: []}\n", ":34: found a list of length 0, expected at least 1"),
+        ("  - {name: p, how: apply, rules: [x], limts: {}}\n", "key 'limts' is not known; did you mean 'limits'?"),
+        ("  - {name: p, how: apply, rules: [x], states: [unknown]}\n", "found 'unknown', expected degraded or failed"),
+        ("  - {name: p, how: apply, rules: [x], kinds: [circuit]}\n", "a swap does nothing about a circuit"),
+        ("  - {name: p, how: apply, rules: [x], components: [h9-*]}\n", "pattern 'h9-*' matches nothing"),
+        ("  - {name: p, how: apply, rules: [x], jobs: [jab]}\n", "name 'jab' is not known; did you mean 'job'?"),
+        ("  - {name: p, how: apply, rules: [x], timezone: Europe/Berln}\n", "did you mean 'Europe/Berlin'?"),
+        ("  - {name: p, how: apply, rules: [x], hours: [{begins: '8'}]}\n", "expected a time of day such as 08:30"),
+        ("  - {name: p, how: apply, rules: [x], hours: [{days: [mo]}]}\n", "found 'mo', expected mon, tue"),
+        ("  - {name: p, how: apply, rules: [x], stands_s: 900}\n", "nothing would ever be done"),
+        ("  - {name: p, how: apply, rules: [x], breaker: {share: 2}}\n", "found 2, expected at most 1"),
+        (SOUND * 2, "policy 'p' is defined twice"),
+    ],
+)
+def test_one_mistake_is_one_line_with_its_place(write: Write, small: str, text: str, expected: str):
+    with pytest.raises(InventoryError) as error:
+        load_inventory(write(with_policies(small, text)))
+    assert len(error.value.problems) == 1
+    assert expected in str(error.value.problems[0])
+    assert error.value.problems[0].mark.line == small.count("\n") + 1 + text.count("\n")
+
+
+def test_a_rule_that_there_is_not_is_named_with_its_place(write: Write, small: str):
+    text = "  - {name: p, how: notify, rules: [gpu.lost, gpu.lots, 'gpu.xid/*', gpu.xid/restart]}\n"
+    with pytest.raises(InventoryError) as error:
+        require_sound(load_inventory(write(with_policies(small, text))))
+    told = [str(problem) for problem in error.value.problems]
+    assert len(told) == 2
+    assert ":46: rule 'gpu.lots' is not known; did you mean 'gpu.lost'?" in told[0]
+    assert "gpu.xid/restart" in told[1]
+
+
+def test_what_may_not_be_meant_is_remarked(write: Write, small: str):
+    text = SOUND + "  - {name: q, how: apply, rules: [gpu.lost], stands_s: 0}\n"
+    told = list(remarks(load_inventory(write(with_policies(small, text)))))
+    assert ["first fault of a storm" in told[0], "q: it never decides, for p" in told[1]] == [True, True]

@@ -1,0 +1,37 @@
+"""Runbooks of real runs: those of the golden journal that this version of the program has recorded."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Inventory
+from lumctl.runbook.document import make
+from lumctl.runbook.writing import dump
+from lumctl.store import Store, store_at
+
+GOLDEN = Path(__file__).parents[2] / "system" / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden_rack() -> Inventory:
+    return load_inventory(GOLDEN / "rack.yaml")
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Iterator[Store]:
+    """A store with a run of every kind."""
+    with closing(sqlite3.connect(tmp_path / "lumctl.db")) as database:
+        database.executescript((GOLDEN / "schema-3.sql").read_text(encoding="utf-8"))
+    store = store_at(str(tmp_path), rack="golden")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def text_of(golden: Store, golden_rack: Inventory):
+    """The runbook of a run as its file has it."""
+    return lambda run: dump(make(golden.run(run), golden, golden_rack))
