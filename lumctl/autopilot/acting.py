@@ -11,6 +11,7 @@ from lumctl.autopilot.troubles import Trouble, troubles_of
 from lumctl.change.approval import AUTOPILOT
 from lumctl.change.engine import apply
 from lumctl.change.plan import Plan
+from lumctl.change.standby import Standby
 from lumctl.inventory.policies import Policy
 from lumctl.runbook.files import save
 from lumctl.site import Observation, Site
@@ -20,7 +21,7 @@ from lumctl.swap.planning import plan_swap
 if TYPE_CHECKING:
     from lumctl.autopilot.breaker import Onsets
 
-SETTLED = frozenset({"done", "rolled-back", "refused", "undone"})
+SETTLED = frozenset({"done", "rolled-back", "refused", "undone", "superseded"})
 """Run states after which everybody knows what the rack holds."""
 
 
@@ -75,7 +76,9 @@ def carry_out(site: Site, plan: Plan, policy: Policy, progress: Callable[[str], 
     """Apply a plan; whatever happens, how it ended is what the store says of its run."""
     store, began_at = site.store(plan.rack), site.now()
     try:
-        result = apply(site, plan, progress=progress, who=name_of(policy))
+        with Standby(site) as standby:
+            standby.ready(plan.rack)  # it comes up while the preconditions are looked at
+            result = apply(site, plan, progress=progress, who=name_of(policy), arm=standby.arm)
     except Exception as error:  # noqa: BLE001 - what it left behind counts, not how it was told
         ended = how_it_ended(store, plan.digest, since=began_at, now=site.now())
         return replace(ended, told=str(error) or type(error).__name__)

@@ -37,6 +37,8 @@ class Case:
     unfinished: tuple[str, ...]
     now: float
     ask: Ask | None = None
+    by_hand: tuple[str, ...] = ()
+    """The jobs that only a person can stop before their light moves."""
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -55,6 +57,8 @@ def conditions(case: Case) -> Iterator[Condition]:
         return
     yield _known(case)
     yield _works(case)
+    if case.policy.how in {How.APPROVE, How.APPLY}:
+        yield _can_be_paused(case)
     yield _switch(case)
     yield _halt(case)
     yield _hours(case)
@@ -121,6 +125,13 @@ def _works(case: Case) -> Condition:
     return Condition("works", holds=True, told=told)
 
 
+def _can_be_paused(case: Case) -> Condition:
+    if not case.by_hand:
+        return Condition("pause", holds=True, told="each job is paused by its hook, or needs no pause")
+    told = f"only a person can stop {', '.join(case.by_hand)} before its light moves: give it a hook"
+    return Condition("pause", holds=False, told=f"{told}, or needs_no_pause: true")
+
+
 def _switch(case: Case) -> Condition:
     stopped = case.memory.stopped
     return Condition("switch", stopped is None, "the autopilot runs" if stopped is None else f"stopped {stopped}")
@@ -133,7 +144,8 @@ def _halt(case: Case) -> Condition:
 
 def _hours(case: Case) -> Condition:
     open_now, until = hours.open_now(case.policy, case.now)
-    return Condition("hours", open_now, f"{'within' if open_now else 'outside'} {hours.told(case.policy)}", until)
+    told = f"{'within' if open_now else 'outside'} {hours.told(case.policy)}" if case.policy.hours else "at any time"
+    return Condition("hours", open_now, told, until)
 
 
 def breaker_of(case: Case) -> BreakerState:

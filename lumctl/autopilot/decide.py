@@ -12,6 +12,7 @@ from lumctl.autopilot.memory import Ask, AskState, Event, Memory
 from lumctl.autopilot.troubles import Trouble, troubles_of
 from lumctl.health.states import Finding
 from lumctl.inventory.policies import How, Policy
+from lumctl.jobs import by_hand
 from lumctl.site.observation import Observation
 
 
@@ -81,7 +82,8 @@ def decide_one(
         if finding is None:
             continue
         ask = _ask_of(trouble, finding, policy, memory)
-        case = Case(trouble, finding, policy, memory, onsets, look.unfinished, now, ask)
+        alone = by_hand(look.inventory, look.target, trouble.jobs)
+        case = Case(trouble, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
         return _decided(case, tuple(conditions(case)))
     worst = trouble.findings[0]
     because = f"no policy speaks of {worst.rule} ({worst.state}) for {trouble.kind}s"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ from lumctl.health.look import Look
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.health.transitions import Transition
+from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import listing
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of
 from lumctl.site.observation import Observation
 
 _MOST_BYTES = 64 * 1024 * 1024
+_MOST_SHOWN = 40
+_KINDS = ("accelerator", "host", "link", "device", "circuit")
+_STATES = tuple(state.value for state in State)
 _XID = re.compile(r"\bXID (\d+)")
 _MAINTENANCE = "in maintenance: "
 
@@ -32,11 +38,17 @@ def read_history(path: Path) -> tuple[Transition, ...]:
         UsageError: it cannot be read, or a line of it is no transition; the line is named.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        with path.open("rb") as opened:
+            text = opened.read(_MOST_BYTES + 1)  # whatever its size is said to be: it may be no regular file
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
+    try:
+        lines = text.decode().splitlines()
+    except UnicodeDecodeError as error:
+        line, column = text.count(b"\n", 0, error.start) + 1, error.start - text.rfind(b"\n", 0, error.start)
+        raise _wrong(path, f"{line}:{column}", "this is no text in UTF-8") from None
     found = [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not found:
         raise UsageError(f"{path} is empty: there is no history in it")
@@ -46,21 +58,65 @@ def read_history(path: Path) -> tuple[Transition, ...]:
 def _read(path: Path, number: int, line: str) -> Transition:
     try:
         row = json.loads(line)
-        before = row.get("before")
-        return Transition(
-            float(row["at"]),
-            str(row["component"]),
-            str(row["kind"]),
-            State(before) if before is not None else None,
-            State(row["after"]),
-            tuple(map(str, row.get("rules", ()))),
-            str(row.get("evidence", "")),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(
-            f"{path}:{number}: this is no change of a state: {type(error).__name__}: {error}",
-            hint='a line is {"at": SECONDS, "component": ID, "kind": "accelerator", "after": "failed", "rules": [...]}',
-        ) from None
+    except json.JSONDecodeError as error:
+        rest = _shown(line[error.pos :]) or "the end of the line"
+        raise _wrong(path, f"{number}:{error.colno}", f"found {rest}, expected JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"{number}:1", f"this cannot be read as JSON: {error}") from None
+    try:
+        return _transition(row)
+    except _MistakeError as error:
+        column = line.find(json.dumps(error.key)) + 1 or 1
+        raise _wrong(path, f"{number}:{column}", str(error)) from None
+
+
+class _MistakeError(Exception):
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(said)
+        self.key = key
+
+
+def _transition(row: Any) -> Transition:
+    if not isinstance(row, dict):
+        raise _MistakeError("", f"found {_shown(json.dumps(row))}, expected a mapping")
+    for key in ("at", "component", "kind", "after"):
+        if key not in row:
+            raise _MistakeError(key, f"key {key!r} is missing here")
+    at, rules = row["at"], row.get("rules", [])
+    if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
+        raise _MistakeError("at", f"at: found {_shown(json.dumps(at))}, expected seconds since the epoch")
+    if not isinstance(rules, list):
+        raise _MistakeError("rules", f"rules: found {_shown(json.dumps(rules))}, expected a list")
+    before = row.get("before")
+    return Transition(
+        float(at),
+        str(row["component"]),
+        _word(row, "kind", _KINDS),
+        State(_word(row, "before", _STATES)) if before is not None else None,
+        State(_word(row, "after", _STATES)),
+        tuple(map(str, rules)),
+        str(row.get("evidence", "")),
+    )
+
+
+def _word(row: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
+    if row[key] not in known:
+        near = nearest(str(row[key]), known)
+        meant = f"; did you mean {near!r}?" if near else ""
+        raise _MistakeError(key, f"{key}: found {_shown(json.dumps(row[key]))}, expected {listing(known)}{meant}")
+    return str(row[key])
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _wrong(path: Path, place: str, said: str) -> UsageError:
+    return UsageError(
+        f"{path}:{place}: {said}",
+        hint='a line is {"at": SECONDS, "component": ID, "kind": "accelerator", "after": "failed", "rules": [...]}; '
+        "lumctl health explain COMPONENT -o json has them under history",
+    )
 
 
 def look_at(inventory: Inventory, target: str, states: States, assignment: Assignment, now: float) -> Observation:

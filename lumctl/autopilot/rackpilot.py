@@ -11,11 +11,11 @@ from lumctl.autopilot.acting import Ended, again, carry_out, how_it_ended, name_
 from lumctl.autopilot.decide import Act, Decision, decide
 from lumctl.autopilot.memory import AskState, Event, Memory
 from lumctl.autopilot.notebook import WHO, Notebook
-from lumctl.autopilot.telling import Occasion, Tell, told_of
+from lumctl.autopilot.telling import Occasion, Tell, told_alike, told_of
 from lumctl.autopilot.troubles import troubles_of
 from lumctl.change.approval import ask as ask_approval
 from lumctl.change.plan import Plan, from_document, to_document
-from lumctl.errors import LumctlError
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
 from lumctl.site import Observation, Site
@@ -23,7 +23,7 @@ from lumctl.store import Store
 
 RETRY_S = 60.0
 """How long what could not be planned, or was refused, is left before it is tried anew."""
-_HOLDS = frozenset({"accelerator-week", "rack-hour", "rack-day", "halt"})
+_HOLDS = frozenset({"accelerator-week", "rack-hour", "rack-day", "halt", "pause"})
 """Reasons for which a person should hear that nothing is done."""
 
 
@@ -98,7 +98,8 @@ class RackPilot:
             ended = how_it_ended(self._store, digest, since=attempt.at, now=now)
             if ended.outcome != "running":
                 policy = next((p for p in look.inventory.policies if p.name == attempt.policy), None)
-                self._end(attempt.plan, attempt.key, ended, policy, {"rack": self.rack})
+                hook = policy.escalation.hook if policy is not None else None
+                self._end(attempt.plan, attempt.key, ended, policy, {"rack": self.rack, "hook": hook})
 
     def _mind_the_breakers(self, look: Observation, now: float) -> breaker.Onsets:
         policies = [policy for policy in look.inventory.policies if policy.how is not How.NOTIFY]
@@ -120,12 +121,14 @@ class RackPilot:
         return onsets
 
     def _write_down(self, decisions: tuple[Decision, ...], now: float) -> None:
-        for decision in self._notebook.write_down(decisions, now):
+        news = self._notebook.write_down(decisions, now)
+        for line in told_alike(news):
+            self._say(f"autopilot: {line}")
+        for decision in news:
             self.counts["decision", decision.act] += 1
             policy, name = decision.policy, decision.trouble.component
             if policy is None:
                 continue
-            self._say(f"autopilot: {name}: {decision.act} ({policy.name}): {decision.because}")
             if policy.how is not How.NOTIFY and decision.reason in _HOLDS:
                 text = f"{self.rack}: nothing is done about {name}: {decision.because}"
                 self._tell(Occasion.HELD, text, told_of(policy, decision))
@@ -173,21 +176,25 @@ class RackPilot:
         if plan is None:
             return
         key, now, told = fresh.trouble.key, self._now(), told_of(policy, fresh, plan=plan.id, title=plan.title)
+        aimed = plan.id if plan.target == "rack" else f"{plan.id} --target {plan.target}"
         if fresh.act is Act.APPLY:
             self._apply(site, plan, fresh, policy)
         elif fresh.act is Act.ASK:
             ask_approval(site, plan, policy, made_by=name_of(policy))
             self._notebook.remark(Event.ASKED, now, key=key, policy=policy.name, plan=plan.id)
-            self._told(Occasion.ASKED, f"{self.rack}: {plan.title}: lumctl swap approve {plan.id}", told)
+            self._told(Occasion.ASKED, f"{self.rack}: {plan.title}: lumctl swap approve {aimed}", told)
         else:
             self._notebook.remark(Event.PLANNED, now, key=key, policy=policy.name, plan=plan.id)
-            self._told(Occasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {plan.id}", told)
+            self._told(Occasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {aimed}", told)
 
     def _plan(self, site: Site, decision: Decision, policy: Policy, seen: Observation) -> Plan | None:
         """The plan that was approved, or a new one, which is kept."""
         try:
             if decision.act is Act.APPLY and decision.plan is not None:
-                return from_document(self._store.plan(decision.plan))
+                plan = from_document(self._store.plan(decision.plan))
+                if self._store.approval(plan.digest) is None:
+                    raise RefusedError(f"what was approved as {decision.plan} is another plan than the one kept here")
+                return plan
             plan = plan_for(site, decision, seen)
             self._store.save_plan(to_document(plan))
         except LumctlError as error:
@@ -219,9 +226,9 @@ class RackPilot:
             self._notebook.remark(Event.HALT, self._now(), why=why, run=ended.run)
         outcome = ended.outcome or "unknown"
         self._notebook.remark(Event.OUTCOME, self._now(), plan=plan, run=ended.run, outcome=outcome, told=ended.told)
-        if self._store.approval(plan) is not None:
+        if (kept := self._store.plan(plan)) is not None and self._store.approval(kept["digest"]) is not None:
             by = name_of(policy) if policy is not None else WHO
-            self._store.spend_approval(plan, why=outcome, by=by, at=self._now())
+            self._store.spend_approval(kept["digest"], why=outcome, by=by, at=self._now())
         if ended.outcome is None:
             return
         if outcome != "done":

@@ -1,5 +1,8 @@
 """Stopping by every way at once, each tried whatever became of the others; and starting again, which needs them all."""
 
+import os
+import select
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,6 +15,8 @@ from lumctl.change.approval import AUTOPILOT
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.store import Run, Store
 
+ENDS_S = 10.0
+"""How long a daemon may take to end."""
 STORE_S = 10.0
 """How long a database may take before it counts as gone."""
 OPEN, RUNNING, STOPPED = "open", "running", "stopped"
@@ -46,6 +51,23 @@ def stop_in_store(open_one: Callable[[], Store], rack: str, *, who: str, comment
 
     trouble = within(remark, STORE_S)
     return Written(f"store of {rack}", trouble)
+
+
+def end_daemon(pid: int) -> Written:
+    """End a daemon by its process id: for when no other way has worked. It finishes first what it does."""
+    way = f"daemon {pid}: its end"
+    try:
+        process = os.pidfd_open(pid)
+    except OSError as error:
+        return Written(way, error.strerror or str(error))
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        ended, _, _ = select.select([process], [], [], ENDS_S)
+    except OSError as error:
+        return Written(way, error.strerror or str(error))
+    finally:
+        os.close(process)
+    return Written(way, "" if ended else f"it has not ended within {ENDS_S:g} s")
 
 
 def start_in_store(store: Store, *, who: str, comment: str, at: float) -> None:

@@ -1,11 +1,12 @@
 """How receivers hear of the autopilot, and how its decisions are written down."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
 from lumctl.autopilot.conditions import Condition
 from lumctl.autopilot.decide import Decision
+from lumctl.inventory.folding import fold
 from lumctl.inventory.policies import Policy
 
 
@@ -27,10 +28,14 @@ class Occasion(StrEnum):
     BREAKER_CLOSED = "breaker-closed"
 
 
+ESCALATES = frozenset({Occasion.ESCALATED, Occasion.FAILED, Occasion.HALTED, Occasion.BREAKER_OPENED})
+"""Of what the receiver is told as well that a policy names: nobody has answered, or it cannot be mended unasked."""
+
+
 class Tell(Protocol):
     """Hands a message to the receivers: ``text`` is a line for people, ``data`` has ``rack`` and what else there is.
 
-    ``data`` may name another receiver under ``hook``.
+    ``data`` may name under ``hook`` the receiver that is told as well of what escalates.
     """
 
     def __call__(self, occasion: str, text: str, data: Mapping[str, Any], /) -> None:
@@ -74,6 +79,17 @@ def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str,
         "until": decision.until,
         "signature": list(decision.signature),
     }
+
+
+def told_alike(decisions: Iterable[Decision]) -> Iterator[str]:
+    """Decisions by a policy as lines for people: of a storm one line for each reason, not one for each component."""
+    alike: dict[str, list[str]] = {}
+    for decision in decisions:
+        if decision.policy is not None:
+            what = f"{decision.act} ({decision.policy.name}): {decision.because}"
+            alike.setdefault(what, []).append(decision.trouble.component)
+    for what, components in alike.items():
+        yield f"{', '.join(fold(components))}: {what}"
 
 
 def told_of(policy: Policy | None, decision: Decision, **more: Any) -> dict[str, Any]:

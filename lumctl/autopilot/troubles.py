@@ -60,8 +60,10 @@ def jobs_on(look: Observation, kind: Subject, component: str) -> dict[str, tuple
 
 def _whole_racks(look: Observation) -> Iterator[Trouble]:
     for incident in look.report.incidents:
-        if incident.cause in look.inventory.racks and incident.id == f"{Subject.RACK}:{incident.cause}":
-            yield Trouble(Subject.RACK, incident.cause, incident.cause, _speaking(look, incident), {})
+        of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{Subject.RACK}:{incident.cause}"
+        # Hosts that were missed once may only be slow: nothing is certain of the rack until one is lost.
+        if of_a_rack and (findings := _speaking(look, incident)):
+            yield Trouble(Subject.RACK, incident.cause, incident.cause, findings, {})
 
 
 def _components(look: Observation) -> Iterator[Trouble]:

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 
-from lumctl.change.plan import Plan
+from lumctl.change.circuits import placed_by
+from lumctl.change.plan import Do, Plan
+from lumctl.change.taking_back import takes_back
 from lumctl.errors import RefusedError
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.policies import Policy
 from lumctl.site import Site
 from lumctl.store import APPROVED, ASKED, REJECTED, Approval
@@ -20,7 +24,7 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
     Raises:
         RefusedError: it was not approved, was rejected, or too long ago; or its approver may not apply it.
     """
-    asked = site.store(plan.rack).approval(plan.id)
+    asked = site.store(plan.rack).approval(plan.digest)
     policy = asking_policy(site, plan) if asked is None and not who.startswith(AUTOPILOT) else None
     if asked is None and policy is None:
         return
@@ -43,10 +47,12 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
 
 def asking_policy(site: Site, plan: Plan) -> Policy | None:
     """The first policy that asks for an approval of what this plan, made by a person, replaces."""
-    jobs = [replacement.job for replacement in plan.replacements]
-    names = [name for r in plan.replacements for name in (r.failed, site.inventory.accelerators[r.failed].host)]
-    if not jobs or plan.undoes is not None:  # to take something back needs nobody's leave
+    replaced = _replaced(site, plan)
+    if not replaced or takes_back(site, plan):  # to take something back needs nobody's leave
         return None
+    jobs = [job for job, _ in replaced]
+    accelerators = site.inventory.accelerators
+    names = [name for _, a in replaced for name in (a, accelerators[a].host if a in accelerators else a)]
     for policy in site.inventory.policies:
         meant = policy.matching
         if (
@@ -66,9 +72,21 @@ def ask(site: Site, plan: Plan, policy: Policy, *, made_by: str) -> Approval:
         StoreError: the store cannot be written.
     """
     now, said = site.now(), policy.approval
-    asked = Approval(plan.rack, plan.id, policy.name, made_by, now, now + said.expires_s, said.by_another)
+    asked = Approval(plan.rack, plan.digest, policy.name, made_by, now, now + said.expires_s, said.by_another)
     site.store(plan.rack).ask_approval(asked)
     return asked
+
+
+def _replaced(site: Site, plan: Plan) -> list[tuple[str, str]]:
+    """The jobs that lose accelerators, with these: what a plan says of itself, and what its steps really do."""
+    found = [(replacement.job, replacement.failed) for replacement in plan.replacements]
+    placed = site.assignment(sound=False)
+    for step in plan.steps:
+        if step.do is Do.ASSIGN:
+            for job, after in jobs_in(placed_by(step.data["assignment"])).items():
+                left = zip_longest(placed.get(job, ()), after)
+                found += [(job, accelerator) for accelerator, other in left if accelerator not in {None, other}]
+    return found
 
 
 def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:

@@ -1,12 +1,12 @@
 """The kind of step that finds how the rack is before anything moves."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lumctl.change.abreast import all_of
 from lumctl.change.plan import Step
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import RefusedError
@@ -24,13 +24,6 @@ MOST_READS = 8
 Evidence = Mapping[str, Any]
 
 
-def _at_once(*calls: Callable[[], None]) -> None:
-    """Make calls that only read, side by side; the first that failed is told of once all have ended."""
-    with ThreadPoolExecutor(max_workers=min(len(calls), MOST_READS), thread_name_prefix="check") as pool:
-        for made in [pool.submit(call) for call in calls]:
-            made.result()
-
-
 class Check:
     """Find how the rack is before anything moves: well spares, receivers that hear whom they should, transmitters."""
 
@@ -41,11 +34,17 @@ class Check:
             RefusedError: an accelerator that has to be healthy is not.
         """
         circuits = [bench.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
-        _at_once(
-            lambda: require_healthy(bench.site, step.data["healthy"]),
-            lambda: self._hear(bench, circuits),
-            *(partial(self._look_at, bench, transponder) for transponder in bench.switched),
-        )
+        carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
+        calls = [
+            partial(self._hear, bench, circuits),  # the longest
+            partial(require_healthy, bench.site, step.data["healthy"]),
+            *(partial(self._look_at, bench, name) for name in bench.switched if name not in carrying),
+        ]
+        all_of(calls, most=MOST_READS)
+        # Whom somebody hears, shines: only of the others has to be asked.
+        bench.lit |= dict.fromkeys(carrying & set(bench.sound.values()) & set(bench.switched), True)
+        unheard = [name for name in bench.switched if name in carrying and name not in bench.lit]
+        all_of([partial(self._look_at, bench, name) for name in unheard], most=MOST_READS)
         lit = {receiver: power for receiver, power in bench.powers.items() if math.isfinite(power)}
         return {
             "sound": bench.sound,

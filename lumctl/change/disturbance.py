@@ -10,6 +10,7 @@ from lumctl.change.settings import settable
 from lumctl.change.values import Value
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import Component, Part
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.wiring import Circuit, circuits_of
 from lumctl.site import Site
 
@@ -65,7 +66,7 @@ def _of_machine(
     lanes, accelerators = site.inventory.transponders, site.inventory.accelerators
     ranks = [
         Disturbed(job, f"rank {rank} of {job} runs on {accelerator}")
-        for job, ranks in placed.items()
+        for job, ranks in jobs_in(placed).items()
         for rank, accelerator in enumerate(ranks)
         if accelerators[accelerator].host == component.host
     ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from lumctl.change import guard_watch
 from lumctl.devices.endpoints import Endpoints
@@ -48,18 +48,41 @@ class Order:
 
 
 class Guard:
-    """A guard that has been armed."""
+    """A guard that stands by from its start on, and may be armed once."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: int, order: IO[bytes]) -> None:
         self._process = process
         self._pipe: int | None = pipe
+        self._order = order
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process has not ended."""
+        return self._process.poll() is None
+
+    def arm(self, site: Site, lease: Lease, silent_s: float) -> None:
+        """Have it watch over the run that is about to begin under a lease.
+
+        Raises:
+            RefusedError: it cannot be told what to do, and was dismissed; nothing may be touched.
+        """
+        try:
+            with self._order:
+                self._order.write(_order_of(site, lease))
+                self._order.flush()
+                self._order.seek(0)  # of the guard too: it has inherited this very file
+            self.allow(silent_s)
+        except BaseException as error:
+            self.dismiss()
+            raise _none_armed(error) from error
 
     def allow(self, seconds: float) -> None:
         """The engine is alive, and may be silent for so long."""
         self._say(f"{seconds:.3f}".encode())
 
     def dismiss(self) -> None:
-        """The run has come to its end. A guard that has begun to act does not listen any more."""
+        """The run has come to its end, or there will be none. A guard that has begun to act listens no more."""
+        self._order.close()
         self._say(guard_watch.END)
         if self._hang_up():
             # It may still be coming up, in a run of a few milliseconds: nobody need wait for its end, but it is ours.
@@ -98,15 +121,24 @@ def arm(
     Raises:
         RefusedError: it cannot be started, so nothing may be touched.
     """
+    guard = stand_by(site, lease.rack, start=start)
+    guard.arm(site, lease, silent_s)
+    return guard
+
+
+def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen) -> Guard:
+    """Start a guard for a run of a rack that may come.
+
+    Raises:
+        RefusedError: it cannot be started.
+    """
     pipe, ours = os.pipe()
     os.set_blocking(ours, False)
+    order = _nameless()
     try:
-        with _ordered(site, lease) as order, _log(site.store(lease.rack).files) as log, _kept_back():
+        with _log(site.store(rack).files) as log, _kept_back():
             process = start(
-                [
-                    *(sys.executable, "-I", "-S", guard_watch.__file__),
-                    *(str(pipe), str(order.fileno()), f"{silent_s:.3f}", lease.rack),
-                ],
+                [sys.executable, "-I", "-S", guard_watch.__file__, str(pipe), str(order.fileno()), rack],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -115,15 +147,20 @@ def arm(
             )
     except BaseException as error:
         os.close(ours)
-        if not isinstance(error, _NOT_STARTED):
-            raise
-        raise RefusedError(
-            f"no revert guard can be started: {error}",
-            hint="without one nobody would take the run back if this command were killed; nothing was touched",
-        ) from error
+        order.close()
+        raise _none_armed(error) from error
     finally:
         os.close(pipe)
-    return Guard(process, ours)
+    return Guard(process, ours, order)
+
+
+def _none_armed(error: BaseException) -> BaseException:
+    if not isinstance(error, _NOT_STARTED):
+        return error
+    return RefusedError(
+        f"no revert guard can be started: {error}",
+        hint="without one nobody would take the run back if this command were killed; nothing was touched",
+    )
 
 
 @contextmanager
@@ -136,8 +173,8 @@ def _kept_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _ordered(site: Site, lease: Lease) -> IO[bytes]:
-    """The order, in a file without a name, to be inherited: an inventory may be edited while its rack is changed."""
+def _order_of(site: Site, lease: Lease) -> bytes:
+    """An inventory may be edited while its rack is changed: all is as it is now."""
     stores = {rack: site.store(rack) for rack in site.inventory.racks}
     order = Order(
         inventory=site.inventory,
@@ -146,16 +183,14 @@ def _ordered(site: Site, lease: Lease) -> IO[bytes]:
         stores={rack: (store.place, store.files) for rack, store in stores.items()},
         lease=lease,
     )
-    written = pickle.dumps(sys.path) + pickle.dumps(order)
-    file: IO[Any]
+    return pickle.dumps(sys.path) + pickle.dumps(order)
+
+
+def _nameless() -> IO[bytes]:
+    """A file without a name, to be inherited."""
     if hasattr(os, "memfd_create"):
-        file = os.fdopen(os.memfd_create("lumctl-order"), "w+b")
-    else:
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(written)
-    file.flush()
-    file.seek(0)
-    return file
+        return os.fdopen(os.memfd_create("lumctl-order"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _log(folder: Path) -> IO[bytes]:

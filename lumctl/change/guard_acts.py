@@ -15,13 +15,13 @@ from contextlib import suppress
 from datetime import datetime
 from typing import IO, TYPE_CHECKING
 
-from lumctl.change.engine import taken_back
+from lumctl.change.ending import taken_back
 from lumctl.change.guard_watch import GONE, SILENT
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.run import Run
 from lumctl.errors import LumctlError
 from lumctl.site import Site
-from lumctl.store import Lease, Store, StoreError, store_at
+from lumctl.store import Lease, StoreError, store_at
 from lumctl.store import Run as StoredRun
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NAME = "revert guard of"
 ATTEMPTS = 60
 PAUSE_S = 1.0
-"""A store that cannot be written, because it is held or its disk is full, is tried so often."""
+"""A store that cannot be written, because it is held, its disk is full or its folder is gone, is tried so often."""
 
 Say = Callable[[str], None]
 
@@ -45,7 +45,7 @@ def main(order: IO[bytes], why: str, silent_s: float) -> None:
         what.inventory,
         what.target,
         endpoints=what.endpoints,
-        store=lambda rack: store_at(what.stores[rack][0], files=what.stores[rack][1], rack=rack),
+        store=lambda rack: store_at(what.stores[rack][0], files=what.stores[rack][1], rack=rack, make=False),
     ) as site:
         try:
             take_over(site, what.lease, _reason(why, silent_s), say=_say)
@@ -57,8 +57,8 @@ def take_over(
     site: Site, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
 ) -> None:
     """Take back the run that is open under a lease, if one is, and give its lease back."""
+    taken = _seized(site, lease, pause)
     store = site.store(lease.rack)
-    taken = _seized(store, lease, site.now, pause)
     if taken is None:
         with suppress(StoreError):
             store.release(lease)  # its engine may have died between the last entry of its run and this
@@ -67,7 +67,7 @@ def take_over(
     say(f"{stored.id}: {reason}")
     try:
         with kept_alive(store, ours, site.now):
-            run = Run.resumed(site, store, ours, stored, f"{NAME} {stored.id}")
+            run = Run.resumed(site, store, ours, stored, f"{NAME} {stored.id}").unasked()
             if run.complete:
                 for step in run.to_resume:
                     run.perform(step)
@@ -80,15 +80,16 @@ def take_over(
             store.release(ours)
 
 
-def _seized(
-    store: Store, lease: Lease, now: Callable[[], float], pause: Callable[[float], object]
-) -> tuple[StoredRun, Lease] | None:
+def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple[StoredRun, Lease] | None:
+    def seize() -> tuple[StoredRun, Lease] | None:
+        return site.store(lease.rack).seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=site.now())
+
     for _ in range(ATTEMPTS):
         try:
-            return store.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=now())
+            return seize()
         except StoreError:
             pause(PAUSE_S)
-    return store.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=now())
+    return seize()
 
 
 def _reason(why: str, silent_s: float) -> str:

@@ -2,7 +2,8 @@
 
 The engine writes lines into a pipe: how many seconds it may be silent from now on, and at last ``end``. When that
 time is over, or the pipe closes without ``end``, this process becomes the program that takes the run back
-(:mod:`lumctl.change.guard_acts`); only then is anything of lumctl imported.
+(:mod:`lumctl.change.guard_acts`); only then is anything of lumctl imported. Before the first line it stands by, with
+nothing to take back.
 """
 
 import os
@@ -32,39 +33,43 @@ class Watch:
         self,
         pipe: int,
         stop: int,
-        silent_s: float,
         *,
         clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[Sequence[int], float], Sequence[int]] = lambda files, s: select.select(files, (), (), s)[0],
+        wait: Callable[[Sequence[int], float | None], Sequence[int]] = lambda files, s: select.select(files, (), (), s)[
+            0
+        ],
     ) -> None:
         self._pipe, self._stop, self._clock, self._wait = pipe, stop, clock, wait
         self._most_s = float("inf")
         self._said = b""
-        self.silent_s = silent_s
+        self._armed = False
+        self.silent_s = float("inf")
         """How long the engine may be silent now."""
 
     def reason(self) -> str | None:
-        """Wait for a reason to take the run back; ``None`` if it has come to its end."""
+        """Wait for a reason to take the run back; ``None`` if it has come to its end, or never began."""
         heard_at = self._clock()
         while (left := heard_at + min(self.silent_s, self._most_s) - self._clock()) > 0:
-            ready = self._wait((self._pipe, self._stop), left)
+            ready = self._wait((self._pipe, self._stop), left if left < float("inf") else None)
             if self._stop in ready:
                 os.read(self._stop, 1)
                 heard_at, self._most_s = self._clock(), STOP_GRACE_S
             if self._pipe in ready:
                 heard = os.read(self._pipe, 4096)
                 if not heard:
-                    return GONE
+                    return GONE if self._armed else None
                 heard_at = self._clock()
                 *lines, self._said = (self._said + heard).split(b"\n")
                 if END in lines:
                     return None
                 if lines:
-                    self.silent_s = float(lines[-1])
+                    self._armed, self.silent_s = True, float(lines[-1])
+        if not self._armed:
+            return None
         return SILENT if self._most_s == float("inf") else STOPPED
 
 
-def main(pipe: int, order: int, silent_s: float) -> None:
+def main(pipe: int, order: int) -> None:
     """Watch, and act if need be. The signals below were blocked before this process began."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -73,7 +78,7 @@ def main(pipe: int, order: int, silent_s: float) -> None:
     signal.set_wakeup_fd(stopping)
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
-    watch = Watch(pipe, stop, silent_s)
+    watch = Watch(pipe, stop)
     why = watch.reason()
     if why is None:
         os._exit(0)  # at once: the engine waits for it
@@ -83,4 +88,4 @@ def main(pipe: int, order: int, silent_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,9 +1,11 @@
 """Which runs need a revert guard, what it covers, and for how long it lets the engine be silent."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 
+from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE
 from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.devices.types import Capability
@@ -16,6 +18,9 @@ BLINK_WAITS = 4
 """A blink waits for light so many times at most, each time up to the light's deadline."""
 SETTING_S = 240.0
 """A machine may take minutes to go off."""
+
+TURN_S = 30.0
+"""What each round of a stage takes whose steps do not all go at once: through a slow host, each look and each word."""
 
 PERSON_S = 600.0
 """Who was asked whether to go on may think for so long; then all is taken back."""
@@ -40,7 +45,9 @@ class Cover:
     def alive(self, site: Site, steps: Iterable[Step]) -> None:
         """The engine goes on with these steps at once."""
         if self.guard is not None:
-            self.guard.allow(self.silent_s + max((_may_take_s(site, step) for step in steps), default=0.0))
+            steps = tuple(steps)
+            longest_s, turns = max((_may_take_s(site, step) for step in steps), default=0.0), _turns(site, steps)
+            self.guard.allow(self.silent_s + turns * longest_s + (turns - 1) * TURN_S)
 
 
 @contextmanager
@@ -90,6 +97,14 @@ def _goes_back(site: Site, name: str) -> bool:
 def _described(names: list[str], silent_s: float) -> str:
     others = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
     return f"{names[0]}{others} no revert timer: ours is armed ({silent_s:.0f} s)"
+
+
+def _turns(site: Site, steps: Sequence[Step]) -> int:
+    """How many times over the steps of a stage take their time, at most: not all of them go at once."""
+    lanes = [site.inventory.transponders[step.data["transponder"]] for step in steps if step.do is Do.TRANSMIT]
+    in_turn = sum(1 for lane in lanes if lane.module is not None)  # a chassis is told one thing after the other
+    at_hosts, others = len(lanes) - in_turn, len(steps) - len(lanes)
+    return max(1, in_turn + ceil(at_hosts / MOST_AT_A_HOST) + ceil(others / MOST_AT_ONCE))
 
 
 def _may_take_s(site: Site, step: Step) -> float:

@@ -6,8 +6,9 @@ from contextlib import contextmanager, suppress
 
 from lumctl.errors import LumctlError
 from lumctl.store import Lease, Store
+from lumctl.store.clock import TERM_S
 
-LEASE_TERM_S = 30.0
+LEASE_TERM_S = TERM_S
 """How long a rack stays closed to others after its engine has died."""
 
 

@@ -7,21 +7,77 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_STOPPING = (signal.SIGTERM, signal.SIGHUP)
-"""What a service manager and a lost terminal send; Ctrl-C (SIGINT) raises by itself."""
+_STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""What a service manager, a lost terminal and Ctrl-C send."""
+
+
+class _Once:
+    """Raises the first request to stop as Ctrl-C is raised; those after it have been heard already."""
+
+    heard = held_back = waits = False
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        if self.held_back:
+            self.waits = True
+        elif not self.heard:
+            self.heard = True
+            raise KeyboardInterrupt
+
+
+_handlers: list[_Once] = []
+"""The newest is the one at work; only the main thread has any."""
 
 
 @contextmanager
 def stopping_undoes() -> Iterator[None]:
-    """While inside, a request to stop is raised as Ctrl-C is, so that it is not the end of the process."""
-    with _handled(_STOPPING, _raise):
+    """While inside, a request to stop is raised as Ctrl-C is, once, so that it is not the end of the process."""
+    if threading.current_thread() is not threading.main_thread():
         yield
+        return
+    _handlers.append(_Once())
+    try:
+        with _handled(_STOPPING, _handlers[-1]):
+            yield
+    finally:
+        _handlers.pop()
+
+
+def hold_back_interrupts() -> None:
+    """From here on a request to stop waits for :func:`let_interrupts_in`: a run begins, and nobody could end it yet."""
+    if (handler := _at_work()) is not None:
+        handler.held_back = True
+
+
+def let_interrupts_in() -> None:
+    """Raise a request to stop that waits, and those that come from here on.
+
+    Raises:
+        KeyboardInterrupt: there was one.
+    """
+    if (handler := _at_work()) is not None:
+        handler.held_back = False
+        if handler.waits and not handler.heard:
+            handler.heard = True
+            raise KeyboardInterrupt
+
+
+def pass_over_interrupts() -> None:
+    """From here to the end of :func:`stopping_undoes` no request to stop is raised: the run is at its end.
+
+    One that comes just before is raised from here, at the latest.
+    """
+    if (handler := _at_work()) is not None:
+        handler.heard = True
+
+
+def _at_work() -> _Once | None:
+    return _handlers[-1] if _handlers and threading.current_thread() is threading.main_thread() else None
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """While inside, requests to stop are passed over: half an undo is worse than a late end."""
-    with _handled((*_STOPPING, signal.SIGINT), signal.SIG_IGN):
+    with _handled(_STOPPING, signal.SIG_IGN):
         yield
 
 
@@ -36,7 +92,3 @@ def _handled(signals: tuple[signal.Signals, ...], handler: Callable[..., Any] | 
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
-
-
-def _raise(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

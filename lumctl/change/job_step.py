@@ -1,11 +1,14 @@
 """The kind of step that has a job pause before light moves, and go on afterwards."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lumctl.change.plan import Do, Plan, Step
-from lumctl.jobs import QUIET, HookFailedError, Hooks, passed_over
+from lumctl.errors import LumctlError
+from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over
 from lumctl.jobs.hooks import PAUSE, RESUME, Facts
+from lumctl.site import Site
 
 if TYPE_CHECKING:
     from lumctl.change.steps import Bench
@@ -47,12 +50,34 @@ class JobAct:
             return {"hook": hooks.pause()}
         if evidence is not None and evidence.get("was") in QUIET:
             return {}
+        if evidence is None and bench.unasked and hooks.status() != RUNNING:
+            raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
         return {"hook": hooks.resume()}
+
+
+def seen_before(site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]) -> dict[str, Evidence]:
+    """What the jobs do that are about to be paused, by step, where their hooks tell: it is on disk before that.
+
+    They are asked one after the other, and each may take its time: ``about_to_ask`` is called before each of them.
+    """
+    found: dict[str, Evidence] = {}
+    for step in steps:
+        if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(site, step.data["job"]) is None:
+            about_to_ask(step)
+            with suppress(LumctlError):  # then it is not paused either
+                if (was := Hooks(site, step.data["job"]).status()) is not None:
+                    found[step.id] = {"was": was}
+    return found
 
 
 def facts_of(plan: Plan, run: str) -> Facts:
     """What the hooks of a run are told of it."""
     return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
+
+
+def pauses(step: Step) -> bool:
+    """Whether a step pauses a job, which goes on when that is taken back."""
+    return step.do is Do.JOB and step.data["act"] == PAUSE
 
 
 def resumes(step: Step) -> bool:

@@ -2,15 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 from lumctl.change.guarded import TOUCHED, Cover
+from lumctl.change.job_step import Evidence, seen_before
 from lumctl.change.outcomes import Due, States
-from lumctl.change.plan import Do, Plan, Step
+from lumctl.change.plan import Do, Plan, Step, to_document
 from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
 
+BY_HAND = ("resume", "abort")
+"""Entries by which a person has taken over a run that was cut."""
+
 Placed = Mapping[str, tuple[str, ...]]
+
+
+def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
+    """Write down a run that begins now; gives its id."""
+    values = {
+        "kind": plan.kind,
+        "target": plan.target,
+        "title": plan.title,
+        "plan_digest": plan.digest,
+        "inventory_digest": plan.inventory_digest,
+        "who": who,
+    }
+    return store.begin_run(lease, values, to_document(plan), now=site.now())
 
 
 class Ledger:
@@ -37,18 +55,42 @@ class Ledger:
             return self._store.run(self._run).fence != self._lease.fence
         return False
 
+    @property
+    def taken_over_by(self) -> tuple[str, str] | None:
+        """Who has gone on with this run or taken it back since by hand, and by which act; ``None`` if nobody did."""
+        with suppress(StoreError):
+            for entry in self._store.entries(self._run):
+                if entry.kind in BY_HAND and entry.fence > self._lease.fence:
+                    return str(entry.data.get("by", "somebody")), entry.kind
+        return None
+
     def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
         """An entry of now."""
         return Record(self._site.now(), kind, step.id, {**data, **self._signed})
 
-    def intend(self, steps: Sequence[Step]) -> None:
-        """Have on disk that steps are about to act, together with what is due.
+    def vouched(self, said: Mapping[str, str]) -> None:
+        """What somebody has vouched for, if anybody has: on disk before anything is done."""
+        if said:
+            self.due.entries.append(Record(self._site.now(), "vouched", "", said))
+
+    def seen_before(self, steps: Sequence[Step]) -> dict[str, Evidence]:
+        """What the jobs do that are about to be paused, by step; each hook may take its time to tell."""
+        return seen_before(self._site, steps, lambda step: self._cover.alive(self._site, [step]))
+
+    def intend(self, steps: Sequence[Step], found: Mapping[str, Mapping[str, Any]]) -> None:
+        """Have on disk that steps are about to act, together with what is due, and what they ``found`` (by step).
+
+        What is about steps that only read is due itself: it need not be there before they act.
 
         Raises:
             StoreError: it is not on disk.
             LeaseLostError: somebody else may act now.
         """
-        self._advance("intent", steps)
+        if all(step.do is Do.CHECK for step in steps):
+            self._cover.alive(self._site, steps)
+            self.due.entries += (self.record("intent", step, _named(step)) for step in steps)
+        else:
+            self._advance("intent", steps, found)
 
     def settle(self) -> None:
         """Have on disk whatever is due."""
@@ -107,10 +149,15 @@ class Ledger:
                 with suppress(StoreError):
                     self._store.doubt(device, self._run)
 
-    def _advance(self, kind: str = "", steps: Sequence[Step] = ()) -> None:
+    def _advance(
+        self, kind: str = "", steps: Sequence[Step] = (), found: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    ) -> None:
         due = self.due
         self._cover.alive(self._site, steps)
-        entries = [*due.entries, *(self.record(kind, step, _named(step)) for step in steps)]
+        entries = [
+            *due.entries,
+            *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
+        ]
         unsure = [device for step in steps if (device := device_of(step)) is not None]
         try:
             self._store.advance(self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure)

@@ -11,11 +11,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from lumctl.change.abreast import all_of
 from lumctl.change.blink import DROP_DB, blink, received_dbm
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.registry import DeviceSet
@@ -31,6 +32,9 @@ takes no time, and then at longer distances."""
 
 STANDING_S = 0.5
 """How long a circuit that stands already may take to show itself."""
+
+SILENT_LOOKS = 2
+"""A host that was missed once may only be slow, or have lost its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +99,24 @@ class LightProof:
 
         What is not shown within a moment counts as not sound: a link that stands answers at once.
         """
-        proofs, _, _ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
+        proofs, *_ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
         return {proof.receiver: proof.transmitter for proof in proofs}
 
     def prove(
-        self, circuits: Iterable[Circuit], *, kept: Iterable[Circuit] = (), sound: Mapping[str, str] | None = None
+        self,
+        circuits: Iterable[Circuit],
+        *,
+        kept: Iterable[Circuit] = (),
+        sound: Mapping[str, str] | None = None,
+        put_back: Collection[str] = (),
     ) -> list[Proof]:
         """Show for every receiver that it hears its intended transmitter now.
 
         Of the ``kept`` circuits, which carry running jobs, only those receivers are shown that are named in ``sound``
-        with their transmitters; nothing of them is blinked.
+        with their transmitters; nothing of them is blinked. One whose host, or whose transmitter's, does not answer any
+        more is passed over: a host that has lost its power since is no work of this change, and cannot be asked. But
+        who hears a mark of this proof from anybody else was led astray, whether or not the other end answers. Nor is
+        any of those passed over that were ``put_back``, by their ids: these were moved by this change.
 
         Raises:
             NotProvedError: some did not within the deadline; it names each and what it hears instead.
@@ -112,11 +124,14 @@ class LightProof:
         """
         deadline_s = self._inventory.thresholds.light_deadline_s
         wants, telling = wants_of(circuits), sound or {}
-        again = [w for w in wants_of(kept) if telling.get(w.receiver) == w.transmitter]
+        again = [w for w in wants_of(kept) if telling.get(w.receiver) == w.transmitter and w not in wants]
         # All at once: a round of announcements and readings takes as long for one circuit as for all.
-        proofs, pending, tables = self._try_by_lldp([w for w in (*wants, *again) if self._by_lldp(w)], deadline_s)
-        if pending:
-            raise NotProvedError(_complaint(pending, tables, deadline_s))
+        telling_now = [w for w in (*wants, *again) if self._by_lldp(w)]
+        proofs, pending, tables, marks = self._try_by_lldp(telling_now, deadline_s)
+        astray = [w for w in pending if any(said in marks for _, said in tables[w.receiver])]
+        silent = self._silent([w for w in pending if w in again and w not in astray and w.circuit not in put_back])
+        if missing := [w for w in pending if w not in silent]:
+            raise NotProvedError(_complaint(missing, tables, deadline_s))
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
     def relight(self, circuits: Iterable[Circuit]) -> None:
@@ -148,8 +163,10 @@ class LightProof:
                     f"{receiver} receives {power:.1f} dBm, before the change {before[receiver]:.1f} dBm"
                 )
 
-    def _try_by_lldp(self, wants: list[Want], deadline_s: float) -> tuple[list[Proof], list[Want], dict[str, Table]]:
-        """Prove what can be proved in time: the proofs, what is still wanted, and the tables read last."""
+    def _try_by_lldp(
+        self, wants: list[Want], deadline_s: float
+    ) -> tuple[list[Proof], list[Want], dict[str, Table], set[str]]:
+        """Prove what can be proved in time: the proofs, what is still wanted, the tables read last, the marks said."""
         started, marks = self._clock(), set[str]()
         pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
         pause_s = FIRST_PAUSE_S
@@ -167,7 +184,17 @@ class LightProof:
             if pending:
                 self._pause(pause_s)
                 pause_s = min(2 * pause_s, POLL_S)
-        return proofs, pending, tables
+        return proofs, pending, tables, marks
+
+    def _silent(self, wants: list[Want]) -> set[Want]:
+        """Those at one of whose ends there is a host that does not answer."""
+        lanes = self._inventory.transponders
+        ends = {want: {lanes[want.receiver].host, lanes[want.transmitter].host} for want in wants}
+        gone = set[str]().union(*ends.values())
+        for _ in range(SILENT_LOOKS):
+            seen = self._fleet.collect(gone, {"lldp"}).hosts if gone else {}
+            gone = {host for host in gone if not seen[host].reachable}
+        return {want for want, hosts in ends.items() if hosts & gone}
 
     def _prove_by_blink(self, want: Want, deadline_s: float) -> Proof:
         started = self._clock()
@@ -190,8 +217,7 @@ class LightProof:
             with suppress(DeviceError):
                 self._devices.transponder(transponder).announce(mark)
 
-        with ThreadPoolExecutor(max_workers=max(len(by_host), 1)) as pool:
-            list(pool.map(announce, by_host.values()))
+        all_of([partial(announce, transponder) for transponder in by_host.values()], most=len(by_host))
 
     def _tables(self, wants: list[Want]) -> dict[str, Table]:
         """The neighbour table of each receiver: (transponder heard or ``None``, its mark), freshest first."""
@@ -216,13 +242,8 @@ def wants_of(circuits: Iterable[Circuit]) -> list[Want]:
     return [Want(c.id, receiver, transmitter) for c in circuits for receiver, transmitter in c.receivers]
 
 
-def _freshest(table: Table) -> str | None:
-    return table[0][0] if table else None
-
-
 def _complaint(pending: list[Want], tables: Mapping[str, Table], deadline_s: float) -> str:
-    named = [
-        f"{w.receiver} hears {_freshest(tables[w.receiver]) or 'nobody'} instead of {w.transmitter}" for w in pending
-    ]
+    heard = {w.receiver: next((name for name, _ in tables[w.receiver]), None) for w in pending}  # the freshest first
+    named = [f"{w.receiver} hears {heard[w.receiver] or 'nobody'} instead of {w.transmitter}" for w in pending]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
     return f"light was not verified within {deadline_s:.1f} s: {shown}"

@@ -1,8 +1,9 @@
 """What steps did, and what of it is still to be written down: it goes to disk together with the next intents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lumctl.change.light import Proof
 from lumctl.change.plan import Step
 from lumctl.change.steps import Evidence
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
@@ -38,3 +39,13 @@ class Due:
     states: dict[str, Mapping[int, str]] = field(default_factory=dict)
     placed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+
+
+def proofs_in(found: Iterable[Evidence]) -> tuple[Proof, ...]:
+    """The light that was proved."""
+    return tuple(Proof(**proof) for evidence in found for proof in evidence.get("proofs", ()))
+
+
+def silent_in(found: Iterable[Evidence]) -> tuple[str, ...]:
+    """The circuits that were passed over, for a host of theirs does not answer."""
+    return tuple(dict.fromkeys(name for evidence in found for name in evidence.get("silent", ())))

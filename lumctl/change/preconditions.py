@@ -2,12 +2,14 @@
 
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.guarded import TOUCHED
+from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.plan import Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
 from lumctl.change.untouched import require_others_untouched
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
+from lumctl.inventory.lane_orders import moved_words
 from lumctl.inventory.model import Device
 from lumctl.inventory.switching import own_cells
 from lumctl.jobs import require_hooks
@@ -15,6 +17,8 @@ from lumctl.site import Site
 
 REVERSIBLE = frozenset({"done", "running", "half-done"})
 """States of runs that changed something which still stands."""
+GONE = frozenset({"refused", "rolled-back", "superseded"})
+"""States of runs of which nothing stands, or nothing that a later run has not written over."""
 AGAIN = "the rack has moved on: make a new plan"
 
 
@@ -34,8 +38,8 @@ def require(site: Site, plan: Plan) -> None:
     require_none_cut(site, plan)
     placed = site.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
-        if placed.get(job) != accelerators:
-            raise _moved_on(plan, f"{job} does not run where it did")
+        if placed.get(job, ()) != accelerators:
+            raise _moved_on(plan, moved_words(job))
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             _require_own(plan, site.inventory.devices[step.data["device"]])
@@ -61,7 +65,7 @@ def require_none_cut(site: Site, plan: Plan) -> None:
     left = store.unfinished(now=site.now())
     if not left or _is_anew(site, plan):
         return
-    stand = [run for run in store.runs() if run.rack == plan.rack and run.state not in {"refused", "rolled-back"}]
+    stand = [run for run in store.runs() if run.rack == plan.rack and run.state not in GONE]
     newest = max(stand, key=lambda run: run.fence, default=None)
     if newest is None or newest.state != "running" or newest.id not in left:
         return
@@ -193,6 +197,11 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     back = f"lumctl swap rollback {cut} --target {site.target}"
     if run.state in {"running", "half-done"}:
         back = f"lumctl swap resume {cut} or swap abort {cut} --target {site.target}"
+    if run.state == "running" and cut not in site.store(rack).unfinished(now=site.now()):
+        return RefusedError(
+            f"what {device} holds is not certain: {cut} is at work on it, or was cut within {LEASE_TERM_S:.0f} s",
+            hint=f"wait for it, and look: lumctl swap list --target {site.target}",
+        )
     return RefusedError(
         f"what {device} holds is not certain since {cut} was cut",
         hint=back if reversible else f"program it anew: {apply}",

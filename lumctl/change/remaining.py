@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from lumctl.change.check import require_healthy
-from lumctl.change.circuits import placed_by
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.job_step import resumes
+from lumctl.change.overtaken import Overtaken
 from lumctl.change.plan import Do, Step
 from lumctl.change.trail import Trail
 from lumctl.change.untouched import require_others_untouched
@@ -51,26 +51,18 @@ def left(site: Site, trail: Trail) -> tuple[Step, ...]:
     return tuple(sorted(found, key=plan.steps.index))
 
 
-def require_mine(site: Site, run: StoredRun, trail: Trail) -> None:
+def require_mine(run: StoredRun, over: Overtaken) -> None:
     """Require that whatever a run may have changed is still as it left it, as far as our record tells.
 
     Raises:
         RefusedError: a later run has changed it: neither can this one go on, nor be taken back.
     """
-    plan, store = trail.plan, site.store(run.rack)
-    for step in trail.tried:
-        if step.do is Do.PROGRAM and store.last_written_by(step.data["device"]) not in {None, run.id}:
-            raise _overtaken(run, f"{step.data['device']} was last written by {_writer(site, run, step)}")
-    if all(step.do is Do.SET for step in plan.steps):
-        return  # swaps since then are no hindrance
-    standing = dict(plan.start.assignment)
-    for step in trail.tried:
-        if step.do is Do.ASSIGN and step.id in trail.ended:
-            standing |= placed_by(step.data["assignment"])
-    placed = site.assignment(sound=False)
-    for job, ranks in standing.items():
-        if placed.get(job) != ranks:
-            raise _overtaken(run, f"{job} does not run where it did")
+    if over.why:
+        raise RefusedError(
+            f"a later run has changed what {run.id} left: {over.why[0]}",
+            hint=f"take the later run back first: lumctl swap list; or close this one and leave alone what later runs "
+            f"wrote: lumctl swap abort {run.id} --leave-later",
+        )
 
 
 def require_way_on(site: Site, trail: Trail, steps: tuple[Step, ...]) -> None:
@@ -137,13 +129,3 @@ def _runs_again(site: Site, step: Step) -> bool:
     if not hooked(site.inventory, job) or passed_over(site, job):
         return False
     return Hooks(site, job).status() == RUNNING
-
-
-def _writer(site: Site, run: StoredRun, step: Step) -> str:
-    return str(site.store(run.rack).last_written_by(step.data["device"]))
-
-
-def _overtaken(run: StoredRun, why: str) -> RefusedError:
-    return RefusedError(
-        f"a later run has changed what {run.id} left: {why}", hint="take the later run back first: lumctl swap list"
-    )

@@ -8,19 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
-from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, taken_back, unfailing
+from lumctl.change.ending import taken_back
+from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, unfailing
 from lumctl.change.fit import require_fit
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.guarded import guarded
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
-from lumctl.change.interrupts import stopping_undoes, undisturbed
+from lumctl.change.interrupts import hold_back_interrupts, stopping_undoes, undisturbed
 from lumctl.change.origin import origin
+from lumctl.change.overtaken import NOTHING, Overtaken, overtaken
 from lumctl.change.plan import Do, Plan, Step, from_document
 from lumctl.change.remaining import left, require_mine, require_way_on
 from lumctl.change.run import Run
 from lumctl.change.steps import REVERT_AFTER_S
+from lumctl.change.stopped import require_stopped
 from lumctl.change.trail import Trail
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
 from lumctl.site import Site
@@ -42,10 +46,14 @@ class Prospect:
     steps: tuple[Step, ...]
     why_not: str = ""
     """Why it cannot go on, where that was asked."""
+    left_alone: Overtaken = NOTHING
+    """What later runs have written over, and is not taken back for that."""
 
 
-def prospect(site: Site, run: StoredRun, act: str) -> Prospect:
+def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> Prospect:
     """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
+
+    ``leave_later``: what later runs have written over is left alone, and is no reason to refuse to take the rest back.
 
     Raises:
         RefusedError: the run has ended, is at work, or was followed by another that changed what it left.
@@ -54,9 +62,12 @@ def prospect(site: Site, run: StoredRun, act: str) -> Prospect:
     _require_open(site, run, act)
     plan = from_document(run.plan)
     trail = Trail.of(plan, site.store(run.rack).entries(run.id))
-    require_mine(site, run, trail)
+    over = overtaken(site, run, trail)
+    if not leave_later:
+        require_mine(run, over)
     require_fit(site, run.id, plan)
-    back = Prospect(run, plan, trail, forward=False, steps=tuple(reversed(trail.tried)))
+    back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
+    back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over)
     if act == ABORT:
         return back
     if run.inventory_digest != site.inventory.digest:
@@ -79,13 +90,18 @@ def resume(
     progress: Progress = lambda _line: None,
     before_step: Gate = at_once,
     who: str | None = None,
+    stopped_by: str | None = None,
     revert_after_s: float = REVERT_AFTER_S,
     arm: Arm = arm_guard,
 ) -> RunResult:
     """Go on with a run that was cut or left half done, to its end. Where it cannot go on, it is taken back.
 
+    ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook: whoever said so when the run
+    began knew nothing of now.
+
     Raises:
-        RefusedError, DeviceError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
+        RefusedError, DeviceError: as :func:`prospect`, or somebody holds the rack's lease, or nobody says that a job is
+            stopped; nothing was done.
         RolledBackError: it could not go on, or failed; all that it had done is undone.
         HalfDoneError: nor could it be taken back; or all is done but that a job goes on.
     """
@@ -95,10 +111,13 @@ def resume(
         if not found.forward:
             with undisturbed():
                 raise taken_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
+        said = require_stopped(site, found.plan, stopped_by, found.steps)
         silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
         with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as cover:
+            hold_back_interrupts()
             _write_down(site, store, lease, found, who)
             again = Run.resumed(site, store, lease, store.run(run.id), who, cover=cover)
+            again.ledger.vouched(said)
             with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
                 for step in found.trail.unclear:
                     if step.do is Do.VERIFY:
@@ -106,8 +125,11 @@ def resume(
             return execute(again, cover, say, before_step, found.steps)
 
 
-def abort(site: Site, run: StoredRun, *, who: str | None = None) -> RunResult:
+def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
     """Take a run that was cut or left half done back to where it began.
+
+    With ``leave_later`` what later runs have written over is left alone: the rest is taken back, and the run is closed
+    as ``superseded``.
 
     Raises:
         RefusedError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
@@ -115,11 +137,13 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None) -> RunResult:
     """
     who, started = who or origin(), perf_counter()
     with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
-        found = prospect(site, store.run(run.id), ABORT)
-        ended = taken_back(_reopened(site, store, lease, found, who), f"it was aborted by {who}")
+        found = prospect(site, store.run(run.id), ABORT, leave_later=leave_later)
+        again = _reopened(site, store, lease, found, who)
+        again.leave_alone(found.left_alone.steps)
+        ended = taken_back(again, f"it was aborted by {who}")
         if not isinstance(ended, RolledBackError):
             raise ended
-    return RunResult(run.id, found.plan, "rolled-back", (), (), round(perf_counter() - started, 4))
+    return RunResult(run.id, found.plan, again.undone_as, (), (), round(perf_counter() - started, 4))
 
 
 @contextmanager
@@ -129,6 +153,7 @@ def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[St
     lease = store.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
     try:
         with kept_alive(store, lease, site.now):
+            site.act_under(lease)
             yield store, lease
     finally:
         with suppress(StoreError):  # it ends by itself
@@ -142,9 +167,11 @@ def _reopened(site: Site, store: Store, lease: Lease, found: Prospect, who: str)
 
 def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> None:
     """The run is ours from here on, and whoever left it is shut out."""
-    said = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
+    said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
     if found.why_not:
         said["failed"] = found.why_not
+    if found.left_alone.why:
+        said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
     entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
     if store.reopen(lease, found.run.id, entry) is None:
         raise RefusedError(f"{found.run.id} has come to its end in this moment", hint="see: lumctl swap list")

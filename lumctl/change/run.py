@@ -6,27 +6,24 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Self
 
-from lumctl.change.abreast import Abreast
+from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE, Abreast
 from lumctl.change.certainty import Certainty
 from lumctl.change.circuits import circuits_before_and_after, placed_by
 from lumctl.change.guarded import Cover, one_way
 from lumctl.change.job_step import facts_of, resumes
-from lumctl.change.ledger import Ledger, device_of
-from lumctl.change.light import Proof
+from lumctl.change.ledger import Ledger, begin, device_of
 from lumctl.change.outcomes import NOTHING_SENT, Did
-from lumctl.change.plan import Do, Plan, Step, from_document, to_document
-from lumctl.change.steps import ACTIONS, Bench, Evidence, Verify
+from lumctl.change.plan import Do, Plan, Step, from_document
+from lumctl.change.steps import ACTIONS, Bench, Evidence
 from lumctl.change.trail import Trail, as_first_found
+from lumctl.change.undoing import Undoing
 from lumctl.errors import LumctlError
 from lumctl.site import Site
-from lumctl.store import Lease, LeaseLostError, Store, StoreError
+from lumctl.store import Lease, Store, StoreError
 from lumctl.store import Run as StoredRun
 
-MOST_AT_A_HOST, MOST_AT_ONCE = 8, 32
-"""sshd lets ten commands run over one connection (MaxSessions); the loop that reads a host's probes is one of them."""
 
-
-class Run:
+class Run(Undoing):
     """A run in progress: ``intend`` a stage, ``act`` on it, and so on, then ``end`` it; or ``undo`` and ``end`` it.
 
     What a stage did goes to disk with the intents of the next one or with the end, unless ``settle`` is called before.
@@ -55,20 +52,13 @@ class Run:
         self._wrote = False
         self._evidence: dict[str, Evidence] = {}
         self._failed: dict[str, str] = {}
+        self.undone_as = "rolled-back"
+        """The state of this run once it is undone."""
 
     @classmethod
     def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, cover: Cover) -> Self:
         """A run that begins now."""
-        values = {
-            "kind": plan.kind,
-            "target": plan.target,
-            "title": plan.title,
-            "plan_digest": plan.digest,
-            "inventory_digest": plan.inventory_digest,
-            "who": who,
-        }
-        run_id = store.begin_run(lease, values, to_document(plan), now=site.now())
-        return cls(site, plan, store, lease, run_id, cover=cover)
+        return cls(site, plan, store, lease, begin(site, plan, store, lease, who), cover=cover)
 
     @classmethod
     def resumed(
@@ -108,13 +98,24 @@ class Run:
     def _is_still(self, step: Step) -> bool:
         return resumes(step) and (step.id in self._failed or step.id not in self._evidence)
 
+    def leave_alone(self, steps: Sequence[Step]) -> None:
+        """Do not take these steps back: later runs have written over what they did."""
+        self._attempted = [step for step in self._attempted if step not in steps]
+        self._wrote = self._wrote and not any(step.do is Do.PROGRAM for step in steps)
+        self.undone_as = "superseded" if steps else self.undone_as
+
+    def unasked(self) -> Self:
+        """Nobody has asked for what is undone: only that is undone which this run is shown to have done."""
+        self._bench.unasked = True
+        return self
+
     def relight(self, step: Step) -> None:
         """Light what a verification may have left dark that was cut in mid-blink."""
         ACTIONS[step.do].undo(self._bench, step, None)
 
-    def proofs(self) -> tuple[Proof, ...]:
-        """The light that was proved so far."""
-        return tuple(Proof(**proof) for evidence in self._evidence.values() for proof in evidence.get("proofs", ()))
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What the steps have found so far."""
+        return tuple(self._evidence.values())
 
     def perform(self, step: Step) -> str:
         """Do one step, by itself, up to its outcome on disk; a remark says why it was passed over."""
@@ -130,16 +131,16 @@ class Run:
             StoreError: it is not on disk; none of these may act.
             LeaseLostError: somebody else may act now.
         """
-        attempted = list(self._attempted)
-        devices = [device for step in steps if (device := device_of(step)) is not None]
-        self._held = {device: self._site.known_cells(device) for device in devices}
+        found, attempted = self.ledger.seen_before(steps), list(self._attempted)  # there is nothing to take back yet
+        self._held = {device: self._site.known_cells(device) for step in steps if (device := device_of(step))}
         # Before the journal: an interrupt may come between the two.
         self._attempted += [step for step in steps if step not in attempted]
         for step in steps:
             if "was" not in self._evidence.get(step.id, {}):
                 self._evidence.pop(step.id, None)  # of when it was done before
+        self._evidence |= {step.id: found[step.id] for step in steps if step.id in found and step not in attempted}
         try:
-            self.ledger.intend(steps)
+            self.ledger.intend(steps, found)
         except StoreError:
             self._attempted = attempted
             raise
@@ -192,50 +193,6 @@ class Run:
             due.entries.append(self.ledger.record("outcome", step, {"failed": did.failure.message}))
         if isinstance(did.failure, LumctlError):
             self._failed[step.id] = did.failure.message
-
-    def undo(self) -> list[str]:
-        """Take back every attempted step in reverse, as far as each goes; what went wrong is returned, in words."""
-        troubles: list[str] = []
-        try:
-            for did in self._acting.rest():  # an interrupt does not stop those that act beside each other
-                self._learn(did)
-            with suppress(StoreError):
-                self.ledger.settle()
-        except LeaseLostError as error:
-            return [error.message]
-        for step in sorted(self._attempted, key=self.plan.steps.index, reverse=True):
-            if one_way(step):
-                troubles.append(f"{step.data['device']} was written whole: what it held before was not known")
-                continue
-            try:
-                self._undo(step)
-            except LeaseLostError as error:
-                return [*troubles, error.message]
-            except Exception as error:  # noqa: BLE001 - one step's trouble must not keep the others from being undone
-                said = error.message if isinstance(error, LumctlError) else f"{type(error).__name__}: {error}"
-                troubles.append(f"{step.title}: {said}")
-        if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
-            troubles += Verify.as_before(self._bench, self.plan.steps)
-        try:
-            self.ledger.settle()
-        except LumctlError as error:
-            troubles.append(f"what was undone could not be written down: {error.message}")
-        return troubles
-
-    def _undo(self, step: Step) -> None:
-        """Take one step back; what cannot be written down stays due."""
-        self.ledger.intend_undo(step)
-        try:
-            undone = {"undone": True, **ACTIONS[step.do].undo(self._bench, step, self._evidence.get(step.id))}
-        except LumctlError as error:
-            self.ledger.conclude_undo(step, {"undone": False, "failed": error.message})
-            if step.required:
-                raise
-            return  # nothing is certain by it
-        placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
-        device = device_of(step)
-        states = {device: self._certain.cells(step, after=False)} if device else {}
-        self.ledger.conclude_undo(step, undone, states, placed)
 
     def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
         """Close the run in its final state."""

@@ -49,6 +49,8 @@ class Bench:
         self.powers: dict[str, float] = {}
         """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
         self.receipts: dict[str, Receipt[Any]] = {}
+        self.unasked = False
+        """Whether what is undone is undone by a guard, and not by a person's word."""
         self.facts = NOBODY
         """What the hooks of jobs are told of the run."""
         chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
@@ -136,7 +138,9 @@ class Verify:
         shown = bench.light.prove(circuits, kept=kept, sound=bench.sound)
         bench.light.require_powers(kept, bench.powers)
         proofs = [asdict(proof) for proof in shown if proof.circuit in step.data["circuits"]]
-        return {"proofs": proofs, "kept": len(shown) - len(proofs)}
+        heard = {proof.receiver for proof in shown}
+        silent = [c.id for c in kept if any(bench.sound.get(r) == t and r not in heard for r, t in c.receivers)]
+        return {"proofs": proofs, "kept": len(shown) - len(proofs), **({"silent": silent} if silent else {})}
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:
         if evidence is None:
@@ -144,11 +148,11 @@ class Verify:
         return {}
 
     @staticmethod
-    def prove_still_sound(bench: Bench, names: list[str], circuits: Circuits) -> None:
+    def prove_still_sound(bench: Bench, kept: Sequence[str], put_back: Sequence[str]) -> None:
         """Prove again every receiver that was sound before the change; those that cannot say, by their power."""
-        meant = [circuits[name] for name in names]
+        meant = [bench.before[name] for name in (*kept, *put_back)]
         bench.light.require_powers(meant, bench.powers)
-        bench.light.prove([], kept=meant, sound=bench.sound)
+        bench.light.prove([], kept=meant, sound=bench.sound, put_back=put_back)
 
     @classmethod
     def as_before(cls, bench: Bench, steps: Sequence[Step]) -> list[str]:
@@ -156,7 +160,7 @@ class Verify:
         try:
             for step in steps:
                 if step.do is Do.CHECK:
-                    cls.prove_still_sound(bench, [*step.data["kept"], *step.data["replaced"]], bench.before)
+                    cls.prove_still_sound(bench, step.data["kept"], step.data["replaced"])
         except LumctlError as error:
             return [f"the cells were put back, but {error.message}"]
         return []

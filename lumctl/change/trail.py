@@ -46,6 +46,8 @@ class Trail:
             step, data = entry.step, entry.data
             if entry.kind == "intent":
                 before[step], may_stand[step], going_back = may_stand.get(step, False), True, False
+                if "was" in data and not before[step]:
+                    evidence[step] = {"was": data["was"]}  # what was seen before it acted first
                 ended.discard(step)
                 failed.discard(step)
             elif entry.kind == "outcome" and data.get("done"):

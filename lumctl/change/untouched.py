@@ -36,13 +36,13 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
             for name in step.data[key]
         }
         for circuit in kept:
-            if circuit.device != device or not _way(site, circuit, held):
+            if circuit.device != device or not way_of(site, circuit, held):
                 continue
             stands = {**held, **written}
             if circuit.id in led_elsewhere:
                 _require_led(site, plan, circuit, stands, watched)
                 continue
-            if _way(site, circuit, held) != _way(site, circuit, stands) or _is_taken(site, circuit, stands):
+            if way_of(site, circuit, held) != way_of(site, circuit, stands) or _is_taken(site, circuit, stands):
                 raise RefusedError(
                     f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace"
                 )
@@ -57,10 +57,10 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
 
 def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
     """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
-    if not _way(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
+    if not way_of(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
         raise RefusedError(
             f"{plan.id} leads circuit {circuit.id} of {circuit.owner} another way, and does not "
-            + ("verify that it stands afterwards" if _way(site, circuit, stands) else "make that way")
+            + ("verify that it stands afterwards" if way_of(site, circuit, stands) else "make that way")
         )
 
 
@@ -84,7 +84,7 @@ def _is_taken(site: Site, circuit: Circuit, states: States) -> bool:
     return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
 
 
-def _way(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
+def way_of(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
     """The cells that a circuit runs through, with their states; empty where the states do not make it."""
     device = site.inventory.devices[circuit.device]
     if device.geometry is None:

@@ -3,19 +3,18 @@
 import time
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli import autopilot_status
+from lumctl.cli.autopilot_status import RackOption, daemon_pids, racks_named, sockets_of, why_of
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
-from lumctl.cli.status_tables import clock
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.words import kept_text
-from lumctl.errors import ExitCode, LumctlError, UnreachableError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.errors import ExitCode, LumctlError, UnreachableError
 
 if TYPE_CHECKING:
     from lumctl.autopilot.switch import Written
@@ -23,33 +22,10 @@ if TYPE_CHECKING:
 
 app = noun_app(NOUNS["autopilot"].help)
 
-RackOption = Annotated[
-    list[str] | None, typer.Option("--rack", metavar="RACK", help="Only this rack; may be given again. Else all.")
-]
 CommentOption = Annotated[
     str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
 ]
 WAYS = (Column("STOPPED BY", "way"), Column("", "told"))
-POLICIES = (
-    Column("POLICY", "policy"),
-    Column("HOW", "how"),
-    Column("BREAKER", "breaker"),
-    Column("THIS HOUR", "hour", right=True),
-    Column("THIS DAY", "day", right=True),
-)
-WAITING = (
-    Column("WAITS FOR APPROVAL", "plan"),
-    Column("POLICY", "policy"),
-    Column("ASKED", "asked"),
-    Column("UNTIL", "until"),
-)
-DECISIONS = (
-    Column("AT", "at"),
-    Column("COMPONENT", "component"),
-    Column("DID", "act"),
-    Column("POLICY", "policy"),
-    Column("BECAUSE", "because"),
-)
 POLL_S = 0.1
 
 
@@ -71,18 +47,20 @@ def stop(
 
     A swap that the autopilot has under way is finished, or rolled back by its own engine if a proof fails; it is not
     cut in the middle. This command waits for it and says how it ended. To stop is not to forbid: swaps by hand go on.
+
+    Where no way works, the daemon of this user is ended (SIGTERM), and watches no more.
     """
-    from lumctl.autopilot import orders, stopping, switch
+    from lumctl.autopilot import stopping, switch
     from lumctl.change.origin import origin
     from lumctl.store import files_of, open_store
 
     who, at = origin(), time.time()
     said = f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
     inventory = _inventory(cx)
-    racks = _racks(inventory, rack) if inventory is not None else list(rack or [switch.ALL])
+    racks = racks_named(inventory, rack) if inventory is not None else list(rack or [switch.ALL])
     files = [files_of(inventory, name, cx.target) for name in racks] if inventory is not None else []
     ways = stopping.stop_by_files(switch.places(racks, files, alone=True), said)
-    ways += stopping.order_daemons(_sockets(cx, inventory), "stop", who) if not rack else []
+    ways += stopping.order_daemons(sockets_of(cx, inventory), "stop", who) if not rack else []
     runs: list[dict[str, Any]] = []
     if inventory is not None:
         for name in racks:
@@ -94,12 +72,18 @@ def stop(
             if not ways[-1].trouble:
                 runs += _await_runs(cx, inventory, name, wait)
                 _keep_runbook(cx, inventory, name, "stopped", comment)
+    pids = daemon_pids(cx, inventory)
+    if all(way.trouble for way in ways):
+        ways += [stopping.end_daemon(pid) for pid in pids]
     _say_stopped(cx, racks, ways, runs)
     if all(way.trouble for way in ways):
-        pids = ", ".join(str(path.parent) for path in orders.sockets())
-        raise UnreachableError(
-            "the autopilot could not be stopped by any way",
-            hint=f"end its daemon: kill it by its pid ({pids or 'none'})",
+        raise UnreachableError("the autopilot could not be stopped by any way", hint=_by_force(pids))
+    shared = {str(path / switch.FILE) for path in files} | {str(switch.SYSTEM / switch.FOLDER / name) for name in racks}
+    if not any(
+        way.way.removeprefix("file ") in shared or way.way.startswith("store ") for way in ways if not way.trouble
+    ):
+        cx.out.narrate(
+            "warning: a daemon of another user or on another machine has not heard of it: say it as that user"
         )
     return ExitCode.DONE
 
@@ -121,18 +105,18 @@ def start(
     from lumctl.change.origin import origin
     from lumctl.site import Site
 
-    racks = _racks(cx.inventory, rack)
+    racks = racks_named(cx.inventory, rack)
     with Site(cx.inventory, cx.target) as site:
         for name in racks:
             status = rack_status(cx.inventory, name, site.store(name), now=site.now())
-            cx.out.narrate(f"{name}: {status['state']}{_why(status)}")
+            cx.out.narrate(f"{name}: {status['state']}{why_of(status)}")
         cx.confirm(f"Let the autopilot act in {', '.join(racks)}?", yes=yes)
         for name in racks:
             store = site.store(name)
             stopping.start_in_store(store, who=origin(), comment=comment, at=site.now())
             for path in stopping.release_files(switch.places([name], [store.files])):
                 cx.out.narrate(f"removed {path}")
-    told = stopping.order_daemons(_sockets(cx, cx.inventory), "start", origin())
+    told = stopping.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
     for name in racks:
         _keep_runbook(cx, cx.inventory, name, "running", comment)
     if cx.out.structured:
@@ -145,56 +129,15 @@ def start(
             cx.out.text(f"{name}: the autopilot may act")
 
 
-@verb(app, "status")
-def status(cx: Invocation, rack: RackOption = None) -> None:
-    """Show how the autopilot of each rack stands: the switch, breakers, limits, what waits, what it decided last."""
-    from lumctl.autopilot import orders
-    from lumctl.autopilot.status import rack_status
-    from lumctl.site import Site
-
-    daemons: list[dict[str, Any]] = []
-    for path in _sockets(cx, cx.inventory):
-        try:
-            answer = orders.send(path, "status")
-        except (OSError, ValueError):
-            continue
-        daemons.append({"pid": answer["pid"], "stopped": answer["stopped"], "busy": answer["busy"]})
-    with Site(cx.inventory, cx.target) as site:
-        racks = [
-            rack_status(cx.inventory, name, site.store(name), now=site.now()) for name in _racks(cx.inventory, rack)
-        ]
-    if cx.out.structured:
-        cx.out.document("autopilot", {"target": str(cx.target), "daemons": daemons, "racks": racks})
-    elif cx.out.format is OutputFormat.NAME:
-        cx.out.names([each["rack"] for each in racks if each["state"] == "running"])
-    else:
-        _print_status(cx, racks, daemons)
+autopilot_status.register(app)
 
 
-def _print_status(cx: Invocation, racks: list[dict[str, Any]], daemons: list[dict[str, Any]]) -> None:
-    watched = ", ".join(f"pid {d['pid']}{' (at work)' if d['busy'] else ''}" for d in daemons)
-    cx.out.narrate(f"daemon: {watched}" if daemons else "no daemon watches this inventory: nothing is done unasked")
-    for each in racks:
-        cx.out.text(f"{each['rack']}  {each['state']}{_why(each)}")
-        rows = [
-            {**p, "hour": f"{p['swaps_hour']} of {p['most_hour']}", "day": f"{p['swaps_day']} of {p['most_day']}"}
-            for p in each["policies"]
-        ]
-        if rows:
-            cx.out.table(POLICIES, rows)
-        for policy in each["policies"]:
-            if policy["breaker_why"]:
-                cx.out.text(f"breaker of {policy['policy']}: {policy['breaker_why']}")
-        if each["waiting"]:
-            waiting = [{**w, "asked": clock(w["asked_at"]), "until": clock(w["expires_at"])} for w in each["waiting"]]
-            cx.out.table(WAITING, waiting)
-        if each["decisions"]:
-            shown = [{**d, "at": clock(d["at"]), "component": d.get("component", d["key"])} for d in each["decisions"]]
-            cx.out.table(DECISIONS, list(reversed(shown)))
-
-
-def _why(status: dict[str, Any]) -> str:
-    return f": {status['why']}" if status["why"] else ""
+def _by_force(pids: list[int]) -> str:
+    if not pids:
+        return "no daemon of this user runs here; if another user's does, say it as that user"
+    return (
+        f"end its daemon: kill -9 {' '.join(map(str, pids))}; a swap that it has under way is taken back by its guard"
+    )
 
 
 def _inventory(cx: Invocation) -> "Inventory | None":
@@ -203,26 +146,6 @@ def _inventory(cx: Invocation) -> "Inventory | None":
     except LumctlError as error:
         cx.out.narrate(f"no inventory can be read, so every rack of this user is stopped: {error.message}")
         return None
-
-
-def _racks(inventory: "Inventory", named: list[str] | None) -> list[str]:
-    for name in named or ():
-        if name not in inventory.racks:
-            near = nearest(name, inventory.racks)
-            raise UsageError(f"no rack {name!r}", hint=f"did you mean {near}?" if near else None)
-    return list(dict.fromkeys(named)) if named else list(inventory.racks)
-
-
-def _sockets(cx: Invocation, inventory: "Inventory | None") -> list[Path]:
-    from lumctl.autopilot import orders
-    from lumctl.watch.place import socket_path
-
-    if inventory is None:
-        return list(orders.sockets())
-    try:
-        return [socket_path(inventory, cx.target)]
-    except LumctlError:
-        return []
 
 
 def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:

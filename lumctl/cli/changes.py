@@ -1,18 +1,24 @@
 """What every command that changes light shares: show a plan, ask for a yes, apply it, say what came of it."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lumctl.change import Plan, RunResult, apply, to_document
-from lumctl.change.plan import Do
+from lumctl.change.origin import origin
+from lumctl.change.plan import Do, Step
 from lumctl.change.preconditions import require
+from lumctl.change.standby import Standby
+from lumctl.change.stopped import HINT, must_be_stopped, to_be_stopped
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines
-from lumctl.errors import UsageError
+from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.runbook.files import save
 from lumctl.site import Site
+from lumctl.store import Head, StoreError
 
 
 def show_plan(cx: Invocation, plan: Plan) -> None:
@@ -28,44 +34,103 @@ def show_plan(cx: Invocation, plan: Plan) -> None:
             cx.out.text(line)
 
 
-def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool) -> None:
-    """Apply a plan after a person's yes (or only show it, with ``--dry-run``) and print what came of it."""
+def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool, stopped: bool = False) -> None:
+    """Apply a plan after a person's yes (or only show it, with ``--dry-run``) and print what came of it.
+
+    ``stopped``: somebody says that the jobs are stopped whose light moves and that have no hook.
+    """
     if dry_run:
         require(site, plan)
         show_plan(cx, plan)
+        if not stopped:
+            tell_of_jobs(cx, site, plan)
         cx.out.narrate("dry run: nothing was done")
         return
     if not (yes or cx.out.structured):
         show_plan(cx, plan)
-    cx.confirm(f"Apply {plan.id} ({plan.title})?", yes=yes)
-    result = apply(site, plan, progress=cx.out.narrate)
-    say_result(cx, result, kept_runbook(cx, site, result))
+    with Standby(site) as standby, keeping(cx, site, plan.rack):
+        standby.ready(plan.rack)  # it comes up while the person thinks
+        stopped_by = agree(cx, site, plan, f"Apply {plan.id} ({plan.title})", yes=yes, stopped=stopped)
+        result = apply(site, plan, progress=cx.out.narrate, stopped_by=stopped_by, arm=standby.arm)
+    say_result(cx, site, result, kept_runbook(cx, site, result))
+
+
+def tell_of_jobs(cx: Invocation, site: Site, plan: Plan, left: Sequence[Step] | None = None) -> None:
+    """Say which jobs a person has to stop before what is ``left`` of a plan (all of it, unless given) may be done."""
+    if jobs := to_be_stopped(site, plan, left):
+        cx.out.narrate(f"{must_be_stopped(jobs)}: --job-is-stopped")
+
+
+def agree(
+    cx: Invocation, site: Site, plan: Plan, what: str, *, yes: bool, stopped: bool, left: Sequence[Step] | None = None
+) -> str | None:
+    """Ask for a yes to a plan (``what`` is to be done), and to what it needs; gives who says that jobs are stopped.
+
+    ``left`` are its steps that are to be done yet; all of them, unless given.
+
+    Raises:
+        UsageError: there is no terminal to ask on and ``--yes`` was not given.
+        RefusedError: the person said no; or nobody says that a job is stopped, for ``--yes`` alone does not.
+    """
+    jobs = () if stopped else to_be_stopped(site, plan, left)
+    if jobs and yes:
+        raise RefusedError(f"{must_be_stopped(jobs)}, and --yes does not say that", hint=HINT)
+    must = must_be_stopped(jobs) if jobs else ""
+    cx.confirm(f"{must[:1].upper()}{must[1:]}{'. ' if must else ''}{what}?", yes=yes)
+    return origin() if stopped or jobs else None
 
 
 def kept_runbook(cx: Invocation, site: Site, result: RunResult) -> Path | None:
-    """The run is done and in the journal: a file that cannot be written must not make it look otherwise."""
+    """The runbook of a run beside its store, if it can be written there."""
+    return _kept(cx, site, result.run, result.plan.rack)
+
+
+@contextmanager
+def keeping(cx: Invocation, site: Site, rack: str) -> Iterator[None]:
+    """A run that fails in the block leaves its runbook too: what was tried, and what was taken back."""
     try:
-        return save(site, result.run, result.plan.rack)
-    except UsageError as error:
-        cx.out.narrate(f"warning: {error.message}; the journal has it: lumctl runbook show {result.run}")
+        yield
+    except RunError as error:
+        _kept(cx, site, error.run, rack)
+        raise
+
+
+def _kept(cx: Invocation, site: Site, run: str, rack: str) -> Path | None:
+    """The run is over and in the journal: a file that cannot be written must not make it look otherwise."""
+    try:
+        return save(site, run, rack)
+    except LumctlError as error:
+        cx.out.narrate(f"warning: {error.message}; the journal has it: lumctl runbook show {run}")
         return None
 
 
-def say_result(cx: Invocation, result: RunResult, runbook: Path | None) -> None:
+def say_result(cx: Invocation, site: Site, result: RunResult, runbook: Path | None) -> None:
     """Print a finished run."""
     if cx.out.structured:
-        cx.out.document("run", run_document(result, runbook))
+        cx.out.document("run", run_document(result, runbook, head_after(cx, site, result.plan.rack)))
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([result.run])
     else:
-        proved = any(step.do is Do.VERIFY for step in result.plan.steps)
+        taken_back = result.outcome in {"rolled-back", "superseded"}  # it proved what was sound before, not what is new
+        proved = not taken_back and any(step.do is Do.VERIFY for step in result.plan.steps)
         told = f", {len(result.verified)} receivers proved" if proved else ""
         cx.out.text(f"{result.run}: {result.outcome} in {result.seconds:.2f} s{told}")
+        if result.silent:
+            cx.out.text(f"not shown, for their hosts do not answer: {', '.join(result.silent)}")
         cx.out.text(f"runbook: {runbook or f'lumctl runbook show {result.run}'}")
 
 
-def run_document(result: RunResult, runbook: Path | None) -> dict[str, Any]:
-    """A finished run as data."""
+def head_after(cx: Invocation, site: Site, rack: str) -> Head | None:
+    """Where a rack's journal ends; a store that is gone just then must not make what was done look refused."""
+    try:
+        return site.store(rack).head()
+    except StoreError as error:
+        cx.out.narrate(f"warning: where the journal ends is not known: {error.message}")
+        return None
+
+
+def run_document(result: RunResult, runbook: Path | None, head: Head | None) -> dict[str, Any]:
+    """A finished run as data; ``head`` is where its rack's journal ends, ``None`` if that cannot be read."""
     return {
         "run": result.run,
         "outcome": result.outcome,
@@ -74,5 +139,7 @@ def run_document(result: RunResult, runbook: Path | None) -> dict[str, Any]:
         "seconds": result.seconds,
         "phases": [asdict(phase) for phase in result.phases],
         "verified": [asdict(proof) for proof in result.verified],
+        "silent": list(result.silent),
         "runbook": str(runbook) if runbook else None,
+        "journal_head": asdict(head) if head is not None else None,
     }

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
 
 from lumctl.cli.check_line import EXIT_CODES, line, plain
 from lumctl.cli.from_capture import captured
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import PlainCommand, noun_app, verb
 from lumctl.errors import LumctlError, UsageError
 from lumctl.health.states import State, worst
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from lumctl.site import Observation
 
 
-class MonitoringPlugin(TyperCommand):
+class MonitoringPlugin(PlainCommand):
     """A command whose every error, from parsing its options on, becomes one line and exit code 3."""
 
     def make_context(

@@ -4,11 +4,9 @@ from typing import Annotated
 
 import typer
 
+from lumctl.cli.change_options import DryRunOption, YesOption
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import verb
-
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; for unattended use.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, and do nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="As with `device show`.")],
+    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="As with device show.")],
     settings: Annotated[list[str], typer.Argument(metavar="SETTING=VALUE", help="What to set, each once.")],
     even_if_used: Annotated[
         bool, typer.Option("--even-if-used", help="Also where a job loses light or its machine by it.")

@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from lumctl.cli import fabric_matchings, fabric_route, fabric_show, fabric_trace
+from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
 from lumctl.cli.changes import carry_out
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.swap import DryRunOption, YesOption
+from lumctl.cli.unfinished import tell_unfinished
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.site import Site
@@ -34,9 +35,14 @@ def apply(
         bool, typer.Option("--as-written", help="Place every job where the inventory says, forgetting earlier swaps.")
     ] = False,
     yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Program the circuits that the jobs need and the meshes do not carry yet: on day one, or after a repair."""
+    """Program the circuits that the jobs need and the meshes do not carry yet: on day one, or after a repair.
+
+    On a rack, jobs without a hook whose circuits stand and are taken away or written anew must be stopped, and somebody
+    must say so, as for swap apply. Where nothing stands yet nobody is asked.
+    """
     racks = list(cx.inventory.racks)
     if rack is None and len(racks) > 1:
         raise UsageError("the inventory has several racks", hint=f"--rack {'|'.join(racks)}")
@@ -51,4 +57,5 @@ def apply(
                 cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
             cx.out.narrate(f"{chosen} carries every circuit that its jobs need, by the record and by the light")
             return
-        carry_out(cx, site, plan, yes=yes, dry_run=dry_run)
+        tell_unfinished(cx, site, (chosen,))  # what it darkened stays dark, and is not proved on top of it
+        carry_out(cx, site, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)

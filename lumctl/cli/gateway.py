@@ -13,14 +13,13 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.racks import one_rack
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.watch import sayer
 from lumctl.errors import ExitCode, LumctlError, UsageError
-from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
     from lumctl.devices.endpoints import GatewayEndpoint
-    from lumctl.inventory.model import Inventory
 
 app = noun_app(NOUNS["gateway"].help)
 
@@ -41,7 +40,7 @@ def run(
     rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
     listen: Annotated[
         Path | None,
-        typer.Option("--listen", metavar="SOCKET", help="Where to listen, if not where the inventory says."),
+        typer.Option("--listen", metavar="SOCKET", help="Where to listen, if not where commands look."),
     ] = None,
     group: Annotated[
         str | None, typer.Option("--group", metavar="GROUP", help="Users of this group may use it too.")
@@ -50,12 +49,14 @@ def run(
     """Own the devices of a rack and write to them for the newest lease only, in the foreground.
 
     Where the inventory names a gateway for a rack (``gateway: SOCKET``), or $LUMCTL_GATEWAY does, every command reads
-    and writes the rack's devices through it, and by no other way. Each write carries the number of the lease under
+    and writes the rack's devices through it, and by no other way. On ``--target sim`` only $LUMCTL_GATEWAY names one:
+    the inventory speaks of the rack's own. Each write carries the number of the lease under
     which it is done. One that was followed by a newer lease is refused and nothing is sent: so an engine that was
     stopped for longer than its lease does no harm when it wakes up. A write that is being sent is finished before
     that of a newer lease begins.
 
-    It listens where the inventory says, else where --listen says, else in the user's runtime folder, and tells where.
+    It listens where --listen says, else where $LUMCTL_GATEWAY or (on the rack) the inventory says, else in the user's
+    runtime folder, and tells where.
     The socket is for its own user, and with --group for that group. Each write is a line of gateway.log beside the
     store: when, which device, which call, the number, which process asked, and how it ended.
 
@@ -69,7 +70,7 @@ def run(
     from lumctl.site import Site
     from lumctl.watch.supervisor import tell
 
-    name, say = _rack(cx.inventory, rack), sayer(cx)
+    name, say = one_rack(cx.inventory, rack), sayer(cx)
     owner = _group(group)
     with Site(cx.inventory, cx.target, direct=True) as site:
         named = gateways_of(cx.inventory, cx.target, site.endpoints.hosts).get(name)
@@ -77,7 +78,7 @@ def run(
         with _ending() as ended, service(site, name, place.absolute(), say, group=owner):
             say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
             if named is None or named.path != place:
-                say(f"commands use it where the inventory says `gateway: {place}`, or with LUMCTL_GATEWAY={place}")
+                say(naming(cx.target, place))
             tell("READY=1")
             ended.wait()
             tell("STOPPING=1")
@@ -88,7 +89,7 @@ def run(
 def status(cx: Invocation) -> int:
     """Show the gateway of each rack, whether it answers, and what it has written and refused.
 
-    Exits 3 if a gateway that is named does not answer.
+    On ``--target sim`` only $LUMCTL_GATEWAY names one. Exits 3 if a gateway that is named does not answer.
     """
     from lumctl.site import Site
 
@@ -118,16 +119,11 @@ def connect(
     joined(socket)
 
 
-def _rack(inventory: "Inventory", named: str | None) -> str:
-    racks = list(inventory.racks)
-    if named is None and len(racks) == 1:
-        return racks[0]
-    if named is None:
-        raise UsageError("the inventory has several racks", hint=f"name one: {', '.join(racks)}")
-    if named not in racks:
-        near = nearest(named, racks)
-        raise UsageError(f"the inventory has no rack {named!r}", hint=f"did you mean {near}?" if near else None)
-    return named
+def naming(target: str, place: Path) -> str:
+    """How commands come to use a gateway that nothing names yet."""
+    if target == "rack":
+        return f"commands use it where the inventory says `gateway: {place}`, or with LUMCTL_GATEWAY={place}"
+    return f"commands on target {target} use it with LUMCTL_GATEWAY={place}, and by no other way"
 
 
 def _group(name: str | None) -> int | None:

@@ -11,8 +11,9 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.inventory.lane_orders import orders_in
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.wiring import Circuit, CircuitEnd, job_circuits
+from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits
 
 app = noun_app(NOUNS["job"].help)
 
@@ -59,7 +60,7 @@ def list_jobs(cx: Invocation) -> None:
 def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
     """Show where each rank of a job runs now, and the circuits that its links need."""
     found = _find(cx.inventory, job)
-    document = job_document(cx.inventory, found, _assignment(cx)[found.name])
+    document = job_document(cx.inventory, found, _assignment(cx))
     if cx.out.structured:
         cx.out.document("job", {"target": str(cx.target), **document})
         return
@@ -94,8 +95,10 @@ def status(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", hel
         cx.out.text(str(state))
 
 
-def job_document(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> dict[str, Any]:
+def job_document(inventory: Inventory, job: Job, placed: Assignment) -> dict[str, Any]:
     """A job placed on accelerators, as data."""
+    accelerators = placed[job.name]
+    circuits = job_circuits(inventory, job, accelerators, orders_in(placed))
     return {
         "job": job.name,
         "rack": job.rack,
@@ -108,7 +111,7 @@ def job_document(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) 
             }
             for rank, accelerator in enumerate(accelerators)
         ],
-        "links": [_link(inventory, circuit) for circuit in job_circuits(inventory, job, accelerators)],
+        "links": [_link(inventory, circuit) for circuit in circuits],
         "hook": hook_document(job),
     }
 

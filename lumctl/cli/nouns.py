@@ -24,6 +24,7 @@ NOUNS: dict[str, Noun] = {
     "device": Noun("device", "Meshes, switches, transponders and machines' power: what they show, and setting it."),
     "fabric": Noun("fabric", "Light paths: what the meshes carry, and programming them from the inventory."),
     "gateway": Noun("gateway", "The process that alone writes to a rack's devices, for the newest lease only."),
+    "store": Noun("store", "Where journal, leases and health are kept, and moving them to another database."),
     "fleet": Noun("fleet", "What hosts print, saved as files to be judged elsewhere."),
     "inventory": Noun("inventory", "Check and show the inventory; enrol its hosts' keys."),
     "plugin": Noun("plugin", "Device drivers that are installed."),

@@ -56,8 +56,13 @@ def _circuits(plan: Plan, *, wide: bool) -> list[str]:
     rows = [_circuit("-", circuit) for circuit in plan.remove if circuit.id not in led]
     rows += [_circuit("~" if c.id in led else "+", c, before.get(c.id)) for c in plan.add]
     rows += [_circuit(" ", circuit) for circuit in plan.keep if wide]
-    stay = f"    {len(plan.keep)} others on the same devices stay as they are"
-    return [*(_aligned(rows) if rows else ()), stay]
+    count = len(plan.keep)
+    told = (
+        f"{count} others on the same devices stay as they are"
+        if count != 1
+        else ("1 other on the same device stays as it is")
+    )
+    return [*(_aligned(rows) if rows else ()), *([] if wide and count else [f"    {told}"])]
 
 
 def _ends(circuit: PlannedCircuit) -> str:

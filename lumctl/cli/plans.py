@@ -24,10 +24,15 @@ def find_plan(site: Site, name: str) -> Plan:
     path = Path(name)
     if not path.exists():
         _refuse_other_target(site, name)
-        raise UsageError(f"no plan {name!r} on target {site.target}, and no file of that name")
+        raise UsageError(
+            f"no plan {name!r} on target {site.target}, and no file of that name",
+            hint="make one: lumctl swap plan; those that wait for an approval: lumctl autopilot status",
+        )
     try:
         return from_document(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise UsageError(f"{path} is not a plan: {error}") from error
 
 

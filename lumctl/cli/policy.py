@@ -48,7 +48,9 @@ def validate(cx: Invocation) -> None:
         shown = [{**row, **{key: ", ".join(row[key]) for key in ("rules", "kinds", "states")}} for row in rows]
         cx.out.table(POLICIES, shown)
     else:
-        cx.out.narrate("there are no policies: nothing is ever done unasked")
+        cx.out.narrate(
+            "there are no policies: nothing is ever done unasked; lumctl-inventory(5) has some to begin with"
+        )
 
 
 @verb(app, "explain")

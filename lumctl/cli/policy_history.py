@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lumctl.health.transitions import Transition
+    from lumctl.inventory.model import Inventory
 
 HAPPENINGS = (
     Column("AT", "at"),
@@ -28,6 +29,12 @@ HAPPENINGS = (
     Column("BECAUSE", "because"),
 )
 MOST_TRANSITIONS = 100_000
+NOT_SEEN = (
+    "what was found without making a state worse",
+    "acknowledgements",
+    "swaps and other changes by people",
+)
+"""What the daemon goes by and a history does not have."""
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +66,8 @@ def on_history(
     a spare of the same kind. A history has one JSON document on each line: at (seconds since the epoch), component,
     kind (accelerator, host, link, device, circuit), before, after (a state), rules, evidence. That is how lumctl health
     explain -o json writes its history; with --target sim and --since it is that of the simulator. It tells the rules
-    that stood when a state changed: what was found later, without making the state worse, is not in it.
+    that stood when a state changed: what was found later, without making the state worse, is not in it, nor who
+    acknowledged it and what people changed meanwhile.
     """
     from lumctl.autopilot.checking import require_sound
     from lumctl.autopilot.rehearsal import Rehearsal
@@ -68,13 +76,15 @@ def on_history(
     rows, begins = _history(cx, history, since, capture)
     if not cx.inventory.policies:
         cx.out.narrate("there are no policies: nothing is ever done unasked")
+    for name in _strangers(cx.inventory, rows):
+        cx.out.narrate(f"warning: {name} is not in {cx.inventory.path}: what the history tells of it is passed over")
     approves_s = length_s(approve_after) if approve_after else None
     ends_at = (rows[-1].at if rows else 0.0) + length_s(goes_on)
     rehearsal = Rehearsal(cx.inventory, cx.target, approve_after_s=approves_s)
     told = [each for each in rehearsal.run(rows, ends_at=ends_at) if each.at >= begins]
     counts = Counter(each.what for each in told)
     if cx.out.structured:
-        document = {"target": str(cx.target), "transitions": len(rows), "counts": dict(counts)}
+        document = {"target": str(cx.target), "transitions": len(rows), "counts": dict(counts), "not_seen": NOT_SEEN}
         cx.out.document("policy-test", {**document, "happenings": [each.document() for each in told]})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([each.component for each in told if each.what == "applied"])
@@ -90,6 +100,8 @@ def on_history(
         cx.out.narrate(
             f"{len(rows)} changes of states: {applied} swap{'' if applied == 1 else 's'} would have been made"
         )
+        if capture is None:
+            cx.out.narrate(f"not in a history, and so not regarded: {', '.join(NOT_SEEN)}")
 
 
 def _history(
@@ -115,6 +127,12 @@ def _history(
         # Those from before tell in which states it begins.
         kept = [t for rack in cx.inventory.racks for t in site.store(rack).transitions(limit=MOST_TRANSITIONS)]
     return sorted(kept, key=lambda row: row.at), begins
+
+
+def _strangers(inventory: "Inventory", rows: "Sequence[Transition]") -> list[str]:
+    """Components of a history that the inventory does not have, but for circuits: these come and go."""
+    known = {*inventory.hosts, *inventory.accelerators, *inventory.transponders, *inventory.devices}
+    return list(dict.fromkeys(row.component for row in rows if row.kind != "circuit" and row.component not in known))
 
 
 def _since(text: str, now: float) -> float:

@@ -8,11 +8,12 @@ from lumctl.cli import runbook_diff, runbook_export, runbook_lint, runbook_repla
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
-from lumctl.cli.swap import RUN_COLUMNS, run_row
+from lumctl.cli.runbook_export import with_head
+from lumctl.cli.swap_show import RUN_COLUMNS, run_row
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.runbook.files import all_runs, find_runbook
+from lumctl.runbook.files import all_runs, find_runbook, is_file
 from lumctl.runbook.writing import dump, plain
 from lumctl.site import Site
 
@@ -47,12 +48,14 @@ def show(
     cx: Invocation,
     runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="A run's id, or the path of a runbook file.")],
 ) -> None:
-    """Print a runbook as YAML (or, with -o json, as JSON)."""
+    """Print a runbook as YAML; with -o json as JSON, a run's with ``journal_head``: where its journal ends now."""
     with Site(cx.inventory, cx.target) as site:
-        document = plain(find_runbook(site, runbook).document)
+        found = find_runbook(site, runbook)
+        document = plain(found.document)
+        head = None if is_file(runbook) else site.store(found.rack).head()
     if cx.out.format is OutputFormat.JSON:
         document.pop("schema")
-        cx.out.document("runbook", document)
+        cx.out.document("runbook", with_head(document, head))
     else:
         cx.out.text(dump(document).rstrip())
 

@@ -1,6 +1,7 @@
 """``lumctl runbook diff``: what two runbooks, or a runbook and a plan, do not have in common."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,15 +10,27 @@ import typer
 
 from lumctl.change import from_document, to_document
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import OutputFormat
+from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode
+from lumctl.runbook.counting import counted
 from lumctl.runbook.differing import Unlike, times, unlike
 from lumctl.runbook.files import find_runbook
 from lumctl.runbook.reading import text_of
 from lumctl.runbook.writing import plain
 from lumctl.site import Site
 
+FEW = 20
+"""So many differences in detail are told one by one without being asked for."""
+IN_DETAIL = frozenset({"circuits", "steps", "outcomes", "cells"})
+"""The parts of which there may be hundreds."""
+_COUNTS = (
+    Column("PART", "part"),
+    Column("DEVICE", "where"),
+    Column("UNLIKE", "unlike", right=True),
+    Column("ONLY A", "only_a", right=True),
+    Column("ONLY B", "only_b", right=True),
+)
 _Name = Annotated[str, typer.Argument(help="A run, a runbook file, a plan or a plan's file.")]
 
 
@@ -34,13 +47,23 @@ def command(
         bool, typer.Option("--exit-code", help="Exit 5 where they are not the same; 0 otherwise, as without it.")
     ] = False,
 ) -> None:
-    """Compare two runs, runbook files or plans: steps, circuits, cells, placement, outcomes; and how long they took."""
+    """Compare two runs, runbook files or plans: steps, circuits, cells, placement, outcomes; and how long they took.
+
+    Of many circuits, steps and cells that differ it tells how many there are on each device, and each with -o wide.
+    """
     with Site(cx.inventory, cx.target) as site:
         one, other = _document(site, a), _document(site, b)
     found, took = unlike(one, other), times(one, other)
     if cx.out.structured:
         seconds = [{"what": what, "a": mine, "b": theirs} for what, mine, theirs in took]
-        told = {"a": a, "b": b, "same": not found, "differences": [asdict(each) for each in found], "seconds": seconds}
+        told = {
+            "a": a,
+            "b": b,
+            "same": not found,
+            "summary": [asdict(each) for each in counted(found)],
+            "differences": [asdict(each) for each in found],
+            "seconds": seconds,
+        }
         cx.out.document("runbook-diff", told)
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names(list(dict.fromkeys(each.part for each in found)))
@@ -55,6 +78,18 @@ def command(
 
 
 def _print(cx: Invocation, found: tuple[Unlike, ...]) -> None:
+    many = [each for each in found if each.part in IN_DETAIL]
+    if len(many) > FEW:
+        cx.out.table(_COUNTS, [asdict(each) for each in counted(many)])
+        cx.out.text()
+        if cx.out.format is not OutputFormat.WIDE:
+            _tell(cx, [each for each in found if each not in many])
+            cx.out.narrate(f"{len(many)} differences are counted; each of them: add -o wide")
+            return
+    _tell(cx, found)
+
+
+def _tell(cx: Invocation, found: Sequence[Unlike]) -> None:
     for part in dict.fromkeys(each.part for each in found):
         cx.out.text(part)
         for each in (each for each in found if each.part == part):

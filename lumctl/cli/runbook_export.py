@@ -1,5 +1,6 @@
 """``lumctl runbook export``: a runbook as a file: YAML to edit, JSON for scripts, Markdown for an incident's report."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +69,12 @@ def export(
     cx.out.text(str(path))
 
 
+def with_head(document: dict[str, Any], head: Head | None) -> dict[str, Any]:
+    """A runbook as data, with where the journal ended from which it was made; of a file nobody knows that."""
+    return document if head is None else {**document, "journal_head": asdict(head)}
+
+
 def _text(document: dict[str, Any], format_: str, head: Head | None) -> str:
     if format_ == "json":
-        return dump_json(document) + "\n"
+        return dump_json(with_head(document, head)) + "\n"
     return report(document, head) if format_ == "md" else dump(document)

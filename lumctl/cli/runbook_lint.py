@@ -1,5 +1,6 @@
 """``lumctl runbook lint``: everything that is wrong with a runbook file, at once."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -7,11 +8,13 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import verb
-from lumctl.errors import ExitCode
+from lumctl.errors import ExitCode, UsageError
 from lumctl.runbook.lint import lint
 from lumctl.runbook.parameters import given_values
 from lumctl.runbook.reading import text_of
 
+_RUN = re.compile(r"(?:[^/]+/)?[a-z]+-\d+")
+"""How the id of a run looks, with its rack or without."""
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter's value; may be given again.")
 ]
@@ -32,6 +35,8 @@ def command(
     Keys and values that are not known or of the wrong kind, names that the inventory does not have, steps that write
     and are not verified or confirmed afterwards, and steps whose preconditions cannot hold.
     """
+    if not file.exists():
+        raise UsageError(f"there is no file {file}", hint=_how_to_make(str(file)))
     problems = lint(text_of(file), str(file), cx.inventory, given_values(set_ or []))
     if cx.out.structured:
         rows = [
@@ -53,3 +58,10 @@ def command(
     if problems:
         cx.out.narrate(f"{file}: {len(problems)} problem{'' if len(problems) == 1 else 's'}")
         raise typer.Exit(ExitCode.USAGE)
+
+
+def _how_to_make(name: str) -> str:
+    """The command that writes the file that was expected."""
+    if _RUN.fullmatch(name):
+        return f"lint reads a file; of a run it is made with: lumctl runbook export {name} --out FILE"
+    return "lint reads a runbook file; one is made with: lumctl runbook export RUN --out FILE"

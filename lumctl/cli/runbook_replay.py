@@ -8,10 +8,11 @@ import typer
 
 from lumctl.change.engine import Gate, at_once
 from lumctl.change.plan import Plan, Step
-from lumctl.cli.changes import show_plan
+from lumctl.cli.change_options import StoppedOption, YesOption
+from lumctl.cli.changes import agree, head_after, show_plan
 from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.runbook_export import with_head
 from lumctl.cli.runbook_lint import SetOption
-from lumctl.cli.swap import YesOption
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.inventory.hints import nearest
@@ -22,9 +23,10 @@ from lumctl.runbook.intents import IntentRunbook
 from lumctl.runbook.parameters import given_values
 from lumctl.runbook.performing import Performance, perform, perform_on_stage
 from lumctl.runbook.reading import AnyRunbook, parameter_names
-from lumctl.runbook.replay import ReplayResult, replay_on_rack, replay_on_simulator
+from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
 from lumctl.site import Site
+from lumctl.store import Head
 from lumctl.swap import commission
 
 
@@ -45,6 +47,7 @@ def command(
     set_: SetOption = None,
     step: Annotated[bool, typer.Option("--step", help="Ask before each step.")] = False,
     yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
 ) -> None:
     """Do a runbook's steps again and compare each outcome, and the end state, with the recorded ones.
 
@@ -71,15 +74,17 @@ def command(
         if as_drill:
             result = drill.drill(found, site, progress=cx.out.narrate, before_step=gate)
         elif isinstance(found, IntentRunbook):
-            result = _intended(cx, site, found, on, gate, yes=yes)
+            result = _intended(cx, site, found, on, gate, yes=yes, stopped=job_is_stopped)
         elif on == Target.SIM:
             result = replay_on_simulator(found, cx.inventory, progress=cx.out.narrate, before_step=gate)
         else:
             _require_rack(cx, on, found.rack)
-            cx.confirm(f"Replay {found.id} ({found.title}) on {on}?", yes=yes)
-            result = replay_on_rack(found, site, progress=cx.out.narrate, before_step=gate)
+            what, again = f"Replay {found.id} ({found.title}) on {on}", plan_again(site, found)
+            said = agree(cx, site, again, what, yes=yes, stopped=job_is_stopped)
+            result = replay_on_rack(found, site, progress=cx.out.narrate, before_step=gate, stopped_by=said)
             _keep(cx, site, result.run, found.rack)
-    _say(cx, result)
+        head = None if result.rehearsal else head_after(cx, site, found.rack)
+    _say(cx, result, head)
 
 
 def _found(site: Site, name: str, given: dict[str, str], on: str) -> AnyRunbook:
@@ -89,7 +94,9 @@ def _found(site: Site, name: str, given: dict[str, str], on: str) -> AnyRunbook:
     return find_runbook(site, name, given)
 
 
-def _intended(cx: Invocation, site: Site, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool) -> ReplayResult:
+def _intended(
+    cx: Invocation, site: Site, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool, stopped: bool
+) -> ReplayResult:
     """Plan and do each step: on a simulator that has just come up, or on the rack with a yes for each plan."""
     if on == Target.SIM:
         with staged(cx.inventory) as stage, stage.play() as simulated:
@@ -97,15 +104,15 @@ def _intended(cx: Invocation, site: Site, runbook: IntentRunbook, on: str, gate:
             return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
     _require_rack(cx, on, runbook.rack)
 
-    def agree(what: Plan | actions.Said) -> None:
+    def agreed(what: Plan | actions.Said) -> str | None:
         if isinstance(what, Plan):
             if not (yes or cx.out.structured):
                 show_plan(cx, what)
-            cx.confirm(f"Apply {what.id} ({what.title})?", yes=yes)
-        else:
-            cx.confirm(f"{str(what['title']).capitalize()}?", yes=yes)
+            return agree(cx, site, what, f"Apply {what.id} ({what.title})", yes=yes, stopped=stopped)
+        cx.confirm(f"{str(what['title']).capitalize()}?", yes=yes)
+        return None
 
-    how = Performance(cx.out.narrate, gate, agree, kept=lambda run, rack: _keep(cx, site, run, rack))
+    how = Performance(cx.out.narrate, gate, agreed, kept=lambda run, rack: _keep(cx, site, run, rack))
     return perform(runbook, site, on, how)
 
 
@@ -116,12 +123,12 @@ def _keep(cx: Invocation, site: Site, run: str, rack: str) -> None:
         cx.out.narrate(f"warning: {trouble}")
 
 
-def _say(cx: Invocation, result: ReplayResult) -> None:
+def _say(cx: Invocation, result: ReplayResult, head: Head | None) -> None:
     if cx.out.structured:
-        cx.out.document("replay", result.to_document())
+        target = {} if result.rehearsal else {"target": str(cx.target)}
+        cx.out.document("replay", with_head({**result.to_document(), **target}, head))
     elif result.identical is None:
-        runs = f" as {', '.join(result.runs)}" if result.runs else ""
-        cx.out.text(f"{result.runbook} on {result.on}: {result.outcome}{runs}, {result.seconds:.2f} s")
+        cx.out.text(f"{result.runbook} on {result.on}: {_done(result)}, {result.seconds:.2f} s")
     elif result.first_difference is None:
         cx.out.text(f"{result.runbook} replayed on {result.on}: identical, {result.seconds:.2f} s")
     else:
@@ -129,7 +136,9 @@ def _say(cx: Invocation, result: ReplayResult) -> None:
         cx.out.text(f"{result.runbook} replayed on {result.on}: differs first at step {odd.step}, {odd.what}")
         cx.out.text(f"  recorded: {odd.recorded}")
         cx.out.text(f"  replayed: {odd.replayed}")
-    if result.on not in {Target.SIM, drill.ON}:
+    if result.rehearsal:
+        cx.out.narrate("this was a rehearsal on a simulator of its own: no run was recorded and no rack was changed")
+    else:
         if result.outcome == "half-done":
             cx.out.narrate(f"{result.run} is left half done: lumctl swap rollback {result.run}")
             raise typer.Exit(ExitCode.HALF_DONE)
@@ -137,6 +146,14 @@ def _say(cx: Invocation, result: ReplayResult) -> None:
             raise typer.Exit(ExitCode.ROLLED_BACK)
     if result.identical is False:
         raise typer.Exit(ExitCode.REFUSED)
+
+
+def _done(result: ReplayResult) -> str:
+    """What came of intents; a rehearsal's runs had ids, but nothing of that name is kept."""
+    count = len(result.runs)
+    if result.rehearsal:
+        return f"{result.outcome} in {count} run{'' if count == 1 else 's'}"
+    return result.outcome + (f" as {', '.join(result.runs)}" if count else "")
 
 
 def _require_rack(cx: Invocation, on: str, recorded: str) -> None:

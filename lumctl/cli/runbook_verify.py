@@ -20,6 +20,7 @@ from lumctl.store import Break, Head
 
 SCHEMA = "lumctl/journal-head/v1"
 _FORM: dict[str, type | tuple[type, ...]] = {"rack": str, "seq": int, "hash": str, "at": (int, float), "count": int}
+_MAKE = "expected is what this wrote earlier: lumctl runbook head --out FILE"
 _COLUMNS = (
     Column("RACK", "rack"),
     Column("ENTRIES", "count", right=True),
@@ -43,7 +44,8 @@ def head(
 
     Keep it where whoever can change the store cannot change it too: another machine, a ticket, a print-out. Later,
     ``runbook verify --head FILE`` shows by it whether the journal's end was cut off, or whether an older copy or
-    another journal is in its place. What ``-o json`` prints can be kept in the same way.
+    another journal is in its place. What ``-o json`` prints can be kept in the same way, and so can that of a run, such
+    as of ``swap apply``: its ``journal_head`` is the head at its end.
     """
     with Site(cx.inventory, cx.target) as site:
         heads = [asdict(site.store(rack).head()) for rack in site.inventory.racks]
@@ -61,7 +63,8 @@ def head(
 def verify(
     cx: Invocation,
     head: Annotated[
-        Path | None, typer.Option("--head", metavar="FILE", help="A head that `runbook head` gave earlier.")
+        Path | None,
+        typer.Option("--head", metavar="FILE", help="What runbook head gave, or the JSON of a run."),
     ] = None,
 ) -> None:
     """Hold the journal against its chain of hashes, and runs, plans and leases against the journal.
@@ -103,19 +106,27 @@ def _time(at: float) -> str:
 
 def _read(path: Path, target: str) -> dict[str, Head]:
     """The heads in a file, by rack."""
+    if not path.exists():
+        raise UsageError(f"there is no file {path}", hint=_MAKE)
     try:
         document = json.loads(text_of(path))
     except ValueError as error:
-        raise UsageError(f"{path} is not a head of a journal: {error}") from error
-    rows = document.get("heads") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+        raise UsageError(f"{path} is not a head of a journal: it is no JSON: {error}", hint=_MAKE) from error
+    rows = _heads_in(document) if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(_is_head(row) for row in rows):
-        raise UsageError(f"{path} is not a head of a journal", hint="make one with: lumctl runbook head --out FILE")
-    if document.get("target") != target:
-        raise RefusedError(
-            f"{path} is of target {document.get('target')}, this command is aimed at {target}",
-            hint=f"add --target {document.get('target')}",
-        )
+        raise UsageError(f"{path} is not a head of a journal", hint=_MAKE)
+    recorded = document.get("recorded")
+    of = document.get("target", recorded.get("target") if isinstance(recorded, dict) else None)
+    if of != target:
+        raise RefusedError(f"{path} is of target {of}, this command is aimed at {target}", hint=f"add --target {of}")
     return {row["rack"]: Head(**{name: row[name] for name in _FORM}) for row in rows}
+
+
+def _heads_in(document: dict[str, Any]) -> Any:
+    """What an exported head holds, or what the data of a run says of where its journal ended."""
+    if document.get("schema") == SCHEMA:
+        return document.get("heads")
+    return [document["journal_head"]] if "journal_head" in document else None
 
 
 def _is_head(row: Any) -> bool:

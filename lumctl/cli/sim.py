@@ -157,7 +157,8 @@ def _ask(cx: Invocation, do: str, **arguments: Any) -> dict[str, Any]:
     control = _control(cx)
     if runtime.running_pid(control.parent) is None:
         raise UnreachableError(
-            f"no simulator of {cx.inventory.path} is running", hint="start it: lumctl sim up --detach"
+            f"no simulator of {cx.inventory.path} is running",
+            hint=f"start it: lumctl sim up --detach -i {cx.inventory.path}",
         )
     return client.ask(control, do, **arguments)
 

@@ -84,12 +84,18 @@ MAINTENANCE = (
 )
 
 
+def unfinished_line(run: str, target: str) -> str:
+    """What is said of a run that was cut or left half done, with the commands that bring it to an end."""
+    ways = f"lumctl swap resume {run} or swap abort {run} --target {target}"
+    return f"run {run} is unfinished: lumctl swap show {run}; then {ways}"
+
+
 def print_status(out: Output, document: Row, *, findings_first: bool = False) -> None:
     """Print a status document. ``findings_first`` suits a screen that is cut at the bottom."""
     out.text(headline(document))
     out.text(summary_line(document["summary"]))
     for run in document["unfinished_runs"]:
-        out.text(f"run {run} is unfinished: lumctl swap show {run}; then lumctl swap resume {run} or swap abort {run}")
+        out.text(unfinished_line(run, document["target"]))
     tables: list[tuple[str, Sequence[Column], list[Row]]] = [
         ("hosts", HOSTS, host_rows(document["hosts"])),
         ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),

@@ -1,31 +1,28 @@
 """``lumctl swap``: put a spare in a failed accelerator's place, and take that back."""
 
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lumctl.change import to_document
-from lumctl.cli import swap_approve, swap_finish
+from lumctl.cli import swap_approve, swap_finish, swap_show
+from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
 from lumctl.cli.changes import carry_out, show_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat, dump_json
+from lumctl.cli.output import dump_json
 from lumctl.cli.plans import find_plan
+from lumctl.cli.unfinished import tell_where_ranks_return
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.runbook.files import all_runs, find_run, write_private
+from lumctl.runbook.files import find_run, write_private
 from lumctl.site import Site
-from lumctl.store import ACTION_KINDS, Run
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
 
 app = noun_app(NOUNS["swap"].help)
 swap_finish.register(app)
-
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; for unattended use.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, and do nothing.")]
 
 
 @verb(app, "plan")
@@ -50,6 +47,10 @@ def plan(
         str,
         typer.Option("--avoid", metavar="COMPONENT[,...]", help="Lead circuits round PUCs, ports or transponders."),
     ] = "",
+    may_move: Annotated[
+        int,
+        typer.Option("--may-move", metavar="N", min=0, help="Where there is no other way, move N circuits of others."),
+    ] = 0,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan to a file as well.")] = None,
     even_if_healthy: Annotated[
         bool, typer.Option("--even-if-healthy", help="Replace accelerators that are read as ok.")
@@ -61,11 +62,16 @@ def plan(
     Several failures, of one job or of several, are replaced by one plan if they are in one rack: spares are dealt out
     so that none goes without while there is a choice that serves all. Spares are ranked; the first of these in which
     two differ decides: kept for the job (reserved_for) before others; the least memory that is enough; all lanes ok;
-    fewest faults in seven days; not back for less than a day, nor still burning in; fewest circuits moved; enough
-    margin of light; least loss; fewest PUCs; fewest cells written.
+    not tied to other spares; fewest faults in seven days; not back for less than a day, nor still burning in; fewest
+    circuits moved; enough margin of light; least loss; fewest PUCs; fewest cells written. What the inventory ties to a
+    failed one is replaced with it, by spares that are tied to each other.
 
-    With --avoid alone the circuits of JOB are led round what is dying, and no accelerator is replaced. With --back each
-    rank returns to its own accelerator if that is well again: a plan like any other, not a rollback.
+    With --avoid alone the circuits of JOB are led round what is dying, and no accelerator is replaced; those of a
+    dying transponder or port take a free lane of the same accelerator. With --back each rank returns to its own
+    accelerator, and to its own lanes, if those are well again: a plan like any other, not a rollback.
+
+    Where new circuits find no way, standing ones of the same jobs make room; with --may-move as many as N of other jobs
+    do too. The plan names each: it is dark for one settling time, and proved again by light like the new ones.
 
     The plan is kept in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
@@ -73,12 +79,14 @@ def plan(
     with Site(cx.inventory, cx.target) as site:
         _require_hosts(site, _words(host))
         if back:
-            made = plan_return(site, _returned(job, wanted, avoid, spare))
+            made = plan_return(site, _returned(job, wanted, avoid, spare), may_move=may_move)
         elif avoid and not wanted:
-            made = plan_reroute(site, job, _words(avoid))
+            made = plan_reroute(site, job, _words(avoid), may_move=may_move)
         else:
             named = _words(spare or "")
-            made = plan_swap(site, job, wanted, named, avoid=_words(avoid), even_if_healthy=even_if_healthy)
+            made = plan_swap(
+                site, job, wanted, named, avoid=_words(avoid), may_move=may_move, even_if_healthy=even_if_healthy
+            )
         document = to_document(made)
         if not dry_run:
             site.store(made.rack).save_plan(document)
@@ -113,9 +121,13 @@ def apply(
     cx: Invocation,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id, or the file it was written to.")],
     yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Apply a plan: journalled step by step, proved by light, undone if anything fails.
+
+    On a rack, jobs without a hook must be stopped, and somebody must say so: when asked at the terminal, or by
+    --job-is-stopped; --yes alone does not. The journal keeps who said it.
 
     If this command is killed, or its terminal closes, what it did is taken back all the same: its revert guard, a
     process of its own, does that within seconds. A command that stands still for a minute and twice the inventory's
@@ -125,7 +137,7 @@ def apply(
     forwarded to it.
     """
     with Site(cx.inventory, cx.target) as site:
-        carry_out(cx, site, find_plan(site, plan), yes=yes, dry_run=dry_run)
+        carry_out(cx, site, find_plan(site, plan), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
 swap_approve.register(app)
@@ -136,92 +148,21 @@ def rollback(
     cx: Invocation,
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run to take back.")],
     yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a run back: the cells, the transmitters and the placement from before it. Also for a run that was cut."""
+    """Take a run back: the cells, the transmitters and the placement from before it. Also for a run that was cut.
+
+    Jobs without a hook must be stopped as for swap apply, but for a run that was cut or left half done.
+    """
     with Site(cx.inventory, cx.target) as site:
-        carry_out(cx, site, plan_rollback(site, find_run(site, run)), yes=yes, dry_run=dry_run)
+        plan = plan_rollback(site, find_run(site, run))
+        tell_where_ranks_return(cx, site, plan)
+        carry_out(cx, site, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
-@verb(app, "list")
-def list_(cx: Invocation) -> None:
-    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``."""
-    with Site(cx.inventory, cx.target) as site:
-        runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
-    if cx.out.structured:
-        cx.out.document("runs", {"target": str(cx.target), "runs": [run_row(run) for run in runs]})
-    elif cx.out.format is OutputFormat.NAME:
-        cx.out.names([run.id for run in runs])
-    else:
-        cx.out.table(RUN_COLUMNS, [run_row(run) for run in runs])
-        if not runs:
-            cx.out.narrate(f"no run on target {cx.target} yet")
-
-
-@verb(app, "show")
-def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help="A run or a plan.")]) -> None:
-    """Show one run with every step's outcome, or a plan that has not been applied."""
-    with Site(cx.inventory, cx.target) as site:
-        if run.startswith("plan-"):
-            show_plan(cx, find_plan(site, run))
-            return
-        found = find_run(site, run)
-        entries = site.store(found.rack).entries(found.id)
-    journal = [{"seq": e.seq, "at": e.at, "kind": e.kind, "step": e.step, "data": dict(e.data)} for e in entries]
-    if cx.out.structured:
-        cx.out.document("run", {**run_row(found), "plan_digest": found.plan_digest, "journal": journal})
-        return
-    cx.out.text(f"{found.id}  {found.title}")
-    cx.out.text(f"{found.outcome_line()}, by {found.who}, lumctl {found.version}")
-    titles = {step["id"]: step["title"] for step in found.plan["steps"]}
-    rows = [
-        {"at": _clock(e.at), "kind": e.kind, "step": titles.get(e.step, ""), "data": _brief(dict(e.data))}
-        for e in entries
-    ]
-    cx.out.table(_JOURNAL_COLUMNS, rows)
-
-
-RUN_COLUMNS = (
-    Column("RUN", "run"),
-    Column("RACK", "rack", wide=True),
-    Column("OUTCOME", "outcome"),
-    Column("STARTED", "started"),
-    Column("SECONDS", "seconds", right=True),
-    Column("TITLE", "title"),
-    Column("BY", "by", wide=True),
-)
-_JOURNAL_COLUMNS = (Column("AT", "at"), Column("ENTRY", "kind"), Column("STEP", "step"), Column("", "data"))
-
-
-def run_row(run: Run) -> dict[str, Any]:
-    """A run as a row of a table or an element of a document."""
-    return {
-        "run": run.id,
-        "kind": run.kind,
-        "title": run.title,
-        "outcome": run.state,
-        "target": run.target,
-        "rack": run.rack,
-        "by": run.who,
-        "started": datetime.fromtimestamp(run.started_at).astimezone().isoformat(timespec="seconds"),
-        "seconds": None if run.ended_at is None else round(run.ended_at - run.started_at, 3),
-        "undone_by": run.undone_by,
-    }
+swap_show.register(app)
 
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
-
-
-def _brief(data: dict[str, Any]) -> str:
-    by = f" (by {data['by']})" if "by" in data else ""
-    if "failed" in data:
-        return f"failed: {data['failed']}{by}"
-    if "proofs" in data:
-        return f"{len(data['proofs'])} receivers proved, {data['kept']} others still sound"
-    plain = {k: v for k, v in data.items() if isinstance(v, str | int | float) and k not in {"do", "title", "done"}}
-    return ", ".join(f"{key} {value}" for key, value in plain.items())

@@ -44,7 +44,7 @@ def approve(
         _require_asked(site, found)
         state = REJECTED if reject else APPROVED
         answered = site.store(found.rack).answer_approval(
-            found.id, state, by=origin(), comment=comment.strip(), at=site.now()
+            found.digest, state, by=origin(), comment=comment.strip(), at=site.now()
         )
     document = {
         "plan": found.id,
@@ -64,6 +64,12 @@ def approve(
         cx.out.names([found.id])
     else:
         cx.out.text(f"{found.id} ({found.title}): {answered.state} by {answered.by}")
+        if not reject and answered.made_by.startswith("autopilot:"):
+            cx.out.narrate(
+                f"the autopilot applies it if the fault stands: lumctl autopilot status --target {found.target}"
+            )
+        elif not reject:
+            cx.out.narrate(f"apply it: lumctl swap apply {plan} --target {found.target}")
 
 
 def wants_approval(site: "Site", plan: "Plan") -> str | None:
@@ -85,7 +91,7 @@ def _require_asked(site: "Site", plan: "Plan") -> None:
     from lumctl.errors import RefusedError
 
     store = site.store(plan.rack)
-    if store.approval(plan.id) is not None:
+    if store.approval(plan.digest) is not None:
         return
     policy = asking_policy(site, plan)
     if policy is None:

@@ -7,11 +7,13 @@ import typer
 
 from lumctl.change import RunResult
 from lumctl.change.job_step import resumes
+from lumctl.change.origin import origin
 from lumctl.change.plan import Step
 from lumctl.change.resuming import ABORT, RESUME, Prospect, prospect
 from lumctl.change.resuming import abort as take_back
 from lumctl.change.resuming import resume as go_on
-from lumctl.cli.changes import kept_runbook, say_result
+from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
+from lumctl.cli.changes import agree, keeping, kept_runbook, say_result, tell_of_jobs
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
@@ -20,8 +22,6 @@ from lumctl.site import Site
 from lumctl.store import Run
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run that status or swap list names as unfinished.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; for unattended use.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, and do nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,13 @@ def register(app: typer.Typer) -> None:
     verb(app, "abort")(abort)
 
 
-def resume(cx: Invocation, run: RunArgument, yes: YesOption = False, dry_run: DryRunOption = False) -> None:
+def resume(
+    cx: Invocation,
+    run: RunArgument,
+    yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
     """Go on with a run that was cut or left half done, to its planned end.
 
     What its journal says is done is not done again. A step of which nobody knows is done again, and so is what a
@@ -38,38 +44,92 @@ def resume(cx: Invocation, run: RunArgument, yes: YesOption = False, dry_run: Dr
     run wrote, and nobody else's circuit may be touched. Then the light is proved and the run is done. Where it cannot
     go on, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
 
+    On a rack, jobs without a hook must be stopped before their light moves, as for swap apply, and somebody must say so
+    again: they may have been started since the run was cut. Where the run is taken back nobody is asked about them.
+
     The engine of the run must be gone: its lease ends at most 30 s after it died.
     """
     with Site(cx.inventory, cx.target) as site:
-        _finish(cx, site, run, RESUME, lambda found: go_on(site, found, progress=cx.out.narrate), yes=yes, dry=dry_run)
+        _finish(
+            cx,
+            site,
+            run,
+            RESUME,
+            lambda found, said: go_on(site, found, progress=cx.out.narrate, stopped_by=said),
+            yes=yes,
+            stopped=job_is_stopped,
+            dry=dry_run,
+        )
 
 
-def abort(cx: Invocation, run: RunArgument, yes: YesOption = False, dry_run: DryRunOption = False) -> None:
+def abort(
+    cx: Invocation,
+    run: RunArgument,
+    leave_later: Annotated[
+        bool, typer.Option("--leave-later", help="Leave alone what later runs have written over, and close the run.")
+    ] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
     """Take a run that was cut or left half done back to where it began, as its revert guard would have.
 
     Each step that may have acted is undone, the last one first, and what was sound before must be sound again. What
     cannot be undone leaves the run half done (exit code 7), and this command can be tried again. A run that came to its
     end is taken back with swap rollback.
+
+    Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With
+    ``--leave-later`` the run is closed as superseded: what later runs wrote is not touched, nor is the placement of
+    jobs where cells were written over; each is named. The rest is taken back, and a transmitter that this run put out
+    and a job needs where it runs now is lit.
     """
     with Site(cx.inventory, cx.target) as site:
-        _finish(cx, site, run, ABORT, lambda found: take_back(site, found), yes=yes, dry=dry_run)
+        _finish(
+            cx,
+            site,
+            run,
+            ABORT,
+            lambda found, _said: take_back(site, found, leave_later=leave_later),
+            yes=yes,
+            dry=dry_run,
+            leave_later=leave_later,
+        )
 
 
 def _finish(
-    cx: Invocation, site: Site, name: str, act: str, do: Callable[[Run], RunResult], *, yes: bool, dry: bool
+    cx: Invocation,
+    site: Site,
+    name: str,
+    act: str,
+    do: Callable[[Run, str | None], RunResult],
+    *,
+    yes: bool,
+    dry: bool,
+    stopped: bool = False,
+    leave_later: bool = False,
 ) -> None:
     run = find_run(site, name)
+    said = origin() if stopped else None
+    if leave_later and yes and not dry:
+        for why in prospect(site, run, act, leave_later=True).left_alone.why:
+            cx.out.narrate(f"left alone, for a later run has written over it: {why}")
     if dry or not yes:
-        found = prospect(site, run, act)
+        found = prospect(site, run, act, leave_later=leave_later)
         if dry or not cx.out.structured:
             _show(cx, found)
         if dry:
+            if found.forward and not stopped:
+                tell_of_jobs(cx, site, found.plan, found.steps)
             cx.out.narrate("dry run: nothing was done")
             return
         way = f"go on with {run.id}" if found.forward else f"take back {run.id}"
-        cx.confirm(f"{way[0].upper()}{way[1:]} ({run.title})?", yes=False)
-    result = do(run)
-    say_result(cx, result, kept_runbook(cx, site, result))
+        what = f"{way[0].upper()}{way[1:]} ({run.title})"
+        if found.forward:
+            said = agree(cx, site, found.plan, what, yes=False, stopped=stopped, left=found.steps)
+        else:
+            cx.confirm(f"{what}?", yes=False)
+    with keeping(cx, site, run.rack):
+        result = do(run, said)
+    say_result(cx, site, result, kept_runbook(cx, site, result))
 
 
 def _show(cx: Invocation, found: Prospect) -> None:
@@ -90,6 +150,11 @@ def prospect_lines(found: Prospect) -> list[str]:
     lines = [f"{run.id}  {run.title}", f"target {run.target}, rack {run.rack}; it {left}, {done}"]
     if found.why_not:
         lines += ["", f"it cannot go on: {found.why_not}"]
+    if found.left_alone.why:
+        lines += ["", "left alone, for later runs have written over it", *(f"  {why}" for why in found.left_alone.why)]
+        lines += [f"  {step.id}. {step.title}" for step in found.left_alone.steps]
+    if not found.steps and found.left_alone.why:
+        return [*lines, "", "nothing else stands of it: it is closed"]
     if not found.steps:
         return [*lines, "", "nothing is left to do: it is closed as done" if found.forward else "nothing stands of it"]
     lines += ["", "left to do" if found.forward else "taken back, in this order"]
@@ -104,6 +169,7 @@ def prospect_document(found: Prospect) -> dict[str, Any]:
         "plan": found.plan.id,
         "act": RESUME if found.forward else ABORT,
         "why_not": found.why_not or None,
+        "left_alone": {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)},
         "steps": [
             {"id": step.id, "do": step.do.value, "title": step.title, "known": _known(found, step)}
             for step in found.steps

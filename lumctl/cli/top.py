@@ -175,12 +175,14 @@ def _plan(cx: Invocation, job: str, failed: str) -> "PlanView":
 
 def _apply(cx: Invocation, view: "PlanView", progress: Callable[[str], None]) -> "ApplyView":
     from lumctl.change import apply
+    from lumctl.change.origin import origin
     from lumctl.runbook.files import save
     from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
     with Site(cx.inventory, cx.target) as site:
-        result = apply(site, view.plan, progress=progress)
+        # What a person has confirmed says which jobs must be stopped.
+        result = apply(site, view.plan, progress=progress, stopped_by=origin())
         try:
             kept = f"runbook: {save(site, result.run, result.plan.rack)}"
         except UsageError as error:  # the run is done and in the journal all the same

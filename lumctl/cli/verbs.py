@@ -16,6 +16,7 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from lumctl.cli.invocation import Invocation
 
@@ -30,6 +31,19 @@ _COMMON: tuple[tuple[str, Any, Any], ...] = (
     ("quiet", Annotated[bool, typer.Option("-q", "--quiet", help="No narration on stderr.")], False),
     ("verbose", Annotated[bool, typer.Option("-v", "--verbose", help="More narration on stderr.")], False),
 )  # fmt: skip
+
+
+class PlainCommand(TyperCommand):
+    """A command whose text marks words of the shell with double backticks: for the manual, not for a terminal."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the text into the help, without the marks."""
+        marked = self.help
+        self.help = marked.replace("``", "") if marked else marked
+        try:
+            super().format_help_text(ctx, formatter)
+        finally:
+            self.help = marked
 
 
 def noun_app(help_text: str) -> typer.Typer:
@@ -66,7 +80,7 @@ def verb(app: typer.Typer, name: str | None = None, **settings: Any) -> Callable
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
         del command.__wrapped__
-        app.command(name, **settings)(command)
+        app.command(name, **{"cls": PlainCommand, **settings})(command)
         return function
 
     return register

@@ -76,6 +76,7 @@ def watch(
     incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
     What is acknowledged or in maintenance is not told. With ``--command`` a program gets the same document on its
     standard input. A receiver that does not answer is tried again for an hour, and delays no other.
+    What escalates by a policy goes to the receiver that it names as well: see lumctl-inventory(5).
 
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).

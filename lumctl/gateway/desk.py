@@ -75,23 +75,25 @@ class Desk:
         if call == "describe":
             return self._described(subject, request.get("written"))
         given = arguments(subject.kind, str(call), request.get("arguments"))
-        with self._turn(subject):
-            driver = self._driver(subject)
-            if not peer.waits():
-                raise DeviceRefusedError("whoever asked has hung up; nothing was sent")
-            if call not in FENCED:
-                return encode(getattr(driver, str(call))(**given))
-            return self._write(subject, driver, str(call), given, request.get("fence"), peer)
-
-    def _write(
-        self, subject: Subject, driver: Driver, call: str, given: Mapping[str, Any], fence: Any, peer: Peer
-    ) -> Any:
+        fence = request.get("fence")
         if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
             raise ValueError("the number of a lease is whole")
+        with self._turn(subject):
+            driver = self._driver(subject)
+            if call in FENCED:
+                return self._write(subject, driver, str(call), given, fence, peer)
+            self._fence.look(fence)
+            _require_there(peer)
+            return encode(getattr(driver, str(call))(**given))
+
+    def _write(
+        self, subject: Subject, driver: Driver, call: str, given: Mapping[str, Any], fence: int | None, peer: Peer
+    ) -> Any:
         line = {"device": subject.name, "call": call, "fence": fence, "peer": peer.named}
         sent, outcome = False, "done"
         try:
             with self._fence.writing(fence):
+                _require_there(peer)  # who waited for an older lease's write may have gone
                 sent, at, began = True, self._now(), time.perf_counter()
                 try:
                     return encode(getattr(driver, call)(**given))
@@ -153,6 +155,11 @@ class Desk:
             turn = self._turns.setdefault(subject, threading.Lock())
         with turn:
             yield
+
+
+def _require_there(peer: Peer) -> None:
+    if not peer.waits():
+        raise DeviceRefusedError("whoever asked has hung up; nothing was sent")
 
 
 def _named(error: Exception) -> str:

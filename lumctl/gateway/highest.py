@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 FILE = "gateway.fence"
+MOST = 2**31 - 1_000
+"""No lease has a higher number: a database holds it in 32 bits."""
 
 
 class Highest:
@@ -17,7 +19,7 @@ class Highest:
         self._say = say
         with suppress(FileNotFoundError):
             try:
-                self.number = int(path.read_bytes()[:32])
+                self.number = _plausible(int(path.read_bytes()[:32]))
             except (OSError, ValueError) as error:
                 if isinstance(error, FileNotFoundError):
                     raise
@@ -42,3 +44,9 @@ class Highest:
                 os.close(folder)
         except OSError as error:
             self._say(f"{self.path} cannot be written: {error.strerror}; lease {number} is remembered until the end")
+
+
+def _plausible(number: int) -> int:
+    if not 0 <= number <= MOST:
+        raise ValueError(f"no lease has the number {number}")
+    return number

@@ -1,4 +1,4 @@
-"""The number of a rack's newest lease, from its store, or the news that it cannot be read."""
+"""The number of a rack's newest lease, from its store, or the news that it cannot be read or be raised."""
 
 import threading
 import time
@@ -12,26 +12,44 @@ LEFT_ALONE_S = 15.0
 
 
 class Newest:
-    """Reads the number. The store has its own time limits."""
+    """Reads the number, and raises it: ``raise_above`` gives the newest. The store has its own time limits."""
 
     def __init__(
-        self, read: Callable[[], int], say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        read: Callable[[], int],
+        raise_above: Callable[[int], int],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
+        self._raise_above = raise_above
         self._say = say
         self._clock = clock
         self._lock = threading.Lock()
-        self._trouble = ""
+        self._troubles: dict[str, str] = {}
         self._not_before = clock()
 
     def __call__(self) -> int | None:
         """The number; ``None`` if the store cannot be read now, which is told once."""
+        return self._tried("read", self._read, "the highest lease seen decides")
+
+    def shut_out(self, highest: int) -> int | None:
+        """Have the store give no lease a number up to one; ``None`` if it cannot be written now, told once."""
+        found = self._tried("written", lambda: self._raise_above(highest), f"no lease up to {highest} may write")
+        if found is not None:
+            self._say(
+                f"lease {highest} came to the gateway, and the store does not know it: an engine that uses another "
+                f"store, or an old copy of the store; no lease up to {found} may write any more, the next one may"
+            )
+        return found
+
+    def _tried(self, how: str, ask: Callable[[], int], otherwise: str) -> int | None:
         began = self._clock()
         if began < self._not_before:
             return None
         trouble, number = "", None
         try:
-            number = self._read()
+            number = ask()
         except LumctlError as error:
             trouble = error.message
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being read, a write must have an answer
@@ -39,7 +57,7 @@ class Newest:
         if trouble and (ended := self._clock()) - began > SLOW_S:
             self._not_before = ended + LEFT_ALONE_S
         with self._lock:
-            if bool(trouble) != bool(self._trouble):
-                self._say(f"{trouble}; the highest lease seen decides" if trouble else "the store can be read again")
-            self._trouble = trouble
+            if bool(trouble) != bool(self._troubles.get(how)):
+                self._say(f"{trouble}; {otherwise}" if trouble else f"the store can be {how} again")
+            self._troubles[how] = trouble
         return number

@@ -1,5 +1,6 @@
 """A rack's gateway with all that belongs to it, put together and taken apart."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from lumctl.store import StoreError
 from lumctl.watch.claim import claimed
 
 LOCK = "gateway.lock"
+SETTLES_EVERY_S = 5.0
+"""How often a store that could not be read, or be told, is asked again; one that is settled is not asked at all."""
 
 
 @contextmanager
@@ -41,7 +44,12 @@ def service(
     with ExitStack() as stack:
         for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
             stack.enter_context(claimed(lock, f"rack {rack}", already="a gateway already serves"))
-        fence = Fence(rack, Newest(lambda: store.newest_fence(rack), say), Highest(store.files / HIGHEST, say))
+        newest = Newest(
+            lambda: store.newest_fence(rack),
+            lambda number: store.skip_fences(rack, number, now=site.now(), who="gateway"),
+            say,
+        )
+        fence = Fence(rack, newest, newest.shut_out, Highest(store.files / HIGHEST, say))
         log = WriteLog(store.files / LOG, say)
         devices = DeviceSet(
             site.inventory,
@@ -63,12 +71,32 @@ def service(
                 return {"answer": {"since": began, "highest": fence.highest, **counts}}
             return desk.answer(request, peer)
 
+        stack.enter_context(_settling(fence))
         stack.enter_context(Serving(listen, {"rack": rack, "target": site.target}, answer, group=group))
         try:
             yield
         finally:
             if not fence.end():
                 say("a write is still being sent: nobody will hear what became of it")
+
+
+@contextmanager
+def _settling(fence: Fence) -> Iterator[None]:
+    """While inside, a store that is back is told what came while it was gone, before its next lease is refused."""
+    ended = threading.Event()
+
+    def settle() -> None:
+        fence.settle()
+        while not ended.wait(SETTLES_EVERY_S):
+            fence.settle()
+
+    thread = threading.Thread(target=settle, name="lumctl-settling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _remembered(site: Site) -> Callable[[str], Mapping[int, PucState]]:

@@ -54,7 +54,18 @@ def _receiver_case(
         return None
     interface = here.seen.interfaces.get(transponder.interface)
     optics = here.seen.optics.get(transponder.interface)
-    neighbours_read = Evidence.LLDP in transponder.verify and here.probe_ended_well("lldp")
+    places = (("circuit", circuit), ("link", receiver))
+    if interface is not None and look.outdated(interface.taken_at, *places):
+        interface = None
+    if optics is not None and look.outdated(optics.taken_at, *places):
+        optics = None
+    lldp = here.seen.probes.get("lldp")
+    neighbours_read = (
+        Evidence.LLDP in transponder.verify
+        and here.probe_ended_well("lldp")
+        and lldp is not None
+        and not look.outdated(lldp.taken_at, *places)
+    )
     neighbours = here.seen.neighbours.get(transponder.interface, ()) if neighbours_read else ()
     freshest = min(neighbours, key=lambda neighbour: neighbour.age_s, default=None)
     return ReceiverCase(

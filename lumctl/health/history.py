@@ -97,15 +97,20 @@ class History:
                 trend.worked.add(part)
 
     def _take_link(self, look: Look, here: HostLook, lane: Transponder) -> None:
-        trend = self._trend((LINK, lane.id))
+        place = (LINK, lane.id)
+        trend = self._trend(place)
         interface = here.seen.interfaces.get(lane.interface)
-        if interface is not None and not look.stale(interface.taken_at):
+        if (
+            interface is not None
+            and not look.stale(interface.taken_at)
+            and not look.outdated(interface.taken_at, place)
+        ):
             trend.read("carrier_changes", lane.interface, interface.carrier_changes, interface.taken_at)
         for part, counter, value, at in _port_counters(here, lane):
-            if not look.stale(at):
+            if not look.stale(at) and not look.outdated(at, place):
                 trend.read(counter, part, value, at)
         up, at = _up(here, lane)
-        if lane.id not in look.in_use or up is None or look.stale(at):
+        if lane.id not in look.in_use or up is None or look.stale(at) or look.outdated(at, place):
             trend.down_since = None if lane.id not in look.in_use else trend.down_since
         elif up and trend.down_since is not None:
             if at - trend.down_since >= verdict("link.unsteady", "flapping").limits["down_s"]:

@@ -21,11 +21,22 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
     ports = tuple(port for port in here.seen.infiniband if port.device == transponder.interface)
     read_at = min((r.taken_at for r in (interface, optics, *ports) if r is not None), default=None)
     stale = read_at is not None and look.stale(read_at)
+    place = ("link", transponder.id)
+    # What was read before a run moved its light was right then: of the circuit that it carries now it says nothing.
+    if interface is not None and look.outdated(interface.taken_at, place):
+        interface = None
+    if optics is not None and look.outdated(optics.taken_at, place):
+        optics = None
+    ports = tuple(port for port in ports if not look.outdated(port.taken_at, place))
+    net = here.seen.probes.get("net")
     case = LinkCase(
         id=transponder.id,
         name=transponder.interface,
         in_use=transponder.id in look.in_use and not disabled,
-        listed=here.probe_ended_well("net") and not stale,
+        listed=here.probe_ended_well("net")
+        and not stale
+        and net is not None
+        and not look.outdated(net.taken_at, place),
         stale=look.stale_evidence(read_at) if read_at is not None and stale else None,
         interface=None if stale else interface,
         optics=None if stale else optics,

@@ -67,7 +67,8 @@ class HostLook:
 class Look:
     """A collection beside the inventory. ``disabled`` are the accelerators out of service.
 
-    ``past`` is empty where nothing is remembered; rules that speak of time then say nothing.
+    ``past`` is empty where nothing is remembered; rules that speak of time then say nothing. ``moved`` tells of links
+    and circuits when a run last moved their light: what was read before that says nothing about what is there now.
     """
 
     inventory: Inventory
@@ -76,6 +77,7 @@ class Look:
     disabled: Collection[str]
     now: float
     past: Past = field(default_factory=Past)
+    moved: Mapping[Place, float] = field(default_factory=dict)
 
     @property
     def limits(self) -> Thresholds:
@@ -140,6 +142,10 @@ class Look:
     def stale(self, taken_at: float) -> bool:
         """Whether a reading is too old to say anything about now."""
         return self.age(taken_at) > self.limits.stale_after_s
+
+    def outdated(self, taken_at: float, *places: Place) -> bool:
+        """Whether the light of one of these was moved after a reading."""
+        return any(taken_at < self.moved[place] for place in places if place in self.moved)
 
     def stale_nvlink(self, link: NvlinkReading) -> bool:
         """The same of an NVLink, which is read more rarely than all else."""

@@ -1,6 +1,7 @@
 """What earlier looks leave behind for the next one: since when, counters, events, states that stick."""
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from lumctl.fleet.readings import Snapshot
@@ -61,26 +62,29 @@ class Memory:
         acknowledged: Collection[Acknowledgement] = (),
         windows: Collection[MaintenanceWindow] = (),
         moving: Collection[str] = (),
+        moved: Mapping[str, float] = MappingProxyType({}),
     ) -> HealthReport:
         """Judge one look and remember it.
 
         ``moving`` are components whose light a run moves now (a mapping gives the time until which): that they flap
-        is expected.
+        is expected. ``moved`` tells when a run last moved the light of a component: readings from before that are not
+        held against the circuits that came after it.
         """
         covered = at_work(inventory, circuits, windows, now)
-        moved = _moved(inventory, circuits, moving, now)
+        expected = _moving(inventory, circuits, moving, now)
         self._quiet_until = {h: at for h, at in self._quiet_until.items() if h in inventory.hosts}
         self._quiet_until |= {component: now for kind, component in covered if kind == "host"}
         past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until)
-        look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
-        self._history.take(look, quiet=covered.keys() | moved)
+        out = out_of_service(inventory, disabled)
+        look = Look(inventory, snapshot, circuits, out, now, past, _moved(inventory, circuits, moved))
+        self._history.take(look, quiet=covered.keys() | expected)
         raw = look_over(look, losses, devices)
         places = {place_of(health) for group in raw.groups().values() for health in group.values()}
         self._standing.begin(places, now, forgets_after_s=rulebook().forgets_after_s)
 
         def settle(health: Judged, /) -> Judged:
             place = place_of(health)
-            return self._standing.settle(health, now, at_work=place in covered, moving=place in moved)
+            return self._standing.settle(health, now, at_work=place in covered, moving=place in expected)
 
         settled = in_maintenance(each(raw, settle), covered)
         self._standing.end(now)
@@ -124,11 +128,19 @@ def _looked_at(document: Mapping[str, Any]) -> float:
     return document.get("standing", {}).get("looked_at") or 0.0
 
 
-def _moved(
+def _moving(
     inventory: Inventory, circuits: tuple[Circuit, ...], moving: Collection[str], now: float
 ) -> frozenset[Place]:
     """Links and circuits whose light a run moves now."""
     until = moving if isinstance(moving, Mapping) else dict.fromkeys(moving, now)
-    named = [component for component, at in until.items() if now <= at]
-    touched = frozenset[Place]().union(*(reached(inventory, circuits, component) for component in named))
-    return frozenset(place for place in touched if place[0] in {"link", "circuit"})
+    return frozenset(_moved(inventory, circuits, {component: at for component, at in until.items() if now <= at}))
+
+
+def _moved(inventory: Inventory, circuits: tuple[Circuit, ...], moved: Mapping[str, float]) -> dict[Place, float]:
+    """When the light of links and circuits was last moved, by what moved it."""
+    found: dict[Place, float] = {}
+    for component, at in moved.items():
+        for place in reached(inventory, circuits, component):
+            if place[0] in {"link", "circuit"}:
+                found[place] = max(at, found.get(place, at))
+    return found

@@ -14,6 +14,7 @@ from lumctl.inventory.hook_entries import JobHookEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.policy_entries import PolicyEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
+from lumctl.inventory.receiver_entries import ReceiverEntry
 
 T = TypeVar("T")
 
@@ -110,6 +111,11 @@ class AcceleratorEntry(Entry):
     )
     reserved: bool = Field(default=False, description="Spares only: taken only where --spare names it.")
     reserved_for: Text | None = Field(None, description="Spares only: the job for which it is kept.")
+    tied: OneOrMany[Text] | None = Field(
+        None,
+        description="Name of a group in one host that is replaced together; {host} stands for the host's name.",
+        examples=["{host}-board0"],
+    )
 
 
 class HostEntry(Entry):
@@ -270,6 +276,9 @@ class JobEntry(Entry):
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
     links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
     hook: JobHookEntry | None = Field(None, description="How it is paused before light moves, and resumed afterwards.")
+    needs_no_pause: bool = Field(
+        default=False, description="Its light may move while it runs: without a hook, nobody need stop it before that."
+    )
 
 
 _LIMITS = Thresholds()
@@ -329,6 +338,7 @@ class Document(Entry):
     jobs: list[JobEntry] = Field([])
     thresholds: ThresholdsEntry | None = None
     probes: ProbesEntry | None = None
+    receivers: list[ReceiverEntry] = Field([], description="To whom policies escalate, by name.")
     policies: list[PolicyEntry] = Field(
         [], description="What lumctl watch may do unasked; without one, nothing. The first that matches decides."
     )

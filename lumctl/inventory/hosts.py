@@ -1,6 +1,5 @@
 """Racks, hosts with their accelerators and probes, from the document to the model."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -11,25 +10,20 @@ from lumctl.inventory.model import Accelerator, Host, Rack, Role, SshSettings, T
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.problems import Problems
 from lumctl.inventory.scope import Scope
+from lumctl.inventory.store_urls import complaints, is_url
+from lumctl.inventory.ties import note_tie, tied_of
 
 
 def resolve_racks(document: Document, scope: Scope) -> None:
     """Fill ``scope.racks``."""
     for name, entry in document.racks.items():
         store = entry.store if entry else None
-        if entry and store and "://" not in store:
+        if entry and store and not is_url(store):
             store = str(scope.path(store, entry.mark("store")))
-        elif entry and store and _PASSWORD.search(store):
-            scope.problems.add(
-                entry.mark("store"),
-                "found a database URL with a password in it, expected one without",
-                "keep it in ~/.pgpass, in the file that $PGPASSFILE names, or in the URL in $LUMCTL_STATE",
-            )
+        elif entry and store:
+            for found, hint in complaints(store):
+                scope.problems.add(entry.mark("store"), found, hint)
         scope.racks[name] = Rack(name, entry.location if entry else None, store)
-
-
-_PASSWORD = re.compile(r"://([^:/]*:[^@]*@|.*[?&][^=&]*password=)", re.IGNORECASE)
-"""In a database URL."""
 
 
 def resolve_gateways(document: Document, scope: Scope) -> None:
@@ -100,6 +94,7 @@ def _accelerators(
     pcis = scope.texts(group, "pci", templates) if group.pci is not None else None
     uuids = scope.texts(group, "uuid", templates) if group.uuid is not None else None
     burned_in = _dates(group, templates, scope)
+    tied = tied_of(group, templates, host, scope)
     _check_reserved(group, scope)
     for at, template in enumerate(templates):
         mark = group.mark("id")
@@ -120,6 +115,7 @@ def _accelerators(
             burned_in=burned_in[at] if burned_in else None,
             reserved=group.reserved,
             reserved_for=group.reserved_for,
+            tied=tied[at] if tied else None,
         )
         if not scope.define("accelerator", accelerator.id, mark):
             continue
@@ -130,6 +126,8 @@ def _accelerators(
             only.append(("uuid", f"UUID {accelerator.uuid}"))
         for key, what in only:
             scope.take(what, accelerator.id, group.mark(key, at, len(templates)))
+        if accelerator.tied is not None:
+            note_tie(accelerator.tied, accelerator.id, host, group.mark("tied", at, len(templates)), scope)
         yield accelerator
 
 

@@ -33,7 +33,12 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
                 entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack"
             )
         job = Job(
-            entry.name, min(racks, default=""), tuple(ranks), tuple(item for item in links if item), _hook(entry, scope)
+            entry.name,
+            min(racks, default=""),
+            tuple(ranks),
+            tuple(item for item in links if item),
+            _hook(entry, scope),
+            entry.needs_no_pause,
         )
         scope.jobs[job.name] = job
         in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)

@@ -18,7 +18,9 @@ from lumctl.inventory.policy_entries import resolve_policies
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.reading import Doubts, Unsure, read_document
+from lumctl.inventory.receiver_entries import resolve_receivers
 from lumctl.inventory.scope import Scope
+from lumctl.inventory.ties import check_ties
 
 
 def find_inventory(path: str | None) -> Path:
@@ -76,6 +78,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     scope = Scope(path.parent.absolute(), problems, doubts)
     resolve_racks(document, scope)
     resolve_hosts(document, scope)
+    check_ties(scope)
     resolve_gateways(document, scope)
     resolve_devices(document, scope)
     resolve_power(document, scope)
@@ -83,6 +86,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     fibres = resolve_fibres(document, scope)
     sound_jobs = resolve_jobs(document, scope)
     check_reservations(document, scope)
+    receivers = resolve_receivers(document.receivers, scope)
     thresholds = Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds()
     inventory = Inventory(
         path=path,
@@ -96,7 +100,8 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
         thresholds=thresholds,
         probes=resolve_probes(document, thresholds, problems),
         fibres=fibres,
-        policies=resolve_policies(document.policies, scope),
+        receivers=receivers,
+        policies=resolve_policies(document.policies, scope, receivers),
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory

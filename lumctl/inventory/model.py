@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lumctl.inventory.fibres import Fibre
 from lumctl.inventory.geometry import Geometry
-from lumctl.inventory.policies import Policy
+from lumctl.inventory.policies import Policy, Receiver
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 
@@ -111,7 +111,8 @@ class Accelerator:
     """One GPU or other accelerator. ``index`` is its minor number on the host (stable when a sibling is lost).
 
     ``burned_in`` is the day (UTC) on which its burn-in ended or will end. A ``reserved`` spare is taken only where it
-    is named, one ``reserved_for`` a job by that job only.
+    is named, one ``reserved_for`` a job by that job only. Those of a host that are ``tied`` by one name share a board
+    or work as one: where one of them fails, all are replaced.
     """
 
     id: str
@@ -126,6 +127,7 @@ class Accelerator:
     burned_in: date | None = None
     reserved: bool = False
     reserved_for: str | None = None
+    tied: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +241,17 @@ class JobHook:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed."""
+    """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed.
+
+    ``needs_no_pause``: its light may move while it runs, and without a hook nobody need stop it.
+    """
 
     name: str
     rack: str
     ranks: tuple[str, ...]
     links: tuple[RingLinks | PairLinks | TorusLinks, ...]
     hook: JobHook | None = None
+    needs_no_pause: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +290,7 @@ class Inventory:
     probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
+    receivers: Mapping[str, Receiver] = field(default_factory=dict)
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -300,6 +307,13 @@ class Inventory:
     def transponders_of(self, accelerator: str) -> tuple[Transponder, ...]:
         """The lanes of one accelerator, in the order of the file: lane 0, lane 1, ..."""
         return self._lanes.get(accelerator, ())
+
+    def tied_to(self, accelerator: str) -> tuple[Accelerator, ...]:
+        """The others that are tied to an accelerator, in the order of the file."""
+        one = self.accelerators[accelerator]
+        if one.tied is None:
+            return ()
+        return tuple(a for a in self.accelerators.values() if a.tied == one.tied and a.id != accelerator)
 
     def accelerators_of(self, host: str) -> tuple[Accelerator, ...]:
         """The accelerators of one host, in the order of the file."""

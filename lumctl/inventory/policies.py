@@ -5,6 +5,7 @@ Whoever decides by these is :mod:`lumctl.autopilot`; without a policy nothing is
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from lumctl.inventory.problems import Mark
 
@@ -99,8 +100,26 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class Receiver:
+    """One who is told of escalations: a webhook, whose URL and token are in files, or a program with its arguments.
+
+    ``timeout_s`` is how long one attempt may take, ``give_up_after_s`` how long a message is tried.
+    """
+
+    name: str
+    webhook_file: Path | None = None
+    token_file: Path | None = None
+    command: tuple[str, ...] = ()
+    timeout_s: float = 10.0
+    give_up_after_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Escalation:
-    """Whom to tell once more, and how long after nobody has approved; after a failure it is told at once."""
+    """Whom to tell, beside the usual receivers, and how long after nobody has approved; of a failure at once.
+
+    ``hook`` names one of the inventory's receivers.
+    """
 
     after_s: float = 900.0
     hook: str | None = None

@@ -1,7 +1,7 @@
 """Policies as they are written, and from there to the model."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -92,7 +92,7 @@ class EscalationEntry(Entry):
     """Whom to tell once more."""
 
     after_s: Seconds = Field(_ESCALATION.after_s, description="How long after nobody has approved a plan.")
-    hook: Text | None = Field(None, description="The name of another receiver than the usual one.")
+    hook: Text | None = Field(None, description="The name of one of `receivers`, who is told as well.")
 
 
 class PolicyEntry(Entry):
@@ -125,8 +125,10 @@ class PolicyEntry(Entry):
     escalate: EscalationEntry | None = None
 
 
-def resolve_policies(entries: Iterable[PolicyEntry], scope: "Scope") -> tuple[Policy, ...]:
-    """The policies in the order of the file; what does not make sense is reported."""
+def resolve_policies(
+    entries: Iterable[PolicyEntry], scope: "Scope", receivers: Collection[str] = ()
+) -> tuple[Policy, ...]:
+    """The policies in the order of the file, by receivers of these names; what does not make sense is reported."""
     found: dict[str, Policy] = {}
     for entry in entries:
         if not _NAME.fullmatch(entry.name):
@@ -134,6 +136,9 @@ def resolve_policies(entries: Iterable[PolicyEntry], scope: "Scope") -> tuple[Po
         if entry.name in found:
             scope.problems.add(entry.mark("name"), f"policy {entry.name!r} is defined twice")
         found[entry.name] = _resolved(entry, scope)
+        hook = entry.escalate.hook if entry.escalate is not None else None
+        if entry.escalate is not None and hook is not None and hook not in receivers and hook not in scope.doubts.names:
+            scope.problems.unknown(entry.escalate.mark("hook"), "receiver", hook, receivers)
     return tuple(found.values())
 
 

@@ -80,7 +80,8 @@ def read_yaml(text: str, problems: Problems, *, prose: bool = False) -> Any:
     except _StopReadingError:
         return None
     if not reader.documents:
-        problems.add(Mark(1, 1), "the file is empty", "its keys are described in lumctl-inventory(5)")
+        page = "lumctl-runbook(7)" if prose else "lumctl-inventory(5)"
+        problems.add(Mark(1, 1), "the file is empty", f"its keys are described in {page}")
     return reader.root
 
 

@@ -40,7 +40,7 @@ _ANY = "*"
 _SECTION_ITEM = 2
 """How many steps lead to an item of a section of the file, such as the first host."""
 
-_DEFINING = {"racks", "hosts", "devices", "transponders", "jobs"}
+_DEFINING = {"racks", "hosts", "devices", "transponders", "jobs", "receivers"}
 """The sections that define names."""
 
 _Step = tuple[MarkedDict | MarkedList, Any]

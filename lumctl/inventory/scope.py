@@ -37,6 +37,8 @@ class Scope:
         """The meshes in files of their own that were read, ``None`` for one that is wrong."""
         self.contents: list[bytes] = []
         """What stands in those files, in the order in which they were read."""
+        self.ties: dict[str, list[tuple[str, str, Mark]]] = {}
+        """Accelerators by the name that ties them, each with its host and where that stands."""
         self._folder = folder
         self._names: dict[str, tuple[str, Mark]] = {}
         self._said: set[tuple[str, Mark]] = set()

@@ -11,10 +11,16 @@ from enum import StrEnum
 from itertools import product
 
 from lumctl.errors import UsageError
+from lumctl.inventory.lane_orders import Placed, lanes_in_order, orders_in
 from lumctl.inventory.model import Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks, Transponder
 
 Assignment = Mapping[str, tuple[str, ...]]
-"""Who runs where now: job name -> accelerator of each rank, in rank order."""
+"""Who runs where now: job name -> accelerator of each rank, in rank order; and orders of lanes that are not as written.
+
+The latter stand there by names of :mod:`lumctl.inventory.lane_orders`.
+"""
+
+_AS_WRITTEN: Placed = {}
 
 
 class Direction(StrEnum):
@@ -108,8 +114,12 @@ def _rank_pairs(links: RingLinks | PairLinks | TorusLinks) -> Iterator[tuple[int
                     yield rank, rank_at[tuple(ahead)], dimension
 
 
-def job_circuits(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> tuple[Circuit, ...]:
+def job_circuits(
+    inventory: Inventory, job: Job, accelerators: tuple[str, ...], orders: Placed = _AS_WRITTEN
+) -> tuple[Circuit, ...]:
     """The circuits of ``job`` when rank ``i`` runs on ``accelerators[i]``.
+
+    ``orders`` are the lanes of accelerators, by number, where these are not as written.
 
     A link between two duplex lanes is one duplex circuit; between lanes with separate ports it is two directed ones.
 
@@ -119,21 +129,24 @@ def job_circuits(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) 
     circuits: list[Circuit] = []
     for link in job_links(job):
         name = f"{job.name}/{link.a_rank}-{link.b_rank}"
-        a = _lane_of(inventory, accelerators[link.a_rank], link.a_lane, name)
-        b = _lane_of(inventory, accelerators[link.b_rank], link.b_lane, name)
+        a = _lane_of(inventory, accelerators[link.a_rank], link.a_lane, name, orders)
+        b = _lane_of(inventory, accelerators[link.b_rank], link.b_lane, name, orders)
         circuits.extend(_circuits_between(job.name, name, a, b))
     return tuple(circuits)
 
 
 def circuits_of(inventory: Inventory, assignment: Assignment) -> tuple[Circuit, ...]:
     """The circuits of all jobs under an assignment, in the order of the inventory."""
+    orders = orders_in(assignment)
     return tuple(
-        circuit for job in inventory.jobs.values() for circuit in job_circuits(inventory, job, assignment[job.name])
+        circuit
+        for job in inventory.jobs.values()
+        for circuit in job_circuits(inventory, job, assignment[job.name], orders)
     )
 
 
-def _lane_of(inventory: Inventory, accelerator: str, lane: int, link: str) -> Transponder:
-    lanes = inventory.transponders_of(accelerator)
+def _lane_of(inventory: Inventory, accelerator: str, lane: int, link: str, orders: Placed) -> Transponder:
+    lanes = lanes_in_order(inventory, accelerator, orders)
     if lane >= len(lanes):
         raise UsageError(f"link {link} needs lane {lane} of {accelerator}, which has {len(lanes)} (numbered from 0)")
     return lanes[lane]

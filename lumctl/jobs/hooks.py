@@ -26,6 +26,7 @@ PAUSE, RESUME, STATUS = "pause", "resume", "status"
 END_S = 5.0
 """What a hook may take to end, when its time is over."""
 SAID_LINES = 5
+_AGAIN = "nothing was moved, and the job is as it was: once it can be paused, give the same command again"
 BY_SIGNAL = range(129, 193)
 """Exit codes that tell of a hook, or of what it ran, that a signal has ended: it did not say no."""
 ON_SIM = "hooks are not run on a simulator: it must not touch the real job (on_sim: true, if it is none)"
@@ -127,9 +128,13 @@ class Hooks:
 
     def _require(self, ended: Ended, act: str) -> None:
         if ended.late or ended.code < 0 or ended.code in BY_SIGNAL:
-            raise HookFailedError(f"the {act} hook of job {self._job} {_how(ended, self._hook.timeout_s)}")
+            by_signal = "" if ended.late else "was ended by a signal: "
+            raise HookFailedError(f"the {act} hook of job {self._job} {by_signal}{_how(ended, self._hook.timeout_s)}")
         if ended.code:
-            raise HookRefusedError(f"the {act} hook of job {self._job} said no: {_how(ended, self._hook.timeout_s)}")
+            raise HookRefusedError(
+                f"the {act} hook of job {self._job} said no: {_how(ended, self._hook.timeout_s)}",
+                hint=_AGAIN if act == PAUSE else None,
+            )
 
     def _call(self, act: str, argv: Sequence[str]) -> Ended:
         files = self._site.store(self._rack).files
@@ -184,8 +189,20 @@ def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         f"job {job} has no hook: pause or stop it before you apply this, and resume it afterwards"
         for job in jobs
-        if not hooked(inventory, job)
+        if not hooked(inventory, job) and not _needs_no_pause(inventory, job)
     )
+
+
+def by_hand(inventory: Inventory, target: str, jobs: Iterable[str]) -> tuple[str, ...]:
+    """The jobs that only a person can stop before their light moves; on a simulator no job runs."""
+    if target == "sim":
+        return ()
+    known = [job for job in jobs if job in inventory.jobs]
+    return tuple(job for job in known if not hooked(inventory, job) and not _needs_no_pause(inventory, job))
+
+
+def _needs_no_pause(inventory: Inventory, job: str) -> bool:
+    return job in inventory.jobs and inventory.jobs[job].needs_no_pause
 
 
 def may_take_s(inventory: Inventory, job: str) -> float:

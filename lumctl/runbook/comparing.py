@@ -10,9 +10,11 @@ from lumctl.devices import transaction
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
+from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.switching import FREE, own_cells
 from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.runbook.stage import cells_of
+from lumctl.runbook.telling import outcomes_apart, placed_apart, some
 from lumctl.site import Site
 from lumctl.store import Store
 
@@ -54,7 +56,7 @@ def first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -
         if _failed(before) and _failed(after) and not one.step.required:
             continue  # nobody waited for it, whatever it was called then
         if before != after:
-            return Difference(one.step.id, one.step.title, _short(before), _short(after))
+            return Difference(one.step.id, one.step.title, *outcomes_apart(before, after))
     return None
 
 
@@ -63,7 +65,7 @@ def end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Diffe
     placed = site.assignment()
     for job, ranks in runbook.end.assignment.items():
         if placed.get(job, ()) != ranks:
-            return Difference("end", f"where {job} runs", ", ".join(ranks), ", ".join(placed.get(job, ())))
+            return Difference("end", f"where {placed_words(job)}", *placed_apart(job, ranks, placed.get(job, ())))
     for device, recorded in cells_of(runbook.end, site.inventory).items():
         found = _holds(site, device, read_back)
         for cell, state in recorded.items():
@@ -71,6 +73,16 @@ def end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Diffe
                 what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
                 return Difference("end", what, _word(state), _word(found.get(cell)))
     return _setting_difference(site, runbook) if runbook.outcome in {"done", "undone"} else None
+
+
+def cells_difference(section: str, device: str, recorded: Mapping[int, str], found: Mapping[int, str]) -> Difference:
+    """What a device holds otherwise than recorded: a few of its cells, and how many there are."""
+    apart = [cell for cell, state in recorded.items() if found.get(cell) != state]
+
+    def told(held: Mapping[int, str]) -> str:
+        return some([f"cell {cell} {_word(held.get(cell))}" for cell in apart]) + f" (of {len(recorded)} cells)"
+
+    return Difference(section, f"what {device} holds", told(recorded), told(found))
 
 
 def steady(outcome: Any) -> Any:
@@ -134,11 +146,3 @@ def _word(state: str | None) -> str:
     if state is None:
         return "unknown"
     return PucState(state).word if state in set(PucState) else {FREE: "nothing"}.get(state, f"port {state}")
-
-
-def _short(outcome: Any) -> str:
-    if outcome is None:
-        return "not reached"
-    if isinstance(outcome, Mapping) and "failed" in outcome:
-        return f"failed: {outcome['failed']}"
-    return "; ".join(f"{key}: {value}" for key, value in outcome.items())[:200]

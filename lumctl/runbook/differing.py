@@ -6,7 +6,9 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any
 
+from lumctl.inventory.lane_orders import placed_words
 from lumctl.runbook.comparing import steady
+from lumctl.runbook.telling import outcomes_apart, placed_apart, some
 
 PLAN_SCHEMA = "lumctl/plan/v1"
 _STATE = {"=": "bar", "x": "cross", "-": "nothing", None: "not known"}
@@ -14,12 +16,16 @@ _STATE = {"=": "bar", "x": "cross", "-": "nothing", None: "not known"}
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """One thing that is not the same: in which ``part``, what, and how it is on either side (``None``: not there)."""
+    """One thing that is not the same: in which ``part``, what, and how it is on either side (``None``: not there).
+
+    ``where`` is the device that it is about; empty where it is about none.
+    """
 
     part: str
     what: str
     a: str | None
     b: str | None
+    where: str = ""
 
 
 def unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Unlike, ...]:
@@ -73,7 +79,10 @@ def _placements(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
             continue
         for job in dict.fromkeys((*mine, *theirs)):
             if list(mine.get(job, ())) != list(theirs.get(job, ())):
-                yield Unlike(section, f"where {job} runs", _listed(mine.get(job)), _listed(theirs.get(job)))
+                if job in mine and job in theirs:
+                    yield Unlike(section, f"where {placed_words(job)}", *placed_apart(job, mine[job], theirs[job]))
+                else:
+                    yield Unlike(section, f"where {placed_words(job)}", _ranks(mine.get(job)), _ranks(theirs.get(job)))
 
 
 def _circuits(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
@@ -82,7 +91,8 @@ def _circuits(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
         for name in dict.fromkeys((*mine, *theirs)):
             one, other = mine.get(name), theirs.get(name)
             if _way(one) != _way(other):
-                yield Unlike("circuits", f"{kind} {name}", _way(one), _way(other))
+                where = str((one or other or {}).get("device", ""))
+                yield Unlike("circuits", f"{kind} {name}", _way(one), _way(other), where)
 
 
 def _steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
@@ -97,7 +107,7 @@ def _steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
             one = ours[at] if at < len(ours) else None
             other = others[at] if at < len(others) else None
             step = one or other or {}
-            yield Unlike("steps", f"step {step.get('id', '?')}", _told(one), _told(other))
+            yield Unlike("steps", f"step {step.get('id', '?')}", _told(one), _told(other), _device(step))
 
 
 def _outcomes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
@@ -108,7 +118,8 @@ def _outcomes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
     for step in _step_list(a):
         other = theirs.get(_key(step))
         if other is not None and steady(step.get("outcome")) != steady(other.get("outcome")):
-            yield Unlike("outcomes", str(step.get("title")), _short(step.get("outcome")), _short(other.get("outcome")))
+            told = outcomes_apart(steady(step.get("outcome")), steady(other.get("outcome")))
+            yield Unlike("outcomes", str(step.get("title")), *told, _device(step))
 
 
 def _cells(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
@@ -118,7 +129,7 @@ def _cells(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
         if mine.get(cell) != theirs.get(cell):
             one = f"to {_state(mine[cell])}" if cell in mine else None
             other = f"to {_state(theirs[cell])}" if cell in theirs else None
-            yield Unlike("cells", f"{cell[0]}/{cell[1]}", one, other)
+            yield Unlike("cells", f"{cell[0]}/{cell[1]}", one, other, cell[0])
 
 
 def _written(document: Mapping[str, Any]) -> dict[tuple[str, int], str]:
@@ -154,12 +165,11 @@ def _told(step: Mapping[str, Any] | None) -> str | None:
     return str(said or ", ".join(f"{key} {value}" for key, value in step.items()))
 
 
-def _short(outcome: Any) -> str | None:
-    if outcome is None:
-        return None
-    if "failed" in outcome:
-        return f"failed: {outcome['failed']}"
-    return "; ".join(f"{key}: {value}" for key, value in steady(outcome).items())[:200]
+def _device(step: Mapping[str, Any]) -> str:
+    """The device that a step is about; empty where it is about none, or about several."""
+    data = step.get("data") or {}
+    devices: Sequence[str] = data.get("devices") or ()
+    return str(data.get("device") or (devices[0] if len(devices) == 1 else ""))
 
 
 def _by_id(circuits: Any) -> dict[str, Mapping[str, Any]]:
@@ -193,8 +203,8 @@ def _default(parameter: Any) -> str | None:
     return None if parameter is None else str(parameter.get("default"))
 
 
-def _listed(names: Any) -> str | None:
-    return None if names is None else ", ".join(names)
+def _ranks(names: Any) -> str | None:
+    return None if names is None else some(list(names))
 
 
 def _seconds(document: Mapping[str, Any], key: str) -> float | None:

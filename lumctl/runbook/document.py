@@ -12,6 +12,7 @@ from typing import Any
 from lumctl.change.plan import Do, PlannedCircuit, Replacement, Start, Step, from_document, read_circuits
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
+from lumctl.runbook.left_behind import left_behind
 from lumctl.store import Entry, Run, Store
 
 SCHEMA = "lumctl/runbook/v1"
@@ -103,7 +104,8 @@ def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
             }
             for step in run.plan["steps"]
         ],
-        "end": _end(run, entries),
+        **_taken_back(entries),
+        "end": left_behind(run, entries),
     }
 
 
@@ -124,7 +126,7 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
             inventory_digest=str(recorded["inventory"]["digest"]),
             start=Start.from_document(document["start"]),
             end=Start.from_document(document["end"]),
-            steps=tuple(_recorded_step(step) for step in document["steps"]),
+            steps=_recorded_steps(document["steps"]),
             replacements=tuple(Replacement(**replacement) for replacement in document["replacements"]),
             add=read_circuits(document["circuits"]["add"]),
             remove=read_circuits(document["circuits"]["remove"]),
@@ -140,7 +142,19 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
         ) from error
 
 
+def _recorded_steps(raw: Iterable[Mapping[str, Any]]) -> tuple[RecordedStep, ...]:
+    steps = tuple(_recorded_step(step) for step in raw)
+    seen: set[str] = set()
+    for step in (each.step for each in steps):
+        if step.id in seen:
+            raise ValueError(f"two of its steps have the id {step.id!r}")
+        seen.add(step.id)
+    return steps
+
+
 def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
+    if raw["do"] not in set(Do):
+        raise ValueError(f"step {raw['id']} is to do {raw['do']!r}, and there is no such step")
     do, data = Do(raw["do"]), dict(raw["data"])
     missing = sorted(NEEDS[do] - set(data))
     if missing:
@@ -165,52 +179,16 @@ def _when(began: float | None, ended: float | None) -> dict[str, Any]:
     return told
 
 
+def _taken_back(entries: Iterable[Entry]) -> dict[str, Any]:
+    """What was undone within the run itself, in that order, and what came of it."""
+    undone = [
+        {"step": entry.step, "at": _moment(entry.at), "outcome": dict(entry.data)}
+        for entry in entries
+        if entry.kind == "undo-outcome"
+    ]
+    return {"taken_back": undone} if undone else {}
+
+
 def _moment(at: float) -> str:
     """A moment as ISO 8601 in UTC, to the millisecond."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-
-
-def _end(run: Run, entries: Iterable[Entry]) -> dict[str, Any]:
-    """What the run left behind; of one that was cut or left half done without the devices that nobody is sure of."""
-    start, steps = run.plan["start"], run.plan["steps"]
-    if run.state in {"rolled-back", "refused"}:
-        return dict(start)
-    if run.state in {"done", "undone"}:
-        return _after(start, steps)
-    stands: dict[str, bool | None] = {}
-    for entry in entries:
-        if entry.kind in {"intent", "undo-intent"}:
-            stands[entry.step] = None
-        elif entry.kind == "outcome" and (entry.data.get("done") or entry.data.get("nothing_sent")):
-            stands[entry.step] = bool(entry.data.get("done"))
-        elif entry.kind == "undo-outcome" and entry.data.get("undone"):
-            stands[entry.step] = False
-    unsure = {str(s["data"]["device"]) for s in steps if s["do"] == Do.PROGRAM and stands.get(s["id"], False) is None}
-    left = _after(start, [step for step in steps if stands.get(step["id"])])
-    return {
-        key: value if key == "assignment" else {device: held for device, held in value.items() if device not in unsure}
-        for key, value in left.items()
-    }
-
-
-def _after(start: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What some steps leave behind if each does what it says."""
-    assignment = dict(start["assignment"])
-    crosses = {device: set(pucs) for device, pucs in start["crosses"].items()}
-    joins = {device: {int(port): str(to) for port, to in pairs} for device, pairs in start.get("joins", {}).items()}
-    for step in steps:
-        if step["do"] == Do.ASSIGN:
-            assignment |= step["data"]["assignment"]
-        if step["do"] == Do.PROGRAM:
-            device = step["data"]["device"]
-            for cell, _, after in step["data"]["changes"]:
-                if after in {"=", "x"}:
-                    cells = crosses.setdefault(device, set())
-                    (cells.add if after == "x" else cells.discard)(cell)
-                else:
-                    joins.setdefault(device, {})[cell] = after
-    return Start(
-        {job: tuple(ranks) for job, ranks in assignment.items()},
-        {device: tuple(sorted(pucs)) for device, pucs in crosses.items()},
-        joins,
-    ).to_document()

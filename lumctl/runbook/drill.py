@@ -5,12 +5,14 @@ are ill by a look of this moment.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lumctl.change.engine import Gate, Progress
 from lumctl.change.plan import Do, Start, Step
 from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.states import State
+from lumctl.inventory.lane_orders import order_of
 from lumctl.runbook.comparing import Difference
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.intents import Intends
@@ -30,8 +32,7 @@ def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: G
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
-        RefusedError: a step of intents cannot be planned as the rack stands.
-        RolledBackError, HalfDoneError: a step of intents failed.
+        RefusedError: a step of intents cannot be planned as the rack stands, or failed.
     """
     if isinstance(runbook, Runbook):
         require_known(runbook, site.inventory)
@@ -44,7 +45,7 @@ def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: G
         if not isinstance(runbook, Runbook):
             how = Performance(progress, before_step)
             done = perform_on_stage(runbook, stage, simulated, how)
-            return ReplayResult(done.runbook, ON, done.run, done.outcome, None, None, done.seconds, done.runs)
+            return replace(done, on=ON)
         return _recorded(runbook, stage, simulated, progress, before_step)
 
 
@@ -58,8 +59,9 @@ def _recorded(runbook: Runbook, stage: Stage, simulated: Site, progress: Progres
         try:
             return replay_here(simulated, runbook, ON, progress, before_step, read_back=read_back, arm=no_guard)
         except RefusedError as error:
-            moved = Difference("start", "the rack as it stands", "fit for these steps", error.message)
-    return ReplayResult(runbook.id, ON, "", "refused", identical=False, first_difference=moved, seconds=0.0)
+            why = error.message.partition(" is stale: ")[2] or error.message
+            moved = Difference("start", "the rack as it stands", "fit for these steps", why)
+    return ReplayResult(runbook.id, ON, "", "refused", False, moved, 0.0, rehearsal=True)  # noqa: FBT003
 
 
 def _ill_now(site: Site, progress: Progress) -> tuple[str, ...]:
@@ -83,6 +85,8 @@ def _stand_as(site: Site, simulated: Site, settings: tuple[Step, ...]) -> None:
     inventory, placed = site.inventory, site.assignment()
     for rack in inventory.racks:
         jobs = {job.name: placed[job.name] for job in inventory.jobs.values() if job.rack == rack}
+        own = [order_of(each.id) for each in inventory.accelerators.values() if each.rack == rack]
+        jobs |= {name: placed[name] for name in own if name in placed}
         here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
         cells = {device: held for device in here if (held := site.known_cells(device))}
         mine = tuple(step for step in settings if step.data["rack"] == rack)

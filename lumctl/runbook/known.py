@@ -7,6 +7,7 @@ from lumctl.change.plan import Do, Step
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Device, Inventory
 from lumctl.inventory.switching import FREE, own_cells
 from lumctl.inventory.wiring import circuits_of, initial_assignment
@@ -48,6 +49,9 @@ def odd_in_states(document: Mapping[str, Any], inventory: Inventory) -> Iterator
     for section in ("start", "end"):
         state = document.get(section) or {}
         for job, ranks in (state.get("assignment") or {}).items():
+            if is_order(str(job)):
+                yield from ((section, odd) for odd in _odd_order("assignment", str(job), ranks, inventory))
+                continue
             if job not in inventory.jobs:
                 yield section, _unknown(("assignment", job), "job", job, inventory.jobs, inventory)
             for rank, accelerator in enumerate(ranks):
@@ -129,6 +133,9 @@ def _odd_cells(data: Mapping[str, Any], inventory: Inventory) -> Iterator[Odd]:
 
 def _odd_placement(key: str, placed: Any, inventory: Inventory) -> Iterator[Odd]:
     for job, ranks in (placed or {}).items():
+        if is_order(str(job)):
+            yield from _odd_order(key, str(job), ranks, inventory)
+            continue
         if job not in inventory.jobs:
             yield _unknown((key, job), "job", job, inventory.jobs, inventory)
             continue
@@ -138,6 +145,13 @@ def _odd_placement(key: str, placed: Any, inventory: Inventory) -> Iterator[Odd]
         for rank, accelerator in enumerate(ranks):
             if accelerator not in inventory.accelerators:
                 yield _unknown((key, job, rank), "accelerator", accelerator, inventory.accelerators, inventory)
+
+
+def _odd_order(key: str, name: str, lanes: Any, inventory: Inventory) -> Iterator[Odd]:
+    """What is wrong with an order of an accelerator's lanes; without lanes it is as the inventory writes them."""
+    why = misfit(inventory, name.removeprefix(PREFIX), tuple(lanes)) if lanes else None
+    if why is not None:
+        yield Odd((key, name), f"orders lanes as {inventory.path} does not have them: {why}")
 
 
 def _odd_act(data: Mapping[str, Any], inventory: Inventory) -> Iterator[Odd]:

@@ -23,7 +23,9 @@ RECORDED_KEYS = (
     "why",
     "circuits",
     "steps",
+    "taken_back",
     "end",
+    "journal_head",
 )
 INTENT_KEYS = ("schema", "id", "title", "made_from", SECTION, "rack", "intents")
 

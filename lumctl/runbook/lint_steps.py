@@ -13,6 +13,7 @@ from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.switching import own_cells
 from lumctl.runbook.document import NEEDS
 from lumctl.runbook.known import Path, circuit_names, odd_in_circuits, odd_in_states, odd_in_step
+from lumctl.runbook.lint_end import check_end
 from lumctl.runbook.lint_forms import FORMS, form_of
 
 STEP_KEYS = ("id", "do", "title", "data", "required", "stage", "at", "seconds", "outcome")
@@ -38,6 +39,8 @@ def check(document: MarkedDict, inventory: Inventory, problems: Problems) -> Non
         for odd in odd_in_step(step, inventory, circuits):
             problems.add(mark_in(raw["data"], odd.path), f"step {step.id} {odd.message}", odd.hint)
     _safe(sound, document, inventory, problems)
+    if len(sound) == len(steps):
+        check_end(document, [step for _, step in sound], problems)
 
 
 def _head(document: MarkedDict, inventory: Inventory, problems: Problems) -> None:

@@ -1,14 +1,14 @@
 """Doing what a runbook of intents says: each step is planned on the target, agreed to, and applied like any change."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from lumctl.change.engine import Gate, Progress, apply
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.plan import Plan, to_document
-from lumctl.errors import RefusedError, UsageError
+from lumctl.errors import RefusedError, RunError, UsageError
 from lumctl.inventory.lengths import length_s
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook import actions
@@ -23,12 +23,13 @@ from lumctl.swap import plan_fabric, plan_reroute, plan_return, plan_rollback, p
 _SAID = frozenset({Intends.ACK, Intends.UNACK, Intends.MAINTAIN, Intends.MAINTAIN_END})
 """The intents that touch no device."""
 
-Agree = Callable[[Plan | actions.Said], None]
-"""Shows what would be done now and asks for a yes; raises where it is a no."""
+Agree = Callable[[Plan | actions.Said], str | None]
+"""Shows what would be done now and asks for a yes; raises where it is a no. Gives who says that jobs are stopped."""
 
 
-def agreed(_what: Plan | actions.Said) -> None:
+def agreed(_what: Plan | actions.Said) -> str | None:
     """Nobody need be asked."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,21 @@ def perform(runbook: IntentRunbook, site: Site, on: str, how: Performance) -> Re
 
 
 def perform_on_stage(runbook: IntentRunbook, stage: Stage, site: Site, how: Performance) -> ReplayResult:
-    """Do it on a simulator, on which whatever a swap is to replace has died."""
+    """Do it on a simulator, on which whatever a swap is to replace has died.
+
+    Raises:
+        UsageError: a name is not known on this target.
+        RefusedError: a step cannot be planned, or failed; nothing keeps the run.
+    """
     for intent in runbook.intents:
         if intent.do is Intends.SWAP:
             for accelerator in intent.words("failed"):
                 stage.sim.inject(accelerator, "gpu-lost")
     quiet = Performance(how.progress, how.before_step, agreed, no_guard)
-    return perform(runbook, site, "sim", quiet)
+    try:
+        return replace(perform(runbook, site, "sim", quiet), rehearsal=True)
+    except RunError as error:  # its hint is about a run that is gone with the simulator
+        raise RefusedError(f"in the rehearsal {error.message}") from error
 
 
 def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance) -> str | None:
@@ -92,8 +101,8 @@ def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance
     if not plan.steps:
         return None
     site.store(plan.rack).save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
-    how.agree(plan)
-    return apply(site, plan, progress=how.progress, before_step=how.before_step, arm=how.arm).run
+    stopped_by = how.agree(plan)
+    return apply(site, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm).run
 
 
 def planned(intent: Intent, site: Site, rack: str, runs: list[str]) -> Plan:

@@ -5,6 +5,17 @@ from typing import Any
 
 from lumctl.store import Head
 
+_ENDS = {
+    "done": "Every step was done; it stands.",
+    "rolled-back": "It failed and everything it did was taken back: the rack is as it was before.",
+    "half-done": "It is left half done: a person must look.",
+    "refused": "It was refused before anything was written.",
+    "superseded": "It was cut, and closed after later runs had written over what it did: that was left alone.",
+    "running": "It has not come to its end: it goes on, or it was cut.",
+}
+_NOT_STANDING = frozenset({"rolled-back", "refused", "superseded"})
+_PLACE = {"rack": "rack itself", "sim": "simulator"}
+_COUNTED = (("remove", "removed"), ("add", "added"), ("keep", "left as they were"))
 _PROOF = ("circuit", "transmitter", "receiver", "evidence", "seconds")
 
 
@@ -31,9 +42,12 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
             ("Plan", f"SHA-256 {recorded['plan'][:16]}"),
         ],
     )
+    yield from _in_short(document)
     yield from _why(document)
-    yield from _circuits(document["circuits"])
+    yield from _circuits(document["circuits"], stands=recorded["outcome"] not in _NOT_STANDING)
     yield from _steps(document["steps"])
+    yield from _taken_back(document)
+    yield from _powers(document["steps"])
     yield from _proofs(document["steps"])
     yield from _undo(document)
     if head is not None:
@@ -42,10 +56,67 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
         yield "It is checked with `lumctl runbook verify`."
 
 
+def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
+    """What somebody who was asleep asks first."""
+    recorded, steps = document["recorded"], document["steps"]
+    yield from ("", "## In short", "")
+    title, by = _plain(document["title"]), _plain(recorded["by"])
+    yield f"- What: {title}, by {by} at {recorded['at']}, on the {_PLACE.get(recorded['target'], recorded['target'])}."
+    if recorded["outcome"] == "undone":
+        yield f"- It was done, and later taken back by {recorded.get('undone_by')}."
+    else:
+        yield f"- {_ENDS.get(recorded['outcome'], _plain(recorded['outcome']))}"
+    failed = [step for step in steps if "failed" in (step.get("outcome") or {})]
+    for step in failed:
+        waited = "" if step.get("required", True) else ", which was not waited for"
+        yield f"- Step {step['id']} ({_plain(step['title'])}{waited}) failed: {_plain(step['outcome']['failed'])}"
+    circuits, moved = document["circuits"], [job for job in document["end"]["assignment"] if _moved(document, job)]
+    if any(circuits.get(key) for key in ("add", "remove", "keep")):
+        counts = ", ".join(f"{len(circuits.get(key, ()))} {word}" for key, word in _COUNTED)
+        yield f"- Circuits planned: {counts}."
+    if moved:
+        yield f"- Jobs that run elsewhere than before: {_plain(', '.join(moved))}."
+
+
+def _moved(document: Mapping[str, Any], job: str) -> bool:
+    before, after = (document[key]["assignment"].get(job) for key in ("start", "end"))
+    return before is not None and before != after
+
+
+def _taken_back(document: Mapping[str, Any]) -> Iterator[str]:
+    """What the run itself undid when it failed."""
+    undone = document.get("taken_back") or ()
+    if undone:
+        yield from ("", "## What was taken back at once", "")
+        titles = {str(step["id"]): step["title"] for step in document["steps"]}
+        rows = [
+            (str(each["step"]), titles.get(str(each["step"]), "-"), each["at"], _undone(each["outcome"]))
+            for each in undone
+        ]
+        yield from _table(("", "Step", "At", "Outcome"), rows)
+
+
+def _undone(outcome: Mapping[str, Any]) -> str:
+    return f"failed: {outcome['failed']}" if "failed" in outcome else "as before it"
+
+
+def _powers(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The light that was read before anything moved."""
+    seen = [step["outcome"] for step in steps if step["do"] == "check" and step.get("outcome")]
+    sound = {receiver: heard for outcome in seen for receiver, heard in (outcome.get("sound") or {}).items()}
+    powers = {receiver: power for outcome in seen for receiver, power in (outcome.get("powers") or {}).items()}
+    if sound or powers:
+        yield from ("", "## Light before", "")
+        names = dict.fromkeys((*sound, *powers))
+        rows = [(name, sound.get(name, "-"), _dbm(powers.get(name))) for name in names]
+        yield from _table(("Receiver", "Heard", "Power"), rows)
+
+
 def _why(document: Mapping[str, Any]) -> Iterator[str]:
     replaced = document.get("replacements") or ()
     if replaced:
-        yield from ("", "## What replaced what", "")
+        came = document["recorded"]["outcome"] not in _NOT_STANDING
+        yield from ("", "## What replaced what" if came else "## What was to replace what", "")
         rows = [(r["job"], str(r["rank"]), r["failed"], r["spare"]) for r in replaced]
         yield from _table(("Job", "Rank", "Failed", "In its place"), rows)
     considered = document.get("candidates") or ()
@@ -57,16 +128,17 @@ def _why(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"- {candidate['spare']} for {candidate['failed']}: {taken}; {_plain(reasons)}"
 
 
-def _circuits(circuits: Mapping[str, Any]) -> Iterator[str]:
+def _circuits(circuits: Mapping[str, Any], *, stands: bool) -> Iterator[str]:
     rows = [
         (what, circuit["id"], " to ".join(f"{end['lane']} (port {end['port']})" for end in circuit["ends"]),
-         circuit["device"], str(len(circuit["pucs"]) or "-"), _db(circuit.get("loss_db")))
-        for what, key in (("removed", "remove"), ("added", "add"))
+         circuit["device"], str(len(circuit["pucs"]) or "-"), _db(circuit.get("loss_db")),
+         _dbm(circuit.get("expected_rx_dbm")))
+        for what, key in (("removed" if stands else "to remove", "remove"), ("added" if stands else "to add", "add"))
         for circuit in circuits.get(key, ())
     ]  # fmt: skip
     if rows or circuits.get("keep"):
         yield from ("", "## Circuits", "")
-        yield from _table(("", "Circuit", "Ends", "Device", "PUCs", "Loss"), rows)
+        yield from _table(("", "Circuit", "Ends", "Device", "PUCs", "Loss", "Expected power"), rows)
         yield from ("", f"{len(circuits.get('keep', ()))} others on the same devices were left as they were.")
 
 
@@ -94,12 +166,14 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
     recorded = document["recorded"]
     yield from ("", "## How to undo it", "")
     aimed = f" --target {recorded['target']}"
-    if recorded["outcome"] in {"rolled-back", "refused"}:
+    if recorded["outcome"] in _NOT_STANDING:
         yield "Nothing of it stands: there is nothing to undo."
     elif recorded.get("undone_by"):
         yield f"{recorded['undone_by']} has taken it back."
     elif recorded.get("kind") == "ack":
         yield f"`lumctl health ack COMPONENT --clear{aimed}`"
+    elif recorded.get("kind") == "policy":
+        yield "It wrote down what was changed elsewhere: edit `policies:` in the inventory, or see `lumctl autopilot`."
     elif recorded.get("kind") == "maintain":
         yield f"`lumctl health maintain COMPONENT --end{aimed}`"
     elif any(change[1] is None for s in document["steps"] for change in s["data"].get("changes", ())):
@@ -142,6 +216,10 @@ def _outcome(outcome: Mapping[str, Any] | None) -> str:
 
 def _db(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} dB"
+
+
+def _dbm(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} dBm"
 
 
 def _seconds(value: float | None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import HealthReport
+from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
 
@@ -43,7 +44,7 @@ class Observation:
 def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:
     """The job and rank that an assignment puts on an accelerator."""
     for job, accelerators in assignment.items():
-        if accelerator in accelerators:
+        if accelerator in accelerators and not is_order(job):
             return job, accelerators.index(accelerator)
     return None
 

@@ -15,6 +15,7 @@ from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.judging import judged, worst_first
 from lumctl.health.memory import Memory
 from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State
+from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site.capture_remarks import is_of_another_rack
@@ -161,7 +162,9 @@ def _assignment(inventory: Inventory, about: CaptureManifest | None) -> Assignme
     """Who ran where when it was captured, as far as that fits the inventory."""
     placed = initial_assignment(inventory)
     for job, accelerators in (about.assignment if about else {}).items():
-        fits = job in placed and len(accelerators) == len(placed[job])
+        if is_order(job) and misfit(inventory, job.removeprefix(PREFIX), accelerators) is None:
+            placed[job] = accelerators
+        fits = job in placed and not is_order(job) and len(accelerators) == len(placed[job])
         if fits and all(accelerator in inventory.accelerators for accelerator in accelerators):
             placed[job] = accelerators
     return placed

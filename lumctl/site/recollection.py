@@ -13,9 +13,9 @@ from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
 from lumctl.site.last_read import LastRead
-from lumctl.site.moving import moving
+from lumctl.site.moving import Moved, moving
 from lumctl.site.racks import rack_of
-from lumctl.store import Store, StoreError
+from lumctl.store import Run, Store, StoreError
 
 AFTERMATH_S = 600.0
 """How long what a run did excuses what is read, where looks are not kept: else they would see it as news for ever."""
@@ -50,6 +50,7 @@ class Recollection:
         self._store = store
         self._memory: Memory | None = None
         self._last_read = LastRead()
+        self._moved = Moved(AFTERMATH_S)
         self._last_look: float | None = None
         self._remembers = False
         """Whether a look was kept before this process: its history then tells of all that was not well."""
@@ -64,6 +65,7 @@ class Recollection:
             since = max(since, look.at - AFTERMATH_S)
         said = self._of_all(lambda store: store.acknowledgements(now=look.at))
         windows = self._of_all(lambda store: store.windows(now=look.at))
+        at_work = self._moves(since, look.at)
         report = memory.judge(
             self._inventory,
             look.snapshot,
@@ -74,7 +76,8 @@ class Recollection:
             disabled=look.disabled,
             acknowledged=said,
             windows=windows,
-            moving=self._moving(since, look.at),
+            moving=moving(at_work),
+            moved=self._moved.taking(at_work, look.at),
         )
         self._last_look = look.at
         report = self._last_read.recall(report)
@@ -109,9 +112,9 @@ class Recollection:
             before = _as_recorded(report, known, otherwise=State.OK if self._remembers else None)
         return transitions(before, report)
 
-    def _moving(self, since: float, now: float) -> frozenset[str]:
+    def _moves(self, since: float, now: float) -> tuple[Run, ...]:
         stores = [self._store(rack) for rack in self._inventory.racks]
-        return moving(run for store in stores for run in store.moves(since=since, now=now))
+        return tuple(run for store in stores for run in store.moves(since=since, now=now))
 
     def _load(self) -> Memory:
         kept = [look for rack in self._inventory.racks if (look := self._store(rack).last_look()) is not None]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from lumctl.devices.types import Capability, Neighbour
 from lumctl.health.hearing import heard_transponder
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site.report_parts import Reading, Report, driver_if_well
 from lumctl.site.site import Site
@@ -72,7 +73,12 @@ def report_power(site: Site, made: Report) -> None:
     driver = driver_if_well(site, made)
     placed = site.assignment(sound=False)
     here = [a.id for a in site.inventory.accelerators_of(str(made.component.host))]
-    runs = [f"rank {r} of {job} runs on {a}" for job, ranks in placed.items() for r, a in enumerate(ranks) if a in here]
+    runs = [
+        f"rank {rank} of {job} runs on {accelerator}"
+        for job, ranks in jobs_in(placed).items()
+        for rank, accelerator in enumerate(ranks)
+        if accelerator in here
+    ]
     made.notes += runs or ([f"no job runs on {', '.join(here)}"] if here else [])
     reading = made.read("power", driver.read_power) if driver is not None else None
     if reading is None:

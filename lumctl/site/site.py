@@ -19,6 +19,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
+from lumctl.inventory.lane_orders import PREFIX, is_order, misfit, placed_words
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
@@ -115,19 +116,21 @@ class Site:
         placed = initial_assignment(self.inventory)
         for rack in self.inventory.racks:
             for job, accelerators in self.store(rack).assignment().items():
-                if job not in self.inventory.jobs:
+                if job not in self.inventory.jobs and not is_order(job):
                     continue
                 complaint = self._misfit(job, accelerators)
                 if complaint is None:
                     placed[job] = accelerators
                 elif sound:
                     raise RefusedError(
-                        f"where {job} runs does not fit {self.inventory.path} any more: {complaint}",
+                        f"where {placed_words(job)} does not fit {self.inventory.path} any more: {complaint}",
                         hint="mend the inventory, or place jobs as it says: lumctl fabric apply --as-written",
                     )
         return placed
 
     def _misfit(self, job: str, accelerators: tuple[str, ...]) -> str | None:
+        if is_order(job):
+            return misfit(self.inventory, job.removeprefix(PREFIX), accelerators)
         ranks = len(self.inventory.jobs[job].ranks)
         if len(accelerators) != ranks:
             return f"it has {ranks} ranks, the store has placed {len(accelerators)}"

@@ -37,6 +37,7 @@ __all__ = [
     "StoreUnreachableError",
     "files_of",
     "open_store",
+    "place_of",
     "state_folder",
     "store_at",
 ]
@@ -48,16 +49,17 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
     In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
     folder or a database URL; a simulator of a rack whose store is a URL keeps its own below the state folder.
     """
-    return store_at(_place_of(inventory, rack, target), files=state_folder() / rack, rack=rack)
+    return store_at(place_of(inventory, rack, target), files=state_folder() / rack, rack=rack)
 
 
 def files_of(inventory: Inventory, rack: str, target: str) -> Path:
     """The folder for files beside a rack's store, without opening it: its database may be gone."""
-    place = _place_of(inventory, rack, target)
+    place = place_of(inventory, rack, target)
     return state_folder() / rack if "://" in place else Path(place).expanduser()
 
 
-def _place_of(inventory: Inventory, rack: str, target: str) -> str:
+def place_of(inventory: Inventory, rack: str, target: str) -> str:
+    """The folder or database URL of a rack's store, as :func:`open_store` finds it; may hold a password."""
     default = str(state_folder() / rack)
     named = os.environ.get("LUMCTL_STATE")
     place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
@@ -68,12 +70,15 @@ def _place_of(inventory: Inventory, rack: str, target: str) -> str:
     return f"{base}/{target}-{key}"
 
 
-def store_at(place: str, *, files: Path | None = None, rack: str = "") -> Store:
-    """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files."""
+def store_at(place: str, *, files: Path | None = None, rack: str = "", make: bool = True) -> Store:
+    """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files.
+
+    Without ``make`` one that is not there is not made: that is a ``StoreError``.
+    """
     if "://" in place:
-        return Store(open_engine(place), files or state_folder(), rack, place)
+        return Store(open_engine(place, make=make), files or state_folder(), rack, place)
     folder = Path(place).expanduser()
-    return Store(open_engine(folder), folder, rack, str(folder.absolute()))
+    return Store(open_engine(folder, make=make), folder, rack, str(folder.absolute()))
 
 
 def state_folder() -> Path:

@@ -10,6 +10,8 @@ number is for.
 
 from sqlalchemy import Connection, text
 
+TERM_S = 30.0
+"""The term of a lease under which a rack is changed, in seconds; it is renewed within a third of that."""
 LONGEST_TERM_S = 300.0
 """Nobody takes a lease for longer, in seconds."""
 

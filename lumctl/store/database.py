@@ -17,18 +17,26 @@ from lumctl.store.telling import is_lost, told
 from lumctl.store.unwritable import open_unwritable
 
 
-def open_engine(place: Path | str) -> Engine:
+def open_engine(place: Path | str, *, make: bool = True) -> Engine:
     """Open the database at a folder or a URL; make it on first use, and bring an older one up to date.
+
+    Without ``make`` it must be there: whoever goes on with what is in it has no use for an empty one.
 
     A file that cannot be written, for want of room or of leave, is opened for reading: every write is then refused.
 
     Raises:
         UsageError: the folder cannot be made or read, or the URL names no database that will do.
         StoreUnreachableError: the database does not answer.
+        StoreError: there is no store, and none is to be made.
         RefusedError: the database was written by a newer version of the program, or an older one is at work on it.
     """
+    if not make:
+        _require_made(place)
     try:
         engine = _engine(place)
+        if not make and _schema_version(engine) is None:
+            engine.dispose()
+            raise _gone(place)
         _ensure_schema(engine)
     except (OSError, SQLAlchemyError, StoreError) as error:
         file = _file_of(place)
@@ -40,6 +48,16 @@ def open_engine(place: Path | str) -> Engine:
         raise _not_opened(place, error) from error
     _tell_of_reading(engine, place)
     return engine
+
+
+def _require_made(place: Path | str) -> None:
+    file = _file_of(place)
+    if file is not None and not file.exists():
+        raise _gone(place)
+
+
+def _gone(place: Path | str) -> StoreError:
+    return StoreError(f"there is no store at {shown(place)} any more", hint="put it back where it was")
 
 
 def _engine(place: Path | str) -> Engine:
@@ -68,7 +86,7 @@ def _engine(place: Path | str) -> Engine:
 
 
 def _not_opened(place: Path | str, error: Exception) -> UsageError | StoreError:
-    what = f"the store at {_shown(place)} cannot be opened"
+    what = f"the store at {shown(place)} cannot be opened"
     if isinstance(error, StoreError) and not isinstance(error.__cause__, SQLAlchemyError):
         return error
     cause = error.__cause__ if isinstance(error, StoreError) else error
@@ -91,7 +109,7 @@ def _tell_of_reading(engine: Engine, place: Path | str) -> None:
         if context.is_pre_ping or context.sqlalchemy_exception is None:
             return  # a connection that was lost meanwhile: another one is made
         if context.connection is None or not context.connection.get_execution_options().get("writing", False):
-            said = told(context.sqlalchemy_exception, f"the store at {_shown(place)} cannot be read")
+            said = told(context.sqlalchemy_exception, f"the store at {shown(place)} cannot be read")
             if said.hint is None and engine.dialect.name == "sqlite":
                 said.hint = sqlite.DAMAGED_HINT
             raise said
@@ -104,12 +122,14 @@ def writing(engine: Engine) -> Iterator[Connection]:
     Raises:
         StoreError: nothing was written; or, where the connection was lost at the very end, nobody knows.
     """
-    if (reason := engine.get_execution_options().get("unwritable")) is not None:
-        raise StoreError(f"the store cannot be written: {reason}")
+    options = engine.get_execution_options()
+    if (reason := options.get("unwritable")) is not None:
+        hint = f"it is at {options.get('place')}: see who may write there, and how much room is left"
+        raise StoreError(f"the store cannot be written: {reason}", hint=hint)
     is_postgres = engine.dialect.name == "postgresql"
     try:
-        options = postgres.WRITING if is_postgres else {"writing": True}
-        with engine.connect().execution_options(**options) as connection:
+        how = postgres.WRITING if is_postgres else {"writing": True}
+        with engine.connect().execution_options(**how) as connection:
             with connection.begin():
                 if is_postgres:
                     postgres.hold(connection)
@@ -148,6 +168,6 @@ def _file_of(place: Path | str) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def _shown(place: Path | str) -> str:
+def shown(place: Path | str) -> str:
     """A store's place with no password in it."""
-    return str(place) if isinstance(place, Path) else postgres.shown(make_url(place))
+    return str(place) if isinstance(place, Path) or "://" not in place else postgres.shown(make_url(place))

@@ -4,7 +4,12 @@ from lumctl.errors import ExitCode, LumctlError
 
 
 class StoreError(LumctlError):
-    """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full."""
+    """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full.
+
+    Who meets one has done nothing: what a run had done by then is taken back, or said to be half done.
+    """
+
+    exit_code = ExitCode.REFUSED
 
 
 class StoreUnreachableError(StoreError):

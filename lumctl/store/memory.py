@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from lumctl.devices.types import PucState
-from lumctl.errors import UsageError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.store import clock, journal, raw
 from lumctl.store.approvals import ApprovalStore
@@ -30,6 +30,9 @@ _CELLS_OF_RACK = _CELLS.where(device_states.c.rack == bindparam("of_rack"))
 
 class Memory(ApprovalStore):
     """The part of a store that answers. Reading never waits for a writer."""
+
+    _newest: tuple[journal.Entry, ...] = ()
+    """The end of the journal, as it was read last."""
 
     # -- who runs where, and what the devices hold ---------------------------------------------------------------
 
@@ -67,9 +70,17 @@ class Memory(ApprovalStore):
     # -- plans and runs -------------------------------------------------------------------------------------------
 
     def save_plan(self, plan: Mapping[str, Any]) -> None:
-        """Keep a plan under its id; saving the same plan again changes nothing."""
+        """Keep a plan under its id; saving the same plan again changes nothing.
+
+        Raises:
+            RefusedError: another plan is kept under this id, which is the beginning of its digest only.
+        """
         with writing(self._engine) as connection:
-            connection.execute(delete(plans).where(plans.c.id == plan["id"], self._mine(plans)))
+            this = (plans.c.id == plan["id"], self._mine(plans))
+            kept = connection.execute(select(plans.c.digest).where(*this)).scalar()
+            if kept not in {None, plan["digest"]}:
+                raise RefusedError(f"another plan is kept under the name {plan['id']}", hint="make the plan anew")
+            connection.execute(delete(plans).where(*this))
             connection.execute(
                 insert(plans).values(
                     rack=self._rack,
@@ -144,9 +155,13 @@ class Memory(ApprovalStore):
             return journal.entries(connection, self._mine(entries), entries.c.run == run_id)
 
     def latest_entries(self, count: int) -> tuple[journal.Entry, ...]:
-        """The newest entries of the journal, oldest first."""
+        """The newest entries of the journal, oldest first. What was read once is kept: entries are only ever added."""
+        kept = self._newest if self._rack and len(self._newest) >= count else ()
+        after = entries.c.seq > (kept[-1].seq if kept else 0)
         with self._engine.connect() as connection:
-            return journal.latest(connection, count, self._mine(entries))
+            found = (*kept, *journal.latest(connection, count, self._mine(entries), after))[-count:]
+        self._newest = found
+        return found
 
     def remark(self, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> journal.Entry:
         """Journal something that belongs to no run, on disk when this returns; ``who`` is kept in its data.

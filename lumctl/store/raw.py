@@ -27,9 +27,12 @@ def rows(connection: Connection, table: Table, rack: str, by: Any) -> Iterator[A
 
 
 def document(text: str) -> dict[str, Any] | None:
-    """A JSON object; ``None`` if the text is none."""
+    """A JSON object; ``None`` if the text is none, or not the one that the program writes of it.
+
+    Other texts have the same meaning, such as one with a number's last digit changed beyond what a float can hold.
+    """
     try:
         read = json.loads(text)
     except ValueError:
         return None
-    return read if isinstance(read, dict) else None
+    return read if isinstance(read, dict) and json.dumps(read, ensure_ascii=False) == text else None

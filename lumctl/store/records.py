@@ -18,7 +18,10 @@ OPEN = frozenset({"running", "half-done"})
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done or undone."""
+    """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done, undone or superseded.
+
+    A superseded run was aborted after later runs had written over what it did: that was left alone.
+    """
 
     id: str
     rack: str

@@ -158,7 +158,7 @@ approvals = Table(
     "approvals",
     metadata,
     Column("rack", String, primary_key=True),
-    Column("plan", String, primary_key=True),
+    Column("plan", String, primary_key=True),  # its whole digest; its short id in rows from before that
     Column("policy", String, nullable=False),
     Column("made_by", String, nullable=False),
     Column("asked_at", Float, nullable=False),

@@ -12,12 +12,12 @@ from lumctl import __version__
 from lumctl.store import clock, journal, lease
 from lumctl.store.database import writing
 from lumctl.store.ids import new_run_id
-from lumctl.store.memory import Memory
+from lumctl.store.leasing import LeaseStore
 from lumctl.store.records import OPEN, Record, Run, run_of
 from lumctl.store.schema import assignment, device_states, devices, runs
 
 
-class Store(Memory):
+class Store(LeaseStore):
     """The store of one rack. Reading never waits for a writer; every write is one synced transaction."""
 
     def __init__(self, engine: Engine, files: Path, rack: str = "", place: str = "") -> None:
@@ -28,30 +28,6 @@ class Store(Memory):
         """The folder or database URL of the store, so that another process can open it; may hold a password."""
 
     # -- a change under way: used by the change engine only -----------------------------------------------------------
-
-    def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
-        """Take the rack's lease; see :func:`lumctl.store.lease.acquire`."""
-        with writing(self._engine) as connection:
-            try:
-                return lease.acquire(connection, rack, holder, term_s=term_s, now=clock.lease_now(connection, now))
-            except lease.LeaseHeldError as error:
-                held = error  # raised below: what was noted of that lease is kept
-        raise held
-
-    def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
-        """Extend a lease; see :func:`lumctl.store.lease.renew`."""
-        with writing(self._engine) as connection:
-            lease.renew(connection, held, term_s=term_s, now=clock.lease_now(connection, now))
-
-    def release(self, held: lease.Lease) -> None:
-        """Give the lease back."""
-        with writing(self._engine) as connection:
-            lease.release(connection, held)
-
-    def newest_fence(self, rack: str) -> int:
-        """The number of the newest lease of a rack, be it over or not; 0 if none was ever given."""
-        with self._engine.connect() as connection:
-            return lease.newest(connection, rack)
 
     def seize(self, held: lease.Lease, *, holder: str, term_s: float, now: float) -> tuple["Run", lease.Lease] | None:
         """Take over the open run of another process, with its lease: that process can write nothing more.
@@ -232,7 +208,8 @@ def _make_certain(
             {"rack": held.rack, "job": job, "rank": rank, "accelerator": accelerator, "run": run}
             for rank, accelerator in enumerate(accelerators)
         ]
-        connection.execute(insert(assignment), ranks)
+        if ranks:  # an order of lanes that is as written again has none
+            connection.execute(insert(assignment), ranks)
 
 
 def _mark_device(connection: Connection, rack: str, device: str, run: str, *, certain: bool) -> None:

@@ -39,11 +39,14 @@ def open_unwritable(file: Path, error: Exception, *, timeout_s: float) -> Engine
             with engine.connect() as connection:
                 if (version := version_of(connection)) is not None:
                     # The tables of an older version are read as they would be, had they been brought up to date.
-                    return engine if version >= SCHEMA_VERSION else _in_memory(timeout_s, reason, connection)
+                    found = engine if version >= SCHEMA_VERSION else _in_memory(timeout_s, reason, connection)
+                    return found.execution_options(place=str(file))
         except SQLAlchemyError:
             empty = False
         engine.dispose()
-    return _in_memory(timeout_s, reason) if empty and not _forbidden(error) else None
+    if not empty or _forbidden(error):
+        return None
+    return _in_memory(timeout_s, reason).execution_options(place=str(file))
 
 
 def _sources(file: Path) -> Iterator[str]:

@@ -1,28 +1,34 @@
 """What a swap is asked for: names of accelerators, hosts and jobs, understood and held against who runs where."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of
 from lumctl.swap.fitness import in_trouble
+from lumctl.swap.tied import with_tied
 
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole."""
+    """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole.
+
+    ``tied`` are those that nobody named, each with the one that it is tied to.
+    """
 
     failed: tuple[str, ...]
     jobs: tuple[str, ...]
     rack: str
     hosts: frozenset[str] = frozenset()
+    tied: Mapping[str, str] = field(default_factory=dict)
 
 
 def understand(
@@ -48,11 +54,19 @@ def understand(
     for what, words in (("--failed", names), ("--spare", spares)):
         if len(set(words)) != len(words):
             raise UsageError(f"an accelerator is named twice after {what}")
+    found = with_tied(inventory, placed, names)
+    names, tied = list(found), {name: to for name, to in found.items() if to is not None}
     if spares and len(spares) != len(names):
-        raise UsageError(f"{len(names)} accelerators failed, but {len(spares)} spares are named")
+        those = f" ({', '.join(names)}: they are tied)" if tied else ""
+        raise UsageError(
+            f"{len(names)} accelerator{'' if len(names) == 1 else 's'} failed{those}, but {len(spares)} "
+            f"spare{' is' if len(spares) == 1 else 's are'} named"
+        )
     places = [place_of(placed, accelerator) for accelerator in names]
     jobs = tuple(dict.fromkeys(place[0] for place in places if place))
-    return Asked(tuple(names), jobs, _one_rack(inventory, names), frozenset(w for w in failed if w in inventory.hosts))
+    return Asked(
+        tuple(names), jobs, _one_rack(inventory, names), frozenset(w for w in failed if w in inventory.hosts), tied
+    )
 
 
 def require_job(inventory: Inventory, job: str) -> None:
@@ -80,6 +94,8 @@ def require_trouble(seen: Observation, asked: Asked) -> None:
         judged = seen.report.hosts.get(host)
         if host in asked.hosts and judged is not None and judged.state is not State.OK:
             continue
+        if in_trouble(seen, asked.tied.get(accelerator, accelerator)):
+            continue
         if not in_trouble(seen, accelerator):
             ill = [other for other in asked.failed if in_trouble(seen, other)]
             only = f", or name those that are not: --failed {','.join(ill)}" if ill else ""
@@ -91,7 +107,7 @@ def require_trouble(seen: Observation, asked: Asked) -> None:
 
 def nothing_named(seen: Observation, job: str | None) -> UsageError:
     """What is said where nobody says what to replace: what is in trouble now, and how it is named."""
-    ranks = {job: seen.assignment[job]} if job else seen.assignment
+    ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)
     ill = [a for accelerators in ranks.values() for a in accelerators if in_trouble(seen, a)]
     whose = job or "the jobs' accelerators"
     if not ill:

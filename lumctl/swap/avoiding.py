@@ -8,8 +8,9 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
 from lumctl.inventory.components import Part, find_component, lanes_at
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.wiring import Circuit, job_links
+from lumctl.inventory.wiring import Circuit
 from lumctl.site import Observation
 from lumctl.swap.budgets import States
 
@@ -60,52 +61,11 @@ def circuits_through(
             yield circuit.id
 
 
-def require_lanes_left(seen: Observation, avoided: Avoided, replaced: Collection[str], jobs: Collection[str]) -> None:
-    """Refuse to avoid a lane that a link of these jobs needs, unless its accelerator is replaced.
-
-    Raises:
-        RefusedError: one is needed; the message says by which link, and what can be done.
-    """
-    inventory = seen.inventory
-    for name in avoided.lanes:
-        lane = inventory.transponders[name]
-        place = seen.place_of(lane.accelerator)
-        using = [circuit.id for circuit in seen.circuits if name in {circuit.a.transponder, circuit.b.transponder}]
-        if not using or lane.accelerator in replaced or place is None or place[0] not in jobs:
-            continue
-        lanes = inventory.transponders_of(lane.accelerator)
-        needed = {
-            number
-            for link in job_links(inventory.jobs[place[0]])
-            for rank, number in ((link.a_rank, link.a_lane), (link.b_rank, link.b_lane))
-            if rank == place[1]
-        }
-        free = [
-            other.id
-            for number, other in enumerate(lanes)
-            if number not in needed and other.id not in avoided.lanes and other.lane.device == lane.lane.device
-        ]
-        what = (
-            f"{name} carries {', '.join(using)}, and which lane of an accelerator a link uses is fixed by their order"
-        )
-        if free:
-            raise RefusedError(
-                f"{what} in {inventory.path}; {lane.accelerator} has a free lane, {free[0]}",
-                hint=f"write {free[0]} before {name} there, then: lumctl fabric apply; or replace the accelerator: "
-                f"lumctl swap plan --failed {lane.accelerator} --avoid {name}",
-            )
-        raise RefusedError(
-            f"{what}; {lane.accelerator} has no lane to spare",
-            hint=f"replace the accelerator: lumctl swap plan --failed {lane.accelerator} --avoid {name} "
-            "--even-if-healthy",
-        )
-
-
 def nothing_there(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Sequence[str]
 ) -> RefusedError:
     """What is said where no circuit of these jobs passes what is to be avoided."""
-    others = [job for job in seen.assignment if job not in jobs]
+    others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     there = list(circuits_through(seen, states, avoided, others))
     hint = None
     if there:

@@ -9,25 +9,29 @@ by it, as long as there is a choice that serves all. Circuits that stand make ro
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lumctl.change.plan import Candidate, Replacement
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
-from lumctl.inventory.wiring import Circuit, circuits_of, job_links
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.site import Observation
-from lumctl.swap.assigning import ascending, largest
+from lumctl.swap.assigning import largest
 from lumctl.swap.budgets import States
 from lumctl.swap.explaining import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
 from lumctl.swap.fitness import Failure, objections
-from lumctl.swap.lightpaths import NO_LEEWAY, Leeway, LightPaths, light_paths
+from lumctl.swap.leeway import NO_LEEWAY, Leeway, leeways
+from lumctl.swap.lightpaths import LightPaths, light_paths
 from lumctl.swap.ranking import score
 from lumctl.swap.records import UNKNOWN, Records
+from lumctl.swap.tied import apart_from, ways
 
 MOST_CHOICES = 500
 """How many whole choices are routed before the search is given up."""
 PATIENCE_S = 20.0
+_AS_THEY_ARE: Assignment = {}
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Choice:
     why: tuple[str, ...] = ()
 
 
-def choose(
+def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done about it
     seen: Observation,
     states: Mapping[str, States],
     failed: Sequence[str],
@@ -49,22 +53,24 @@ def choose(
     records: Records | None = None,
     leeway: Leeway = NO_LEEWAY,
     avoid_lanes: Collection[str] = (),
+    orders: Assignment = _AS_THEY_ARE,
     clock: Callable[[], float] = time.monotonic,
 ) -> Choice:
     """Replace accelerators that run ranks of jobs, all of one rack.
 
     ``named`` are the spares the operator insists on, in the order of ``failed``; they are held to the same rules, but
-    may be reserved. ``records`` are of the spares, by id.
+    may be reserved. ``records`` are of the spares, by id. ``orders`` of lanes are put in force with the choice.
 
     Raises:
         RefusedError: there is no usable choice; the message says why each spare was not taken.
     """
     failures = [Failure(*_placed(seen, accelerator), accelerator) for accelerator in failed]
-    search = _Search(_Given(seen, states, records or {}, avoid_lanes), failures, named, clock)
-    try:
-        return search.run(leeway)
-    except _CrowdedError:
-        return search.run(replace(leeway, movable=frozenset(failure.job for failure in failures)))
+    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders), failures, named, clock)
+    wider = leeways(leeway, {failure.job for failure in failures}, seen)
+    for each in wider[:-1]:
+        with suppress(_CrowdedError):
+            return search.run(each)
+    return search.run(wider[-1], last=True)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class _Given:
     states: Mapping[str, States]
     records: Records
     avoid_lanes: Collection[str]
+    orders: Assignment
 
 
 class _CrowdedError(Exception):
@@ -92,6 +99,7 @@ class _Search:
     ) -> None:
         self._seen, self._states, self._failures = given.seen, given.states, failures
         self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
+        self._orders = given.orders
         seen = given.seen
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
@@ -100,18 +108,18 @@ class _Search:
         self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
         self._columns = list(dict.fromkeys(named)) if named else self._spares
 
-    def run(self, leeway: Leeway) -> Choice:
+    def run(self, leeway: Leeway, *, last: bool = False) -> Choice:
         """The first choice that can be had.
 
         Raises:
-            _CrowdedError: none can, and that circuits stand in the way may be why.
+            _CrowdedError: none can, that circuits stand in the way may be why, and it is not the ``last`` leeway.
             RefusedError: none can.
         """
         table = [[self._considered(f, spare, leeway) for spare in self._columns] for f in self._failures]
         costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
         tried, refusals = 0, list[LumctlError]()
         started = self._clock()
-        for way in ascending(costs):
+        for way in ways(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
             cells = [row[column] for row, column in zip(table, way, strict=True)]
             paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], leeway)
             if isinstance(paths, LightPaths):
@@ -120,22 +128,26 @@ class _Search:
             if isinstance(paths, LumctlError):
                 refusals.append(paths)
             if tried >= MOST_CHOICES or self._clock() - started > PATIENCE_S:
-                self._require_no_room(table, refusals, leeway)
+                self._require_no_room(table, refusals, last=last)
                 raise no_joint_way(self._failures, refusals, tried, cut=True)
-        self._require_no_room(table, refusals, leeway)
+        self._require_no_room(table, refusals, last=last)
         if refusals:
             raise no_joint_way(self._failures, refusals, tried, cut=False)
         raise none_usable(self._seen, self._failures, table, largest(costs))
 
     @staticmethod
-    def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], leeway: Leeway) -> None:
+    def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:
         """Go on only where no circuit could make room: it may not, or it is not what is missing."""
         unrouted = any(isinstance(error, Unroutable) for error in refusals)
-        if not leeway.movable and (unrouted or any(cell.crowded for row in table for cell in row)):
+        if not last and (unrouted or any(cell.crowded for row in table for cell in row)):
             raise _CrowdedError
 
     def _choice(self, table: list[list[Considered]], cells: list[Considered], paths: LightPaths) -> Choice:
         chosen = {failure.accelerator: cell.spare for failure, cell in zip(self._failures, cells, strict=True)}
+        inventory = self._seen.inventory
+        table = [
+            [replace(c, apart_from=apart_from(inventory, c.failed, c.spare, chosen)) for c in row] for row in table
+        ]
         return Choice(
             tuple(Replacement(f.job, f.rank, f.accelerator, chosen[f.accelerator]) for f in self._failures),
             paths,
@@ -148,7 +160,7 @@ class _Search:
         insisted = bool(self._named)
         if insisted and self._named[self._failures.index(failure)] != spare:
             return Considered(failure.accelerator, spare, NOT_NAMED)
-        for objection in objections(self._seen, failure, spare, named=insisted, avoid=self._avoid):
+        for objection in objections(self._seen, failure, spare, named=insisted, avoid=self._avoid, gone=self._gone):
             return Considered(failure.accelerator, spare, objection)
         paths: LightPaths | None = None
         crowded = False
@@ -185,7 +197,7 @@ class _Search:
     def _after(self, placed: Mapping[str, str]) -> tuple[Circuit, ...]:
         assignment = self._seen.assignment
         moved = {job: tuple(placed.get(a, a) for a in ranks) for job, ranks in assignment.items()}
-        return circuits_of(self._seen.inventory, moved)
+        return circuits_of(self._seen.inventory, {**moved, **self._orders})
 
     def _joined_to_another(self, failure: Failure) -> bool:
         """Whether a link of its job joins it to another one that failed: where both go to decides what can be had."""

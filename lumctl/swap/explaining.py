@@ -13,13 +13,15 @@ from lumctl.swap.records import LATELY_S, UNKNOWN, Record
 
 NOT_NAMED = "another was named for it"
 _SHOWN = 4
+_MOVE_OTHERS = "if circuits of other jobs may be moved to make room, say how many: --may-move N"
 
 
 @dataclass(frozen=True)
 class Considered:
     """A spare for a failed accelerator: its score, or the objection to it.
 
-    ``crowded``: no way was found for its light by itself, beside the circuits that stand.
+    ``crowded``: no way was found for its light by itself, beside the circuits that stand. ``apart_from`` is a spare
+    that was chosen for one that is tied to the failed one, and that this one is not tied to.
     """
 
     failed: str
@@ -29,6 +31,7 @@ class Considered:
     paths: LightPaths | None = None
     record: Record = UNKNOWN
     crowded: bool = False
+    apart_from: str = ""
 
 
 def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Iterator[Candidate]:
@@ -73,7 +76,7 @@ def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: 
         if whose is not None:
             yield f"{better.spare} would rank before it, and is taken for {whose}: together that costs least"
         else:
-            yield f"{better.spare} would rank before it, and leaves no way for the light of all"
+            yield f"{better.spare} would rank before it, and {_no_way(better)}"
 
 
 def none_usable(
@@ -97,7 +100,7 @@ def none_usable(
     message = f"no spare can take the place of {failed}: {'; '.join(said[:_SHOWN])}{more}"
     rest = [failures[row].accelerator for row in sorted(served)]
     if not rest:
-        return RefusedError(message)
+        return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else None)
     return RefusedError(message, hint=f"the others can be replaced: lumctl swap plan --failed {','.join(rest)}")
 
 
@@ -119,6 +122,12 @@ def no_joint_way(
     )
 
 
+def _others_in_the_way(seen: Observation, failures: Sequence[Failure], table: Sequence[Sequence[Considered]]) -> bool:
+    """Whether light found no way beside circuits among which there are other jobs'."""
+    owners = {circuit.owner for circuit in seen.circuits} - {failure.job for failure in failures}
+    return bool(owners) and any(cell.crowded for row in table for cell in row)
+
+
 def _ranked(row: Sequence[Considered]) -> list[Considered]:
     usable = [(cell.score.cost, at, cell) for at, cell in enumerate(row) if cell.score is not None]
     return [cell for _, _, cell in sorted(usable, key=lambda each: each[:2])]
@@ -130,7 +139,13 @@ def _verdict(cell: Considered, best: Considered | None, chosen: Mapping[str, str
     if cell.score.cost > best.score.cost:
         return f"behind {best.spare}: {_behind(cell, best)}"
     whose = next((other for other, taken in chosen.items() if taken == cell.spare), None)
-    return f"taken for {whose} by this plan" if whose else "leaves no way for the light of all"
+    return f"taken for {whose} by this plan" if whose else _no_way(cell)
+
+
+def _no_way(cell: Considered) -> str:
+    if cell.apart_from:
+        return f"is not tied to {cell.apart_from}"
+    return "leaves no way for the light of all"
 
 
 def _behind(worse: Considered, better: Considered) -> str:
@@ -144,7 +159,8 @@ def _told(cell: Considered) -> Iterator[str]:
         through = f"{cell.paths.total_pucs} PUCs in new circuits, " if cell.paths.total_pucs else ""
         yield f"{through}{cell.paths.changed_pucs} cells to write, worst loss {cell.paths.worst_loss_db:.2f} dB"
         if cell.paths.moved:
-            yield f"{', '.join(sorted(cell.paths.moved))} make room"
+            makes = "makes" if len(cell.paths.moved) == 1 else "make"
+            yield f"{', '.join(sorted(cell.paths.moved))} {makes} room"
     if cell.record.faults:
         count = "once" if cell.record.faults == 1 else f"{cell.record.faults} times"
         yield f"degraded or failed {count} in the last {LATELY_S / 86_400:.0f} days"

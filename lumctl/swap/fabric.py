@@ -6,14 +6,15 @@ from dataclasses import replace
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
 from lumctl.change.light import LightProof
-from lumctl.change.plan import Plan
+from lumctl.change.plan import Do, Plan, from_document
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import Evidence
+from lumctl.inventory.lane_orders import PREFIX, is_order, jobs_in
+from lumctl.inventory.model import Evidence, Inventory
 from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
 from lumctl.swap.budgets import States
-from lumctl.swap.lightpaths import light_paths, with_rewritten
+from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 
@@ -34,6 +35,9 @@ def plan_fabric(
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
     before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
+    # Who is placed as written uses the lanes as written, whatever the store says, be it of lanes that are no more.
+    stored = site.store(rack).assignment()
+    after |= {name: () for name in stored if is_order(name) and placement is not None}
     here = [d for d in inventory.devices.values() if d.rack == rack and own_cells(inventory, d)]
     states: dict[str, States] = {d.id: {} if forget else site.known_cells(d.id) for d in here}
     afresh = frozenset(device for device in states if rewrite or not states[device])
@@ -46,12 +50,19 @@ def plan_fabric(
     kept = [c.id for c in carried if paths.writes.get(c.device) and c not in unsound]
     if any(paths.writes.values()):
         steps.check([], kept=kept, replaced=[c.id for c in paths.remove])
+        dark = _left_dark(inventory, before, after, paths)
+        for lane in dark:
+            steps.transmit(lane, enabled=True, required=True)
+        for lane in _put_out_by_open_runs(site, rack, paths):
+            if lane not in dark:
+                steps.transmit(lane, enabled=True, required=False)
         steps.program(paths.writes)
         steps.verify([*(c.id for c in paths.add), *(c.id for c in unsound)], kept)
         steps.confirm(with_timer(site, paths))
-    moved = {job: after[job] for job in jobs if site.store(rack).assignment().get(job) != after[job]}
+    moved = {job: after[job] for job in jobs if stored.get(job) != after[job]}
+    moved |= {name: after[name] for name, lanes in stored.items() if is_order(name) and after[name] != lanes}
     if moved:
-        steps.assign({job: before[job] for job in moved}, moved)
+        steps.assign({name: before.get(name, ()) for name in moved}, moved)
     pinned = start_of({job: before[job] for job in jobs}, states, paths)
     return Plan(
         kind="fabric",
@@ -87,6 +98,24 @@ def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> 
         plan = plan_fabric(site, rack, placement=placement, forget=True)
         results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
     return results
+
+
+def _left_dark(inventory: Inventory, before: Assignment, after: Assignment, paths: LightPaths) -> list[str]:
+    """The transmitters that a swap may have darkened, of what comes back into use."""
+    back = {a for job, ranks in jobs_in(after).items() for a in ranks if a not in before[job]}
+    back |= {name.removeprefix(PREFIX) for name, lanes in after.items() if is_order(name) and before.get(name) != lanes}
+    ends = dict.fromkeys(str(end["lane"]) for circuit in paths.add for end in circuit.ends)
+    return [lane for lane in ends if inventory.transponders[lane].accelerator in back]
+
+
+def _put_out_by_open_runs(site: Site, rack: str, paths: LightPaths) -> list[str]:
+    """The transmitters that runs which were cut or left half done may have darkened, of what is to carry light."""
+    store, out = site.store(rack), set[str]()
+    for run in store.unfinished(now=site.now()):
+        steps = from_document(store.run(run).plan).steps
+        out |= {step.data["transponder"] for step in steps if step.do is Do.TRANSMIT and not step.data["enabled"]}
+    ends = dict.fromkeys(str(end["lane"]) for circuit in paths.add for end in circuit.ends)
+    return [lane for lane in ends if lane in out]
 
 
 def _unsound(site: Site, carried: Iterable[Circuit]) -> list[Circuit]:

@@ -7,6 +7,7 @@ from lumctl.health.judging import state_of
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.model import Role
 from lumctl.site import Observation
+from lumctl.swap.tied import ill_tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,17 @@ class Failure:
 
 
 def objections(
-    seen: Observation, failure: Failure, spare: str, *, named: bool = False, avoid: Collection[str] = ()
+    seen: Observation,
+    failure: Failure,
+    spare: str,
+    *,
+    named: bool = False,
+    avoid: Collection[str] = (),
+    gone: Collection[str] = (),
 ) -> Iterator[str]:
     """Why a spare cannot be taken, whatever else is chosen. ``named``: somebody insists on it.
 
-    ``avoid`` are lanes that no circuit may use.
+    ``avoid`` are lanes that no circuit may use, ``gone`` the accelerators that are replaced.
     """
     failed = failure.accelerator
     old, new = seen.inventory.accelerators[failed], seen.inventory.accelerators[spare]
@@ -41,6 +48,8 @@ def objections(
     if new.reserved and not named:
         yield f"is reserved: --spare {spare} takes it all the same"
     yield from ill(seen, spare)
+    if (tie := ill_tie(seen, spare, gone)) is not None:
+        yield tie
     for lane in seen.inventory.transponders_of(spare):
         if lane.id in avoid:
             yield f"its lane {lane.id} is to be avoided"

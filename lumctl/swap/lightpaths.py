@@ -13,22 +13,7 @@ from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
 from lumctl.inventory.wiring import Circuit, Direction
 from lumctl.swap.budgets import States, described, require_light, with_budget
-
-
-@dataclass(frozen=True)
-class Leeway:
-    """What may be done with circuits that stand, and what new ways must not use.
-
-    No way is led through the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their ways; those of
-    ``movable`` jobs do so where new ones find no way beside them.
-    """
-
-    avoid: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    rerouted: frozenset[str] = frozenset()
-    movable: frozenset[str] = frozenset()
-
-
-NO_LEEWAY = Leeway()
+from lumctl.swap.leeway import NO_LEEWAY, Leeway
 
 
 @dataclass(frozen=True)
@@ -153,7 +138,7 @@ def _routed(
             )
             written = changes(states, routes)
         except Unroutable:
-            movable = [circuit for circuit in kept if circuit.owner in leeway.movable]
+            movable = [circuit for circuit in kept if circuit.owner in leeway.may_move]
             if not movable:
                 raise
             room = rearrange(
@@ -168,6 +153,7 @@ def _routed(
             )
             ways = {move.ports: move.route for move in room.moves}
             moved = [circuit for circuit in movable if circuit.ports in ways]
+            leeway.require_few(moved)
             routes, written = (*room.routes, *(ways[c.ports] for c in moved)), room.changes
     after = {puc: str(state) for puc, state in (states | dict(written)).items()}
     return tuple(tuple(puc for puc, _ in found.passes) for found in routes), after, moved

@@ -1,23 +1,28 @@
 """From a failed accelerator to a plan that can be read, kept and applied."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lumctl.change.plan import Plan, Start
 from lumctl.change.preconditions import uncertain
 from lumctl.devices.types import Capability
+from lumctl.health.states import State
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, job_circuits
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Observation, Site
 from lumctl.swap.asked import nothing_named, require_job, require_trouble, understand
-from lumctl.swap.avoiding import Avoided, circuits_through, require_lanes_left, understand_avoided
+from lumctl.swap.avoiding import Avoided, circuits_through, understand_avoided
 from lumctl.swap.budgets import States
 from lumctl.swap.choose import Choice, choose
-from lumctl.swap.lightpaths import Leeway, LightPaths
+from lumctl.swap.lane_moves import LaneMoves, orders_after, orders_before, ways_off
+from lumctl.swap.leeway import Leeway
+from lumctl.swap.lightpaths import LightPaths
 from lumctl.swap.records import Records, records_of
 from lumctl.swap.steps import StepList
+from lumctl.swap.tied import why_tied
 from lumctl.swap.times import timed
 
 
@@ -28,6 +33,7 @@ def plan_swap(
     spares: Sequence[str] = (),
     *,
     avoid: Sequence[str] = (),
+    may_move: int = 0,
     even_if_healthy: bool = False,
     seen: Observation | None = None,
 ) -> Plan:
@@ -35,7 +41,8 @@ def plan_swap(
 
     Without ``job`` they may run ranks of several. ``spares`` names one for each accelerator; without it the best are
     chosen, for all together. No new circuit uses a component to ``avoid``, and those of the jobs that do are moved.
-    ``seen`` is a fresh observation, if the caller has one.
+    ``may_move`` circuits of other jobs may make room, where nothing else helps. ``seen`` is a fresh observation, if the
+    caller has one.
 
     Raises:
         UsageError: a name is unknown, or an accelerator does not work in this job.
@@ -51,30 +58,38 @@ def plan_swap(
     seen = seen or site.observe()
     if not even_if_healthy:
         require_trouble(seen, asked)
-    require_lanes_left(seen, avoided, asked.failed, asked.jobs)
+    moves = next(ways_off(seen, avoided, asked.failed, asked.jobs))
     choice = choose(
         seen,
         states,
         asked.failed,
         spares,
         records=_records(site, seen, asked.rack),
-        leeway=Leeway(avoided.pucs, frozenset(circuits_through(seen, states, avoided, asked.jobs))),
+        leeway=Leeway(
+            avoided.pucs, frozenset(circuits_through(seen, states, avoided, asked.jobs)), most_others=may_move
+        ),
         avoid_lanes=avoided.lanes,
+        orders=orders_after(seen, moves),
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)
-    return Draft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes).plan(site, seen)
+    choice = replace(choice, why=(*why_tied(site.inventory, asked.tied), *choice.why))
+    return Draft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes, moves).plan(site, seen)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What was decided, before it is made into steps. ``notes`` are warnings beside those of the light."""
+    """What was decided, before it is made into steps. ``notes`` are warnings beside those of the light.
+
+    By ``moves`` circuits take other lanes of accelerators that stay where they are.
+    """
 
     title: str
     rack: str
     states: Mapping[str, States]
     choice: Choice
     notes: tuple[str, ...] = ()
+    moves: LaneMoves = ()
 
     def plan(self, site: Site, seen: Observation) -> Plan:
         """The plan: check, darken and light, program, verify, confirm, write down."""
@@ -84,6 +99,8 @@ class Draft:
         after = {job: list(ranks) for job, ranks in before.items()}
         for replacement in choice.replacements:
             after[replacement.job][replacement.rank] = replacement.spare
+        orders = orders_after(seen, self.moves)
+        standing = orders_before(seen, orders)
         steps = StepList(site.inventory)
         kept = [c.id for c in paths.keep]
         steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
@@ -98,15 +115,20 @@ class Draft:
                     steps.transmit(lane.id, enabled=False, required=False)
             for lane in site.inventory.transponders_of(replacement.spare):
                 steps.transmit(lane.id, enabled=True, required=True)
+        for move in self.moves:
+            # The one that dies is of no use to anybody now; it may not even take the order.
+            steps.transmit(move.leaves, enabled=False, required=False)
+            steps.transmit(move.takes, enabled=True, required=True)
         steps.program(paths.writes)
         steps.verify([c.id for c in paths.add], kept)
         steps.confirm(with_timer(site, paths))
-        if before:
-            steps.assign(before, after)
+        if before or orders:
+            steps.assign({**before, **standing}, {**after, **orders})
         for job in moved:
             steps.job(job, RESUME)
         listed, measured = timed(site.store(self.rack), steps.steps)
-        pinned = before or {job: seen.assignment[job] for job in dict.fromkeys(c.owner for c in paths.add)}
+        owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
+        pinned = {job: seen.assignment[job] for job in owners} | standing
         return Plan(
             kind="swap",
             title=self.title,
@@ -123,7 +145,7 @@ class Draft:
             changes=tuple(change for cells in paths.writes.values() for change in cells),
             steps=listed,
             warnings=(*self.notes, *_moves(paths), *_thin_margins(site, paths), *without_hook(site.inventory, moved)),
-            why=choice.why,
+            why=(*choice.why, *_why_lanes(seen, self.moves)),
             measured=measured,
         ).sealed()
 
@@ -132,7 +154,7 @@ def left_there(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Collection[str]
 ) -> tuple[str, ...]:
     """What is said where circuits of other jobs pass what is to be avoided: they stay."""
-    others = [job for job in seen.assignment if job not in jobs]
+    others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     return tuple(
         f"circuit {name} passes it too and stays: it belongs to another job"
         for name in circuits_through(seen, states, avoided, others)
@@ -176,8 +198,20 @@ def with_timer(site: Site, paths: LightPaths) -> list[str]:
     ]
 
 
+def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
+    for move in moves:
+        state = seen.report.links[move.takes].state
+        well = "" if state in {State.OK, State.DISABLED} else f", and is {state}"
+        names = ", ".join(move.circuits)
+        leaves = "leaves" if len(move.circuits) == 1 else "leave"
+        yield f"{names} {leaves} {move.leaves} for {move.takes}, which is free on {move.accelerator}{well}"
+
+
 def _moves(paths: LightPaths) -> tuple[str, ...]:
-    return tuple(f"circuit {name} is moved to make room: it is dark meanwhile" for name in sorted(paths.moved))
+    owners = {circuit.id: circuit.owner for circuit in paths.remove}
+    return tuple(
+        f"circuit {name} of {owners[name]} is moved to make room: it is dark meanwhile" for name in sorted(paths.moved)
+    )
 
 
 def _thin_margins(site: Site, paths: LightPaths) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from lumctl.inventory.model import Accelerator
 from lumctl.site import Observation
 from lumctl.swap.lightpaths import LightPaths
 from lumctl.swap.records import LATELY_S, Record
+from lumctl.swap.tied import is_broken_up
 
 _DIGITS = 48
 """Binary digits of one criterion in a cost: far more than the sum of all failures' parts can fill."""
@@ -25,6 +26,8 @@ class Score:
     """How much more memory it has than the one that failed: a larger part is left for who needs it."""
     lanes: int
     """How many of its lanes are not ok now."""
+    tied: int
+    """1 if it is tied to other spares, and would leave them for one that is tied to nobody."""
     faults: int
     """How often it or a lane of it became degraded or failed in the last seven days."""
     fresh: int
@@ -70,6 +73,7 @@ def score(
         reserved=0 if spare.reserved_for == job else 2 if spare.reserved or spare.reserved_for else 1,
         memory_gib=round(spare.memory_gib - failed.memory_gib, 3),
         lanes=sum(state is not State.OK for state in lanes),
+        tied=int(is_broken_up(seen.inventory, failed.id, spare.id)),
         faults=record.faults,
         fresh=int(record.fresh_until(seen.at) is not None),
         moves=len(paths.moved) if paths else 0,
@@ -89,6 +93,7 @@ _WORDS: Mapping[str, _Words] = {
         "larger parts are left for who needs them"
     ),
     "lanes": lambda worse, better: f"{_are(worse.lanes, 'lane')} not ok now, of the other {better.lanes}",
+    "tied": lambda _worse, _better: "it is tied to other spares, which are left for who needs them together",
     "faults": lambda worse, better: (
         f"it was degraded or failed {_times(worse.faults)} in the last {LATELY_S / 86_400:.0f} days, "
         f"the other {_times(better.faults)}"

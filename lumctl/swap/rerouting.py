@@ -1,33 +1,33 @@
 """Circuits of a job led round a component, with every rank where it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Plan
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fabric import Unroutable
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation, Site
 from lumctl.swap.asked import require_job
-from lumctl.swap.avoiding import (
-    circuits_through,
-    nothing_there,
-    require_lanes_left,
-    understand_avoided,
-)
+from lumctl.swap.avoiding import Avoided, circuits_through, nothing_there, understand_avoided
+from lumctl.swap.budgets import States
 from lumctl.swap.choose import Choice
-from lumctl.swap.lightpaths import Leeway, light_paths
+from lumctl.swap.lane_moves import LaneMoves, orders_after, ways_off
+from lumctl.swap.leeway import Leeway, leeways
+from lumctl.swap.lightpaths import LightPaths, light_paths
 from lumctl.swap.planning import Draft, certain_states, left_there
 
 
-def plan_reroute(site: Site, job: str | None, avoid: Sequence[str], *, seen: Observation | None = None) -> Plan:
+def plan_reroute(
+    site: Site, job: str | None, avoid: Sequence[str], *, may_move: int = 0, seen: Observation | None = None
+) -> Plan:
     """Plan to lead the circuits of a job, or of all jobs of the rack, round components that are about to fail.
 
-    Where there is no way beside the circuits that stand, others of the same jobs make room.
+    A lane's circuits take another lane of the same accelerator. Where there is no way beside the circuits that stand,
+    others of the same jobs make room; ``may_move`` of other jobs as well.
 
     Raises:
         UsageError: a name is unknown, or the components are in several racks.
-        RefusedError: nothing of the job runs there, there is no other way, or a link needs that very lane.
+        RefusedError: nothing of the job runs there, there is no other way, or an accelerator has no lane to spare.
     """
     inventory = site.inventory
     if job is not None:
@@ -42,26 +42,45 @@ def plan_reroute(site: Site, job: str | None, avoid: Sequence[str], *, seen: Obs
     jobs = [job] if job is not None else here
     states = certain_states(site, racks[0], jobs)
     seen = seen or site.observe()
-    require_lanes_left(seen, avoided, (), jobs)
+    ways = list(ways_off(seen, avoided, (), jobs))
     through = list(circuits_through(seen, states, avoided, jobs))
-    if not through:
+    leading = list(dict.fromkeys([*through, *(circuit for move in ways[0] for circuit in move.circuits)]))
+    if not leading:
         raise nothing_there(seen, states, avoided, jobs)
-    owners = {circuit.owner for circuit in seen.circuits if circuit.id in through}
-    leeway = Leeway(avoided.pucs, frozenset(through))
-    after = circuits_of(inventory, seen.assignment)
-    try:
-        try:
-            paths = light_paths(inventory, seen.circuits, after, states, leeway=leeway)
-        except Unroutable:
-            crowded = Leeway(avoided.pucs, frozenset(through), frozenset(owners))
-            paths = light_paths(inventory, seen.circuits, after, states, leeway=crowded)
-    except RefusedError as error:
-        raise RefusedError(
-            f"{', '.join(through)} cannot be led round {', '.join(avoided.named)}: {error.message}",
-            hint="replace an accelerator at its end: lumctl swap plan --failed ACCELERATOR --avoid "
-            f"{','.join(avoided.named)}",
-        ) from error
-    title = f"{', '.join(sorted(owners))}: lead {', '.join(through)} round {', '.join(avoided.named)}"
-    why = (f"{', '.join(through)} pass {', '.join(avoided.named)}; every rank stays where it is",)
+    owners = {circuit.owner for circuit in seen.circuits if circuit.id in leading}
+    leeway = Leeway(avoided.pucs, frozenset(through), most_others=may_move)
+    moves, paths = _first_way(seen, states, ways, leeways(leeway, owners, seen), leading, avoided)
+    away = [f"lead {move.words}" for move in moves]
+    away += [f"lead {', '.join(through)} round {', '.join(avoided.named)}"] if through else []
+    title = f"{', '.join(sorted(owners))}: {'; '.join(away)}"
+    passes = "passes" if len(leading) == 1 else "pass"
+    why = (f"{', '.join(leading)} {passes} {', '.join(avoided.named)}; every rank stays where it is",)
     notes = left_there(seen, states, avoided, owners)
-    return Draft(title, racks[0], states, Choice((), paths, (), why), notes).plan(site, seen)
+    return Draft(title, racks[0], states, Choice((), paths, (), why), notes, moves).plan(site, seen)
+
+
+def _first_way(
+    seen: Observation,
+    states: Mapping[str, States],
+    ways: Sequence[LaneMoves],
+    wider: Sequence[Leeway],
+    leading: Sequence[str],
+    avoided: Avoided,
+) -> tuple[LaneMoves, LightPaths]:
+    """The first choice of lanes for which there is light, none of which makes others move if one does without.
+
+    Raises:
+        RefusedError: there is none; the message says why the last one failed.
+    """
+    refused: list[RefusedError] = []
+    for leeway in wider:
+        for moves in ways:
+            after = circuits_of(seen.inventory, {**seen.assignment, **orders_after(seen, moves)})
+            try:
+                return moves, light_paths(seen.inventory, seen.circuits, after, states, leeway=leeway)
+            except RefusedError as error:
+                refused.append(error)
+    hint = f"replace an accelerator at its end: lumctl swap plan --failed ACCELERATOR --avoid {','.join(avoided.named)}"
+    raise RefusedError(
+        f"{', '.join(leading)} cannot be led round {', '.join(avoided.named)}: {refused[-1].message}", hint=hint
+    ) from refused[-1]

@@ -3,11 +3,12 @@
 Transmitters are switched side by side, and devices programmed so: one after the other would only take longer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable
 from lumctl.change.values import Value
+from lumctl.inventory.lane_orders import PREFIX, is_order
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked
 
@@ -31,7 +32,7 @@ class StepList:
         what = f"check that {', '.join(healthy)} {are} healthy, and " if healthy else ""
         self._add(
             Do.CHECK,
-            f"{what}find which of {len(kept) + len(replaced)} circuits are sound",
+            f"{what}find which of {_counted(len(kept) + len(replaced), 'circuit')} are sound",
             {"healthy": list(healthy), "kept": list(kept), "replaced": list(replaced)},
             precondition="a fresh reading says ok" if healthy else "",
             undo="nothing was done",
@@ -72,7 +73,7 @@ class StepList:
         """Each receiver must hear its intended transmitter, and no other circuit may have changed."""
         self._add(
             Do.VERIFY,
-            f"verify {len(circuits)} new circuits and {len(kept)} others on the same devices",
+            f"verify {_counted(len(circuits), 'new circuit')} and {_counted(len(kept), 'other')} on the same devices",
             {"circuits": list(circuits), "kept": list(kept)},
             verification="each receiver hears the intended transmitter",
             undo="nothing was done",
@@ -88,7 +89,7 @@ class StepList:
         """Write down who runs where now."""
         self._add(
             Do.ASSIGN,
-            f"write down where {', '.join(after)} runs",
+            f"write down where {_placed_words(after)}",
             {
                 "assignment": {job: list(ranks) for job, ranks in after.items()},
                 "before": {job: list(ranks) for job, ranks in before.items()},
@@ -163,6 +164,14 @@ class StepList:
             if data[SIDE_BY_SIDE[do]] not in [s.data[SIDE_BY_SIDE[do]] for s in self.steps if s.stage == last]:
                 return last
         return max((step.stage for step in self.steps), default=0) + 1
+
+
+def _placed_words(names: Collection[str]) -> str:
+    """What is written down of jobs and of lanes, to follow ``where``."""
+    jobs = [name for name in names if not is_order(name)]
+    ordered = [name.removeprefix(PREFIX) for name in names if is_order(name)]
+    said = [f"{', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []
+    return " and where ".join([*said, *([f"the lanes of {', '.join(ordered)} lead"] if ordered else [])])
 
 
 def _counted(count: int, noun: str) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import socketserver
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,7 +51,8 @@ class Answering:
 
     def close(self) -> None:
         """Answer no more, and take the socket away."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # its folder may only be read by now: the next daemon replaces what is left
+            self._path.unlink(missing_ok=True)
         self._server.shutdown()
         self._server.server_close()
 

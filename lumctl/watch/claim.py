@@ -32,9 +32,21 @@ def claimed(lock: Path, what: str, *, already: str = "a daemon already watches")
         os.close(held)
 
 
+def held_by(lock: Path) -> int | None:
+    """The process that holds a lock file now; ``None`` if nobody does, or that cannot be known."""
+    with suppress(OSError, ValueError), lock.open("rb") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(opened.read(32))
+    return None
+
+
 def _take(held: int, taken: str) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         pid = os.pread(held, 32, 0).decode(errors="replace")
-        raise RefusedError(f"{taken} (pid {pid or 'unknown'})", hint="end that one first: kill it by its pid") from None
+        raise RefusedError(
+            f"{taken} (pid {pid or 'unknown'})", hint=f"end that one first: kill {pid or 'PID'}"
+        ) from None

@@ -26,14 +26,23 @@ def parse_command(text: str) -> tuple[str, ...]:
         raise UsageError(f"the command {text!r} cannot be understood: {error}") from None
     if not words:
         raise UsageError("the command of notifications is empty")
-    program = Path(words[0])
+    require_program(words[0])
+    return words
+
+
+def require_program(path: str) -> None:
+    """Require a program at an absolute path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    program = Path(path)
     if not program.is_absolute():
         raise UsageError(
-            f"{words[0]!r} is no absolute path", hint="such as /etc/lumctl/notify: a daemon has no PATH of yours"
+            f"{path!r} is no absolute path", hint="such as /etc/lumctl/notify: a daemon has no PATH of yours"
         )
     if not program.is_file():
         raise UsageError(f"there is no program {program}")
-    return words
 
 
 def run(command: tuple[str, ...], letter: Letter, *, timeout_s: float = TIMEOUT_S) -> None:

@@ -12,6 +12,7 @@ from lumctl.watch.answering import Answering
 from lumctl.watch.claim import claimed
 from lumctl.watch.command import run
 from lumctl.watch.daemon import Daemon, Sinks
+from lumctl.watch.escalating import named_by, require_ready
 from lumctl.watch.exporter import Exporter
 from lumctl.watch.history import History
 from lumctl.watch.ledger import Ledger
@@ -58,12 +59,20 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         troubles = Troubles(say)
         notes = Notes(stores.files(next(iter(inventory.racks))) / FILE)
         ledger = Ledger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
-        outbox = _receivers(stack, settings, target, ledger, notes, troubles)
-        history = History(stores.write)
         newest = Newest()
-        pilot = pilot_of(inventory, target, troubles, say, outbox.tell if outbox is not None else None)
+        require_ready(inventory)
+
+        def current() -> Inventory:
+            return newest.look.inventory if newest.look is not None else inventory
+
+        receivers = _receivers(settings, target, ledger, notes, troubles, current)
+        stack.callback(receivers.close)
+        outbox = receivers if receivers.usual else None
+        history = History(stores.write)
+        pilot = pilot_of(inventory, target, troubles, say, receivers.tell)
         stack.callback(pilot.close)
-        vitals = Vitals(newest, settings.interval_s, troubles, history, outbox)
+        counted = receivers if receivers.usual or inventory.receivers else None
+        vitals = Vitals(newest, settings.interval_s, troubles, history, counted)
         vitals.registry.register(Piloting(pilot))
         if settings.listen is not None:
             exporter = stack.enter_context(Exporter(settings.listen, vitals))
@@ -89,16 +98,14 @@ def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], 
 
 
 def _receivers(
-    stack: ExitStack, settings: Settings, target: str, ledger: Ledger, notes: Notes, troubles: Troubles
-) -> Receivers | None:
+    settings: Settings, target: str, ledger: Ledger, notes: Notes, troubles: Troubles, current: Callable[[], Inventory]
+) -> Receivers:
     deliveries: dict[str, Deliver] = {}
     webhook, command = settings.webhook, settings.command
     if webhook is not None:
         deliveries["notifications"] = lambda letter: post(webhook, letter.body)
     if command is not None:
         deliveries["command"] = lambda letter: run(command, letter)
-    if not deliveries:
-        return None
 
     def told(notification: Notification, taken: bool) -> None:
         if not taken:
@@ -108,6 +115,4 @@ def _receivers(
         with suppress(OSError):  # the next beat tries again, and tells of it
             notes.save()
 
-    receivers = Receivers(deliveries, told, troubles, target=target)
-    stack.callback(receivers.close)
-    return receivers
+    return Receivers(deliveries, told, troubles, target=target, named=named_by(current))

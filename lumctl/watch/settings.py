@@ -39,6 +39,19 @@ def webhook_from(url_file: Path | None, token_file: Path | None) -> Webhook | No
     return parse_webhook(url, token)
 
 
+def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
+    """The receiver that these files name, whatever the environment says.
+
+    Raises:
+        UsageError: as :func:`webhook_from`.
+    """
+    if url_file is None:
+        raise UsageError("it has no URL")
+    url = _secret(url_file, "")
+    token = _secret(token_file, "") if token_file is not None else None
+    return parse_webhook(url or "", token)
+
+
 def parse_webhook(url: str, token: str | None = None) -> Webhook:
     """A receiver from its URL. What is wrong is said without the URL.
 

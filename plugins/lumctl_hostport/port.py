@@ -47,11 +47,15 @@ class HostPort(BaseTransponder):
             InconsistentError: the host took the command and the interface did not follow.
         """
         word = "up" if enabled else "down"
-        self._run(f"ip link set dev {self._interface} {word}")
+        # In one command: on a host each costs a session, a shell and a round trip.
+        result = self._run(f"ip link set dev {self._interface} {word}", then=self._reading)
+        in_doubt = f"{self._interface} was set {word} just before"
+        if result.exit_status != 0:
+            raise OutcomeUnknownError(f"{self.context.device}: {self._reading}: {_said(result)}; {in_doubt}")
         try:
-            took = self.transmitting() is enabled
+            took = self._is_up(result) is enabled
         except DeviceError as error:
-            raise OutcomeUnknownError(f"{error.message}; {self._interface} was set {word} just before") from error
+            raise OutcomeUnknownError(f"{error.message}; {in_doubt}") from error
         if not took:
             raise InconsistentError(
                 f"{self.context.device}: {self._interface} was set {word} and is not",
@@ -60,7 +64,10 @@ class HostPort(BaseTransponder):
 
     def transmitting(self) -> bool:
         """Whether the interface is switched on."""
-        text = self._asked(f"cat /sys/class/net/{self._interface}/flags").stdout.strip()
+        return self._is_up(self._asked(self._reading))
+
+    def _is_up(self, flags: CommandResult) -> bool:
+        text = flags.stdout.strip()
         try:
             return bool(int(text, 16) & _INTERFACE_UP)
         except ValueError:
@@ -79,6 +86,10 @@ class HostPort(BaseTransponder):
         return shlex.quote(self.context.interface)
 
     @property
+    def _reading(self) -> str:
+        return f"cat /sys/class/net/{self._interface}/flags"
+
+    @property
     def _shell(self) -> HostShell:
         if self.context.shell is None:
             raise UnsupportedError(f"{self.context.device} is behind no host: this driver works through one")
@@ -91,20 +102,28 @@ class HostPort(BaseTransponder):
         except OutcomeUnknownError as error:
             raise DeviceUnreachableError(f"{self.context.device} was not read: {error.message}") from error
 
-    def _run(self, command: str) -> CommandResult:
-        """Run a command that must succeed; what the host says against it becomes the error's text."""
+    def _run(self, command: str, then: str = "") -> CommandResult:
+        """Run a command that must succeed; what the host says against it becomes the error's text.
+
+        ``then``, which anybody may run, follows it by the same shell: whether that succeeded, the result tells.
+        """
         context = self.context
-        result = self._shell.run(f"sudo -n {command}" if context.sudo else command, timeout_s=context.timeout_s)
-        if result.exit_status == 0:
+        whole = f"{command} && {then}" if then else command
+        result = self._shell.run(f"sudo -n {whole}" if context.sudo else whole, timeout_s=context.timeout_s)
+        if result.exit_status == 0 or (then and _said(result).startswith(f"{then.split(maxsplit=1)[0]}:")):
             return result
         if result.exit_status < 0:
             raise OutcomeUnknownError(
                 f"{context.device}: {command}: the host does not say how it ended; it may have acted",
                 hint="read the device back",
             )
-        said = first_line(result.stderr) or first_line(result.stdout) or f"exit status {result.exit_status}"
+        said = _said(result)
         message = f"{context.device}: {command}: {said}"
         if result.exit_status == COMMAND_NOT_FOUND:
             raise UnsupportedError(message, hint=f"install {command.split(maxsplit=1)[0]} on the host")
         hint = "let the user run it: sudo in the host's ssh settings, and a sudoers line" if is_denial(said) else None
         raise DeviceRefusedError(message, hint=hint)
+
+
+def _said(result: CommandResult) -> str:
+    return first_line(result.stderr) or first_line(result.stdout) or f"exit status {result.exit_status}"

@@ -83,7 +83,9 @@ def swap(lumctl):
     """A swap on rack r1 that was done, and taken back."""
     lumctl("sim", "fault", "r1h2-gpu0", "gpu-lost")
     plan = lumctl("swap", "plan", "pair1", "--failed", "r1h2-gpu0", "-o", "name").stdout.strip()
-    run = lumctl.data("swap", "apply", plan, "--yes")["run"]
+    done = lumctl.data("swap", "apply", plan, "--yes")
+    (lumctl.place / "done.json").write_text(json.dumps(done))
+    run = done["run"]
     lumctl("sim", "clear")
     lumctl("swap", "rollback", f"r1/{run}", "--yes")
     return f"r1/{run}"
@@ -105,6 +107,65 @@ def test_a_swap_of_one_rack_is_planned_anew_on_the_other(lumctl, swap):
     assert [rank["accelerator"] for rank in ranks] == ["r2h3-gpu0", "r2h2-gpu0"]
     lumctl("sim", "clear")
     lumctl("swap", "rollback", f"r2/{done['run']}", "--yes")
+
+
+PROMISED = {
+    "run": {"run", "outcome", "target", "plan", "seconds", "phases", "verified", "runbook", "journal_head"},
+    "shown": {"run", "outcome", "rack", "by", "plan_digest", "journal", "journal_head"},
+    "runbook": {"id", "title", "recorded", "start", "end", "replacements", "circuits", "steps", "journal_head"},
+    "replay": {"runbook", "on", "run", "runs", "outcome", "identical", "first_difference", "rehearsal"},
+    "diff": {"a", "b", "same", "summary", "differences", "seconds"},
+}
+
+
+def test_the_fields_that_scripts_are_promised_are_there(lumctl, swap):
+    done = json.loads((lumctl.place / "done.json").read_text())
+    assert done.keys() >= PROMISED["run"]
+    assert all(phase.keys() >= {"name", "seconds"} for phase in done["phases"])
+    assert lumctl.data("swap", "show", swap).keys() >= PROMISED["shown"]
+    shown = lumctl.data("runbook", "show", swap)
+    assert shown.keys() >= PROMISED["runbook"]
+    exported = json.loads(lumctl("runbook", "export", swap, "--format", "json", "--out", "-").stdout)
+    assert exported.keys() >= PROMISED["runbook"] | {"schema"}
+    heads = [lumctl.data("runbook", "head")["heads"][0], shown["journal_head"], exported["journal_head"]]
+    assert heads[0] == heads[1] == heads[2]
+    assert done["journal_head"]["seq"] < heads[0]["seq"]
+    lumctl("runbook", "verify", "--head", "done.json")
+    assert lumctl.data("runbook", "diff", swap, swap).keys() >= PROMISED["diff"]
+
+
+def test_what_is_rehearsed_says_that_nothing_was_recorded(lumctl, swap):
+    known = lumctl("runbook", "list", "-o", "name").stdout
+    lumctl("runbook", "export", swap, "--as-template", "--out", "rehearsed.yaml")
+    done = lumctl("runbook", "replay", "rehearsed.yaml", "--on", "sim")
+    assert "swap-00" not in done.stdout.partition(":")[2]
+    assert "no run was recorded" in done.stderr
+    replayed = lumctl.data("runbook", "replay", swap, "--on", "sim")
+    assert replayed.keys() >= PROMISED["replay"]
+    assert (replayed["rehearsal"], "journal_head" in replayed) == (True, False)
+    assert lumctl("runbook", "list", "-o", "name").stdout == known
+
+
+def test_what_is_no_runbook_file_is_told_how_one_is_made(lumctl, swap):
+    refused = lumctl("runbook", "lint", swap, code=2)
+    assert f"lumctl runbook export {swap} --out FILE" in refused.stderr
+    (lumctl.place / "none.json").write_text("{")
+    assert "lumctl runbook head --out FILE" in lumctl("runbook", "verify", "--head", "none.json", code=2).stderr
+
+
+def test_steps_that_do_not_lead_to_the_end_are_found_before_a_replay(lumctl, swap):
+    lumctl("runbook", "export", swap, "--out", "short.yaml", "--force")
+    file = lumctl.place / "short.yaml"
+    steps = re.split(r"(?m)^(?=- id: |end:)", file.read_text())
+    file.write_text("".join(step for step in steps if "do: assign" not in step.partition("\n")[2][:20]))
+    (problem,) = lumctl.data("runbook", "lint", "short.yaml", code=2)["problems"]
+    assert "end says of where pair1 runs rank 1 on r1h3-gpu0" in problem["message"]
+    lumctl("runbook", "export", swap, "--out", "twice.yaml", "--force")
+    file = lumctl.place / "twice.yaml"
+    first = next(step for step in steps if step.startswith("- id: "))
+    file.write_text(file.read_text().replace(first, first * 2))
+    twice = lumctl("runbook", "replay", "twice.yaml", "--on", "sim", code=2)
+    assert "two of its steps have the id '1'" in twice.stderr
 
 
 def test_a_drill_tells_whether_it_would_work_today_and_leaves_the_rack_alone(lumctl, swap):

@@ -18,12 +18,11 @@ from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from said import PATIENCE_S, Said
 
 from lumctl.inventory.examples import example
 
 GPU, HOST = "s1-gpu0", "s2"
-PATIENCE_S = 30.0
-"""For a loaded machine; what is awaited comes within two beats."""
 TOKEN = "b34r3r"  # noqa: S105 - it opens nothing
 
 
@@ -92,27 +91,15 @@ class Watching:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.lines: list[str] = []
-        self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        for line in self.process.stderr:
-            with self._news:
-                self.lines.append(line.rstrip().partition(" ")[2])
-                self._news.notify()
+        self._said = Said(self.process.stderr, lambda line: line.partition(" ")[2])
 
     def hear(self, *words: str, after: int = 0) -> str:
         """The first line with all these words, once it has been said."""
+        return self._said.hear(*words, after=after)
 
-        def heard() -> str | None:
-            return next((line for line in self.lines[after:] if all(word in line for word in words)), None)
-
-        with self._news:
-            found = self._news.wait_for(heard, PATIENCE_S)
-        assert found, f"{words} in {self.lines}"
-        return found
+    @property
+    def lines(self) -> list[str]:
+        return self._said.lines
 
     def metrics(self) -> dict[str, float]:
         url = self.hear("metrics: ").partition(": ")[2]
@@ -144,8 +131,7 @@ class Watching:
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(PATIENCE_S)
-        self._reader.join()
-        self.process.stderr.close()
+        self._said.end()
         return code
 
 

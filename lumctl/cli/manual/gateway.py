@@ -51,8 +51,8 @@ SECTIONS = (
 
         The devices' secrets need be readable for the gateway only: files that the inventory names for a login are not
         opened by the commands. After an edit of the inventory restart it; a command whose inventory says otherwise of a
-        device is refused. While it is restarted, commands that need it fail with exit code 3, and what a run had begun
-        is taken back as soon as it answers again.
+        device is refused. While it is restarted, commands that need it fail with exit code 3, and a run that
+        was writing may be left half done: once it answers again, see lumctl status for how to bring it to an end.
         """,
     ),
     (
@@ -67,9 +67,24 @@ SECTIONS = (
         "what may be written",
         """
         A lease's number grows with each lease of a rack. A write is sent if its number is that of the newest lease in
-        the store, read just before. If the store cannot be read, the highest number that was ever seen decides: it is
-        kept beside the store in gateway.fence. Reading needs no lease, and a device has one request at a time, so what
-        a new lease reads is what the last write of the one before has left.
+        the store, read just before. The holder of a lease tells its number with what it reads, too: from then on no
+        older lease begins a write, and what it reads waits for those that are being sent. Reading needs no lease, and
+        a device has one request at a time, so what a new lease reads is what the last write of the one before has left.
+
+        If the store cannot be read, the highest number that was ever seen decides: it is kept beside the store in
+        gateway.fence. One that the store does not know when it is back (an engine used another store, or an old copy
+        of the store was put back) shuts out all leases up to it: the store is told to give higher numbers from then
+        on, the gateway says so, and the next lease writes as usual. A run under a lease that was shut out ends as left
+        half done: ``lumctl swap resume RUN`` or ``abort RUN`` finishes it under a new one.
+        """,
+    ),
+    (
+        "on the simulator",
+        """
+        A gateway that the inventory names (``gateway: SOCKET``) is that of the rack. On ``--target sim`` only
+        $LUMCTL_GATEWAY names one, a socket or a folder with the socket RACK.sock of each rack; without it commands
+        drive the simulator's devices themselves, also while a gateway serves them, and writes are then not held against
+        the newest lease. ``lumctl gateway run --target sim`` prints the variable to set.
         """,
     ),
 )

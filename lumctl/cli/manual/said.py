@@ -17,7 +17,7 @@ EXIT_STATUS = (
     ("2", "The command, the inventory or the configuration is wrong."),
     ("3", "Something could not be reached."),
     ("4", "Unhealthy."),
-    ("5", "Refused: a policy, a stale plan, a lock or a precondition stands against it. Nothing was done."),
+    ("5", "Refused: a policy, a stale plan, a lock, an unreadable store or a precondition. Nothing was done."),
     ("6", "Failed and rolled back: the rack is as it was."),
     ("7", "Left half done: a person must look."),
     ("130", "Interrupted."),

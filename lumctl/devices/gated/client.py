@@ -24,6 +24,7 @@ class Gateway:
     def __init__(self, rack: str, target: str, where: str, dial: Callable[[float], Stream]) -> None:
         self.rack = rack
         self._target = target
+        self._on_rack = target == "rack"
         self._where = where
         self._dial = dial
         self._lock = threading.Lock()
@@ -104,14 +105,17 @@ class Gateway:
             raise DeviceRefusedError(
                 f"{about}: the gateway at {self._where} serves rack {rack} on target {target}, "
                 f"not {self.rack} on target {self._target}; nothing was sent",
-                hint="mend the rack's `gateway:` in the inventory, or $LUMCTL_GATEWAY",
+                hint="mend "
+                + ("the rack's `gateway:` in the inventory, or " if self._on_rack else "")
+                + "$LUMCTL_GATEWAY",
             )
 
     def _lost(self, about: str, error: Exception) -> DeviceUnreachableError:
+        aimed = "" if self._on_rack else f" --target {self._target}; it is $LUMCTL_GATEWAY that names it here"
         return DeviceUnreachableError(
             f"{about}: the gateway of rack {self.rack} at {self._where} does not answer: {_reason(error)}; "
             "nothing was written",
-            hint=f"it alone may write to the rack's devices; start it: lumctl gateway run {self.rack}",
+            hint=f"it alone may write to the rack's devices; start it: lumctl gateway run {self.rack}{aimed}",
         )
 
     def _unanswered(self, about: str, error: Exception) -> OutcomeUnknownError:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.client import Gateway
 from lumctl.devices.gated.subject import Subject
-from lumctl.devices.gated.wire import FENCED
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import WRITES, bound, signatures
 from lumctl.devices.recorded_values import decode, encode
@@ -19,7 +18,7 @@ Fence = Callable[[], int | None]
 def gated(gateway: Gateway, subject: Subject, written: str, fence: Fence) -> Driver:
     """The driver of a subject behind a gateway, which is asked what it can do.
 
-    ``written`` is what our inventory says of the subject; each write carries the number that ``fence`` gives then.
+    ``written`` is what our inventory says of the subject; each call carries the number that ``fence`` gives then.
 
     Raises:
         DeviceUnreachableError: the gateway does not answer.
@@ -57,9 +56,8 @@ class _Gated:
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments = {key: encode(value) for key, value in bound(self.kind, name, args, kwargs).items()}
-        request = {**_address(self._subject), "call": name, "arguments": arguments}
-        if name in FENCED:
-            request["fence"] = self._fence()
+        # A read carries it too: from then on no older lease begins a write.
+        request = {**_address(self._subject), "call": name, "arguments": arguments, "fence": self._fence()}
         writes = name in WRITES
         answer = self._gateway.ask(request, about=self._subject.name, writes=writes)
         try:

@@ -105,11 +105,13 @@ class ProxySocket(PromptSocket):
 
     def close(self) -> None:
         """Close and end the command."""
-        super().close()
         if self._process.poll() is None:
-            # The whole group, for the command may be a pipe of several.
+            # The whole group, for the command may be a pipe of several; and before the command sees that we hung up,
+            # for once it has ended by that, nobody may be sure any more whose group it is.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
+        super().close()
+        if self._process.returncode is None:
             try:
                 self._process.wait(timeout=1)
             except subprocess.TimeoutExpired:

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import NamedTuple
 
 from lumctl.sim.hosts import sysfs
@@ -17,6 +18,7 @@ from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.world import World
 
 _NOT_FOUND = 127
+_AND = "&&"
 _CUSTOM_TLV = re.compile(r"[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){2}/[0-9]{1,3}/[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){0,506}")
 
 
@@ -30,12 +32,27 @@ class Answer(NamedTuple):
 
 
 def answer(world: World, host: str, command: str, *, now: float) -> Answer:
-    """Run one command on a host. A ``sudo -n`` before it changes nothing: the simulated user may do everything."""
+    """Run one command on a host, or several that ``&&`` joins.
+
+    A ``sudo -n`` before one changes nothing: the simulated user may do everything.
+    """
     try:
         words = shlex.split(command)
     except ValueError as error:
         return Answer(2, "", f"sh: 1: Syntax error: {error}\n")
-    return answer_words(world, host, words, now=now)
+    first, *others = [list(run) for is_and, run in groupby(words, _AND.__eq__) if not is_and] or [[]]
+    answered = answer_words(world, host, first, now=now)
+    for following in others:
+        if answered.exit_status != 0:
+            break
+        last = answer_words(world, host, following, now=now)
+        answered = Answer(
+            last.exit_status,
+            answered.stdout + last.stdout,
+            answered.stderr + last.stderr,
+            answered.delay_s + last.delay_s,
+        )
+    return answered
 
 
 def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> Answer:

@@ -28,6 +28,7 @@ _MOST_CONNECTIONS = 48
 _MOST_COMMANDS = 32
 _SEND_PATIENCE_S = 30.0
 _MOST_READ = 64 * 1024
+_MOST_AT_ONCE = 4 * 1024
 
 # A client that goes away in the middle of a handshake is everyday life here and no news.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -152,8 +153,7 @@ class _Login(paramiko.ServerInterface):
                 self._loops = [*(each for each in self._loops if not each[1].ended), (channel, loop)]
                 loop.wake()
                 continue
-            with contextlib.suppress(RuntimeError):  # the simulator is ending
-                self._server.workers.submit(self._answer, channel, command)
+            self._answer(channel, command)
 
     def wake_loops(self) -> None:
         """The connection is gone, which ends the loops."""
@@ -186,7 +186,12 @@ class _Login(paramiko.ServerInterface):
     def _answer(self, channel: paramiko.Channel, command: str) -> None:
         answer = self._server.host.answer(command)
         if answer.delay_s == 0:
-            self._reply(channel, answer)
+            if len(answer.stdout) + len(answer.stderr) <= _MOST_AT_ONCE:
+                self._reply(channel, answer)
+                return
+            # More than the client's window may have to wait for it, and this is the thread that hears the client.
+            with contextlib.suppress(RuntimeError):  # the simulator is ending
+                self._server.workers.submit(self._reply, channel, answer)
         elif answer.delay_s < math.inf:
             timer = threading.Timer(answer.delay_s, self._reply, (channel, answer))
             timer.daemon = True

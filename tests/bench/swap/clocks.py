@@ -47,7 +47,9 @@ class Clocks:
         by_kind = {kind: [write for write in self.writes if write.kind == kind] for kind in _WRITES}
         (acquire,), (begin,) = by_kind["acquire"], by_kind["begin_run"]
         journal = [*by_kind["advance"], *by_kind["end_run"]]
-        stages = {f"stage {_named(before)}": after.began - before.ended for before, after in pairwise(journal)}
+        stages = {
+            f"stage {_named(before)}": after.began - before.ended for before, after in pairwise([begin, *journal])
+        }
         seconds = {
             "lease": acquire.ended - began,
             "preconditions and guard": begin.began - acquire.ended,
@@ -76,6 +78,8 @@ def _entry(record: Record) -> tuple[str, str]:
 
 
 def _named(write: Write) -> str:
-    """By the steps that were intended."""
-    steps = [step for kind, step in write.entries if kind == "intent"]
+    """By the steps that were intended; those that only read go before the first that were."""
+    if write.kind == "begin_run":
+        return "check"
+    steps = [step for kind, step in write.entries if kind == "intent" and step != "1"]
     return steps[0] if len(steps) == 1 else f"{steps[0]}-{steps[-1]}"

@@ -3,10 +3,11 @@
     python tests/bench/swap/run.py [ROUNDS] [FOLDER]
 
 The prototype inventory and its simulator, a process of its own whose hosts answer over SSH and whose mesh answers over
-TCP. The fleet's sessions are open, as a daemon holds them. A round: the accelerator is lost (``sim fault s1-gpu0
-gpu-lost``); t0 is the moment from which an open channel reads that. Then ticks until there is a finding, the plan, and
-its run. The end is the moment at which the proof of the new circuits is on disk; what comes after it (the placement,
-the end of the run, the lease) is told apart. Afterwards the run is taken back, and all is as it was for the next round.
+TCP. The fleet's sessions are open and a revert guard stands by: neither has to be waited for. A round: the accelerator
+is lost (``sim fault s1-gpu0 gpu-lost``); t0 is the moment from which an open channel reads that. Then ticks until there
+is a finding, the plan, and its run. The end is the moment at which the proof of the new circuits is on disk; what comes
+after it (the placement, the end of the run, the lease) is told apart. Afterwards the run is taken back, and all is as
+it was for the next round.
 
 The journal lies in FOLDER (a fresh one in it; else in the system's folder for large temporary files), which must be a
 disk, and every transaction is synced. How long one fsync takes there is measured beside, and so is the processor time
@@ -29,6 +30,7 @@ from clocks import Clocks
 from place import Place
 
 from lumctl.change import apply
+from lumctl.change.standby import Standby
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -46,7 +48,7 @@ _WELL_WITHIN_S = 30.0
 
 
 @contextmanager
-def rack(folder: Path, settle_ms: float) -> Iterator[tuple[SimProcess, Site, Clocks]]:
+def rack(folder: Path, settle_ms: float) -> Iterator[tuple[SimProcess, Site, Clocks, Standby]]:
     """A commissioned rack whose mesh settles in this time, and clocks on all that its store writes."""
     inventory = load_inventory(example("prototype"))
     store = store_at(str(folder / "store"), rack="prototype")
@@ -56,11 +58,13 @@ def rack(folder: Path, settle_ms: float) -> Iterator[tuple[SimProcess, Site, Clo
         Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
     ):
         commission(site)
-        yield sim, site, clocks
+        with Standby(site) as standby:
+            yield sim, site, clocks, standby
 
 
-def once(sim: SimProcess, site: Site, clocks: Clocks) -> dict[str, float]:
+def once(sim: SimProcess, site: Site, clocks: Clocks, standby: Standby) -> dict[str, float]:
     """Milliseconds of each part of one swap."""
+    standby.ready("prototype")
     heal(sim, site)
     simulated = cpu_ms(sim)
     clocks.clear()
@@ -72,7 +76,7 @@ def once(sim: SimProcess, site: Site, clocks: Clocks) -> dict[str, float]:
     found = time.perf_counter()
     plan = plan_swap(site, JOB, [VICTIM], seen=seen)
     planned = time.perf_counter()
-    result = apply(site, plan)
+    result = apply(site, plan, arm=standby.arm)
     ended = time.perf_counter()
     assert result.outcome == "done"
     assert {proof.circuit for proof in result.verified} == {circuit.id for circuit in plan.add}
@@ -139,11 +143,11 @@ def main(rounds: int, folder: Path) -> int:
     for settle_ms in SETTLE_MS:
         with (
             tempfile.TemporaryDirectory(prefix="lumctl-swap-", dir=folder) as scratch,
-            rack(Path(scratch), settle_ms) as (sim, site, clocks),
+            rack(Path(scratch), settle_ms) as (sim, site, clocks, standby),
         ):
             place = Place(Path(scratch) / "store", clocks.store)
             print(f"\njournal in {place}")
-            all_rounds = [once(sim, site, clocks) for _ in range(rounds + WARM)]
+            all_rounds = [once(sim, site, clocks, standby) for _ in range(rounds + WARM)]
             if show(settle_ms, all_rounds[WARM:]) > LIMIT_MS:
                 slow.append(f"settling {settle_ms:g} ms")
     print(f"\n{'all within' if not slow else 'above: ' + ', '.join(slow)}\n{machine()}")

@@ -51,6 +51,8 @@ class Shell:
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True) as running:
             try:
                 assert "serving rack prototype on target sim" in running.stderr.readline()
+                named = f"commands on target sim use it with LUMCTL_GATEWAY={self.socket}, and by no other way\n"
+                assert running.stderr.readline().endswith(named)
                 yield running
             finally:
                 running.send_signal(signal.SIGTERM)

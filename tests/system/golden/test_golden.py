@@ -1,6 +1,7 @@
 """A journal of every version of the store's schema is read, verified, and replayed run by run to the end it recorded.
 
-How to add one: see record.py beside this file.
+How to add one: see record.py beside this file. The other stores here are for tests of migration and of verify: of a run
+that was cut (cut-1), of two racks in one database (racks-2), of a swap of the prototype and its rollback (swap-2).
 """
 
 import sqlite3

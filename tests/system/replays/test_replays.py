@@ -32,6 +32,8 @@ RACKS = {
     "golden": (0, 160),
     "rack64": (0, 30),
 }
+_ENOUGH = 100
+"""From how many runs on each kind of them is surely among those that were drawn."""
 pytestmark = pytest.mark.timeout(3600 if WHOLE else 120)
 
 
@@ -68,7 +70,8 @@ def test_every_recorded_run_is_replayed_to_the_recorded_end(
             told = f"{count} runs in {recorded_s:.0f} s, replayed in {took_s - recorded_s:.0f} s"
             print(f"\n{name}: {told}\n  {dict(seen)}\n  {dict(recorder.did)}\n  {different}")  # noqa: T201 - the account
         assert seen["swap rolled-back"] + seen["swap refused"] > 0
-        assert {"swap", "rollback", "fabric", "set", "ack"} <= {run.split()[0] for run in seen}
+        drawn = {"swap", "rollback", "fabric"} if count < _ENOUGH else {"swap", "rollback", "fabric", "set", "ack"}
+        assert drawn <= {run.split()[0] for run in seen}
     assert not different, different[:5]
 
 

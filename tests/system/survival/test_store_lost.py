@@ -83,7 +83,7 @@ def read_only(yard_on_a_small_disk, tmp_path):
 def test_a_folder_that_is_read_only(yard_on_a_small_disk, read_only) -> None:
     yard, _ = yard_on_a_small_disk
     ended = yard.run(yard.ready("swap"), place=str(read_only))
-    assert (ended.status, ended.run) == (ExitCode.UNEXPECTED, None)
+    assert (ended.status, ended.run) == (ExitCode.REFUSED, None)
     assert ended.said.startswith("the store cannot be written: Read-only file system")
     assert yard.seen().differences(yard.before) == {}
 

@@ -30,7 +30,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_the_mesh_uncertain_until_it
             assert time.monotonic() < deadline
 
     run = slow_rack.kill_engine(plan, writes)
-    with pytest.raises(RefusedError, match=f"is not certain since {run.id} was cut"):
+    with pytest.raises(RefusedError, match=f"is not certain: {run.id} is at work on it, or was cut within"):
         plan_swap(slow_rack.site, "finetune", ["s1-gpu0"])
     slow_rack.take_back(run, before)
 

@@ -13,7 +13,7 @@ from lumctl.errors import ExitCode
 from lumctl.swap import plan_rollback
 
 CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
-END = 7
+END = 6
 """The transactions of this swap: see test_guard.py."""
 BOUNDARIES = [{when: number} for number in range(1, END + 1) for when in ("before", "after")][1:-1]
 """But not before the first, when there is no run, nor after the last, when it has ended."""
@@ -85,7 +85,7 @@ def test_or_taken_back_to_where_it_began(swap, where) -> None:
 
 def test_whoever_wakes_up_late_writes_nothing_more(swap) -> None:
     rack, plan, before, _ = swap
-    with rack.engine(plan, signal=signal.SIGSTOP, after=5) as engine:
+    with rack.engine(plan, signal=signal.SIGSTOP, after=4) as engine:
         rack.await_stop(engine)
         run = max(rack.store.runs(), key=lambda run: run.fence)
         with later(rack) as site:

@@ -131,7 +131,7 @@ def test_two_engines_never_change_one_rack_at_once(rack) -> None:
         ("finetune", ["s1-gpu"], [], "no accelerator 's1-gpu' in the inventory; did you mean"),
         ("finetune", ["s3-gpu0"], [], "s3-gpu0 does not work in finetune"),
         ("finetune", ["s1-gpu0", "s1-gpu0"], [], "named twice"),
-        ("finetune", ["s1-gpu0"], ["s3-gpu0", "s2-gpu0"], "1 accelerators failed, but 2 spares"),
+        ("finetune", ["s1-gpu0"], ["s3-gpu0", "s2-gpu0"], "1 accelerator failed, but 2 spares"),
         ("finetune", [], [], "no failed accelerator"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from lumctl.autopilot.decide import Act
 from lumctl.autopilot.memory import Ask, AskState, Event
 from lumctl.health.states import State
+from lumctl.inventory.model import JobHook
 from lumctl.inventory.policies import Approval, Hours, How, Limits
 
 GPU, OTHER = "h03-gpu2", "h09-gpu1"
@@ -239,3 +240,36 @@ class TestApproval:
         asked.now += 60
         settled(asked)
         assert asked.decide()[GPU].act is Act.ASK
+
+
+def test_a_rack_whose_hosts_were_missed_once_is_no_trouble_yet(scene):
+    scene.policy(match={"rules": ("host.*",), "kinds": ("host",)})
+    for host in range(1, 17):
+        scene.fail(f"h{host:02}", "host.missed", kind="host", after=State.UNKNOWN)
+    assert [incident.id for incident in scene.look().report.incidents] == ["rack:rack64"]
+    assert scene.decide() == {}
+
+
+@pytest.mark.parametrize(("how", "act"), [(How.APPLY, Act.NOTHING), (How.APPROVE, Act.NOTHING), (How.PLAN, Act.PLAN)])
+def test_what_only_a_person_can_stop_is_left_to_people(scene, how, act):
+    """The policy may apply swaps, but the job that would be moved has no hook."""
+    jobs = scene.inventory.jobs
+    scene.inventory = replace(scene.inventory, jobs={**jobs, "train-a": replace(jobs["train-a"], needs_no_pause=False)})
+    scene.policy(how)
+    settled(scene)
+    decision = scene.decide()[GPU]
+    assert decision.act is act
+    if act is Act.NOTHING:
+        assert decision.reason == "pause"
+        assert decision.because == (
+            "only a person can stop train-a before its light moves: give it a hook, or needs_no_pause: true"
+        )
+
+
+def test_a_job_with_a_hook_is_paused_by_it(scene):
+    jobs = scene.inventory.jobs
+    hooked = replace(jobs["train-a"], needs_no_pause=False, hook=JobHook(("true",), ("true",)))
+    scene.inventory = replace(scene.inventory, jobs={**jobs, "train-a": hooked})
+    scene.policy()
+    settled(scene)
+    assert scene.decide()[GPU].act is Act.APPLY

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import update
 
 from lumctl.autopilot import rackpilot, switch
 from lumctl.autopilot.acting import Ended
@@ -15,6 +16,8 @@ from lumctl.change.plan import Plan, Replacement, Start
 from lumctl.errors import RefusedError
 from lumctl.inventory.policies import How
 from lumctl.store import APPROVED, Store, StoreError, store_at
+from lumctl.store.database import writing
+from lumctl.store.schema import approvals
 
 GPU, RACK = "h03-gpu2", "rack64"
 
@@ -225,10 +228,10 @@ def test_a_plan_is_applied_after_a_yes_and_people_are_reminded_before(flight):
     flight.look(900)
     flight.look(1)
     assert flight.told == ["approval-wanted", "approval-overdue"]
-    flight.store.answer_approval(asked.plan, APPROVED, by="ops@console", comment="", at=flight.scene.now)
+    flight.store.answer_approval(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
     flight.look(1)
     assert (flight.applied, flight.told[-1]) == ([asked.plan], "applied")
-    assert flight.store.approval(asked.plan).state == "spent"
+    assert flight.store.approval(asked.digest).state == "spent"
 
 
 def test_a_storm_is_told_once(flight):
@@ -240,3 +243,16 @@ def test_a_storm_is_told_once(flight):
     flight.look(60)
     assert (flight.told, flight.applied) == (["breaker-opened"], [])
     assert flight.events() == ["breaker-opened"]
+
+
+def test_what_was_approved_under_a_name_that_another_plan_has_now_is_not_applied(flight):
+    flight.scene.policy(How.APPROVE)
+    flight.scene.fail(GPU)
+    flight.look(31)
+    (asked,) = flight.store.approvals()
+    flight.store.answer_approval(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
+    with writing(flight.store._engine) as connection:
+        connection.execute(update(approvals).values(plan=asked.digest[:8] + "0" * 56))
+    flight.look(1)
+    assert flight.applied == []
+    assert flight.told[-1] == "failed"

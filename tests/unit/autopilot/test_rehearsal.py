@@ -81,7 +81,18 @@ def test_a_history_as_a_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("", "is empty"), ('{"at": 1}', ":1: this is no change"), ("{}\n[", ":1:"), ("nonsense", "JSON")]
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ('{"at": 1}', ":1:1: key 'component' is missing here"),
+        ("\n\n[1,", ":3:4: found the end of the line, expected JSON"),
+        ("nonsense", ":1:1: found nonsense, expected JSON"),
+        ("[]", ":1:1: found [], expected a mapping"),
+        ('{"at": true, "component": "a", "kind": "host", "after": "ok"}', ":1:2: at: found true, expected seconds"),
+        ('{"at": 1, "component": "a", "kind": "gpu", "after": "ok"}', ':1:29: kind: found "gpu", expected accelerator'),
+        ('{"at": 1, "component": "a", "kind": "host", "after": "faild"}', "did you mean 'failed'?"),
+        ('{"at": 1, "component": "a", "kind": "host", "after": "ok", "rules": "x"}', "expected a list"),
+    ],
 )
 def test_what_is_no_history(tmp_path: Path, text: str, said: str):
     path = tmp_path / "history.jsonl"

@@ -1,11 +1,13 @@
 """The stop switch: one file anywhere stops, and what cannot be looked at stops as well."""
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from lumctl.autopilot import switch
+from lumctl.autopilot import stopping, switch
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +46,19 @@ def test_what_cannot_be_looked_at_stops(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr(Path, "lstat", denied)
     assert "cannot be looked for: Permission denied" in str(switch.thrown([tmp_path / "r1"]))
+
+
+def test_a_daemon_that_no_other_way_reaches_is_ended():
+    with subprocess.Popen(["sleep", "300"]) as process:
+        assert stopping.end_daemon(process.pid).trouble == ""
+        assert process.wait() == -signal.SIGTERM
+    assert stopping.end_daemon(process.pid).trouble == "No such process"
+
+
+def test_one_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stopping, "ENDS_S", 0.05)
+    with subprocess.Popen(["sleep", "300"]) as process:
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert stopping.end_daemon(process.pid).trouble == "it has not ended within 0.05 s"
+        process.kill()

@@ -67,6 +67,8 @@ class MeshTwin:
 class TransponderTwin:
     """A lane of a host: its transmitter, its receiver's power, and the host's voice."""
 
+    capabilities = frozenset({Capability.SET_TRANSMIT})
+
     def __init__(self, rack, lane) -> None:
         self.rack, self.lane = rack, lane
 

@@ -12,6 +12,7 @@ from lumctl.cli import swap_finish
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import ExitCode, LumctlError, RefusedError, UsageError
+from lumctl.store import StoreError
 
 
 @pytest.fixture
@@ -104,3 +105,35 @@ def test_where_it_cannot_go_on_it_says_why_before_it_asks(rack, command, run, ca
     with pytest.raises(LumctlError) as error:
         command("resume", run, yes=True)
     assert error.value.exit_code is ExitCode.ROLLED_BACK
+
+
+def test_a_store_that_is_gone_when_all_is_done_does_not_make_it_look_refused(rack, command, run, capsys, monkeypatch):
+    def gone():
+        raise StoreError("the store cannot be read: it is gone")
+
+    monkeypatch.setattr(rack.store, "head", gone)
+    command("resume", run, yes=True, output=OutputFormat.JSON)
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert (document["outcome"], document["journal_head"]) == ("done", None)
+    assert "warning: where the journal ends is not known: the store cannot be read" in said.err
+
+
+@pytest.mark.parametrize("output", [OutputFormat.TABLE, OutputFormat.JSON])
+def test_circuits_that_could_not_be_shown_are_named(rack, command, run, capsys, output):
+    rack.dark.add("s2-gpu0-b")
+    rack.collected.host("s2", reachable=False)
+    kept = next(
+        name for step in rack.store.run(run).plan["steps"] if step["do"] == "verify" for name in step["data"]["kept"]
+    )
+    command("resume", run, yes=True, output=output)
+    said = capsys.readouterr().out
+    if output is OutputFormat.JSON:
+        assert json.loads(said)["silent"] == [kept]
+    else:
+        assert f"\nnot shown, for their hosts do not answer: {kept}\n" in said
+
+
+def test_where_all_were_shown_none_is_named(command, run, capsys):
+    command("resume", run, yes=True)
+    assert "not shown" not in capsys.readouterr().out

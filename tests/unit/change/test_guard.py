@@ -11,10 +11,11 @@ import pytest
 
 from lumctl.change import guard
 from lumctl.change.guard import LOG_NAME, MOST_LOG_BYTES, arm
-from lumctl.change.guarded import Cover, unguarded
+from lumctl.change.guarded import TURN_S, Cover, unguarded
 from lumctl.change.plan import Do
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError, RolledBackError
+from lumctl.inventory.model import PartOf
 from lumctl.swap import plan_fabric
 
 LANES = ["s1-gpu0-a", "s1-gpu0-b", "s3-gpu0-a", "s3-gpu0-b"]
@@ -25,9 +26,7 @@ class Started:
 
     def __init__(self, command, **how) -> None:
         self.command, self.how = command, how
-        self.pipe, order = how["pass_fds"]
-        self.pipe = os.dup(self.pipe)
-        self.order = os.pread(order, 1_000_000, 0)
+        self.pipe, self.file = map(os.dup, how["pass_fds"])
         self.returncode = None
         self.waited = queue.SimpleQueue()
 
@@ -38,6 +37,16 @@ class Started:
 
     def heard(self):
         return os.read(self.pipe, 4096)
+
+    def order(self):
+        return os.read(self.file, 1_000_000)
+
+    def poll(self):
+        return self.returncode
+
+    def close(self):
+        os.close(self.pipe)
+        os.close(self.file)
 
 
 @pytest.fixture
@@ -55,18 +64,18 @@ def armed(rack, lease):
         return started[0]
 
     yield arm(rack.site, lease, 62.0, start=start), started[0]
-    os.close(started[0].pipe)
+    started[0].close()
 
 
 def test_a_guard_is_an_interpreter_with_one_file_in_a_session_of_its_own(armed, rack, lease):
     _, started = armed
-    program, *flags, file, _pipe, _order, silent_s, named = started.command
-    assert (os.path.basename(file), silent_s, named) == ("guard_watch.py", "62.000", "prototype")  # noqa: PTH119
+    program, *flags, file, _pipe, _order, named = started.command
+    assert (os.path.basename(file), named, started.heard()) == ("guard_watch.py", "prototype", b"62.000\n")  # noqa: PTH119
     assert flags == ["-I", "-S"]
     assert program
     assert started.how["start_new_session"]
     assert started.how["stdin"] == started.how["stdout"] == subprocess.DEVNULL
-    order = pickle.loads(started.order[len(pickle.dumps(sys.path)) :])  # noqa: S301
+    order = pickle.loads(started.order()[len(pickle.dumps(sys.path)) :])  # noqa: S301
     assert (order.inventory, order.target, order.lease) == (rack.inventory, "sim", lease)
     assert order.stores == {"prototype": (str(rack.folder), rack.folder)}
     assert (rack.folder / LOG_NAME).stat().st_mode & 0o777 == 0o600
@@ -75,7 +84,7 @@ def test_a_guard_is_an_interpreter_with_one_file_in_a_session_of_its_own(armed, 
 def test_it_hears_that_its_engine_lives_and_that_it_is_done(armed):
     made, started = armed
     made.allow(62.5)
-    assert started.heard() == b"62.500\n"
+    assert started.heard() == b"62.000\n62.500\n"
     made.dismiss()
     assert started.heard() == b"end\n"
     assert started.heard() == b""
@@ -88,6 +97,7 @@ def test_it_hears_that_its_engine_lives_and_that_it_is_done(armed):
 def test_an_engine_that_was_shut_out_waits_for_the_end_of_its_guard(armed):
     made, started = armed
     made.finish()
+    assert started.heard() == b"62.000\n"
     assert (started.heard(), started.waited.get_nowait()) == (b"", guard.TAKEN_BACK_WITHIN_S)
     made.dismiss()
     assert started.waited.empty()
@@ -194,3 +204,18 @@ def test_a_step_has_the_time_that_it_needs(rack):
         cover.alive(rack.site, [steps[do]])
     cover.alive(rack.site, [replace(steps[Do.CHECK], do=Do.SET), steps[Do.CHECK]])
     assert rack.guard.heard == [7.0, 7.0, 8.5, 7.0 + 2 * 4 * 2.0, 7.0 + 240.0]
+
+
+@pytest.mark.parametrize(("count", "turns"), [(1, 1), (8, 1), (9, 2), (40, 5)])
+def test_transmitters_that_wait_for_others_of_their_stage_have_their_time_too(rack, count, turns):
+    step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
+    Cover(rack.guard, 7.0).alive(rack.site, [step] * count)
+    assert rack.guard.heard == [7.0 + (turns - 1) * TURN_S]
+
+
+def test_so_have_those_of_a_chassis_which_go_one_after_the_other(rack):
+    step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
+    lanes = rack.inventory.transponders
+    lanes[step.data["transponder"]] = replace(lanes[step.data["transponder"]], module=PartOf("shelf", "och-1"))
+    Cover(rack.guard, 7.0).alive(rack.site, [step] * 5)
+    assert rack.guard.heard == [7.0 + 4 * TURN_S]

@@ -10,7 +10,8 @@ from lumctl.change.plan import Do
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import LumctlError
-from lumctl.store import StoreError
+from lumctl.site import Site
+from lumctl.store import StoreError, store_at
 from lumctl.swap import plan_fabric, plan_rollback
 
 PLACED = ("s0-gpu0", "s1-gpu0", "s2-gpu0")
@@ -234,3 +235,46 @@ def test_a_store_that_stays_as_it_is_ends_the_guard_and_nothing_is_touched(rack,
     with pytest.raises(StoreError):
         left.guard()
     assert (rack.acts(), len(left.pauses)) == ([], ATTEMPTS)
+
+
+def elsewhere(rack, folder):
+    """What a guard's own process works with: it opens the store anew."""
+    site = Site(rack.inventory, "sim", store=lambda name: store_at(str(folder), rack=name, make=False))
+    site.fleet = site.devices = rack
+    return site
+
+
+def test_a_store_whose_folder_is_gone_is_waited_for_and_none_is_made_in_its_place(rack):
+    left = Left(rack, rack.plan(), steps=6)
+    away = rack.folder.with_name("elsewhere")
+    rack.folder.rename(away)
+    pauses = []
+
+    def back(seconds):
+        pauses.append(seconds)
+        assert not rack.folder.exists()
+        if len(pauses) == 3:
+            away.rename(rack.folder)
+
+    with elsewhere(rack, rack.folder) as site:
+        take_over(site, left.lease, "it is gone", say=left.said.append, pause=back)
+        assert site.store("prototype").run(left.run.id).state == "rolled-back"
+
+
+def test_one_that_stays_away_ends_the_guard(rack):
+    left = Left(rack, rack.plan(), steps=6)
+    away = rack.folder.with_name("elsewhere")
+    rack.folder.rename(away)
+    with elsewhere(rack, rack.folder) as site, pytest.raises(StoreError, match=r"there is no store at .* any more"):
+        take_over(site, left.lease, "it is gone", say=left.said.append, pause=lambda _seconds: None)
+    assert not rack.folder.exists()
+    away.rename(rack.folder)
+    assert rack.acts() == []
+
+
+def test_nor_is_an_empty_folder_or_file_taken_for_it(tmp_path):
+    (tmp_path / "lumctl.db").touch()
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(StoreError, match="there is no store"):
+            store_at(str(folder), make=False)
+    assert not (tmp_path / "none").exists()

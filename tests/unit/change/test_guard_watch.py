@@ -31,7 +31,7 @@ class Pipes:
         os.write(self.stopping, b"\x0f")
 
     def wait(self, files, seconds):
-        until = self.time + seconds
+        until = self.time + (3600.0 if seconds is None else seconds)
         if not self.script or self.script[0][0] > until:
             self.time = until
             return []
@@ -41,7 +41,13 @@ class Pipes:
         return [next(iter(ready.values()), self.read)] if files else []
 
     def watch(self, silent_s=60.0):
-        return Watch(self.read, self.stop, silent_s, clock=lambda: self.time, wait=self.wait)
+        """One that was armed at the start."""
+        os.write(self.write, f"{silent_s}\n".encode())
+        self.script.insert(0, (100.0, lambda: None))
+        return self.standing_by()
+
+    def standing_by(self):
+        return Watch(self.read, self.stop, clock=lambda: self.time, wait=self.wait)
 
     def close(self):
         for end in (self.read, self.write, self.stop, self.stopping):
@@ -113,3 +119,17 @@ def test_and_acts_at_once_where_its_engine_is_gone(pipes):
     pipes.at(5, pipes.told_to_end)
     pipes.at(6, pipes.ends)
     assert pipes.watch().reason() == GONE
+
+
+def test_one_that_stands_by_waits_for_as_long_as_it_takes(pipes):
+    pipes.at(5000, pipes.says(b"62.000\n"))
+    watch = pipes.standing_by()
+    assert watch.reason() == SILENT
+    assert pipes.time == 100 + 5000 + 62
+
+
+@pytest.mark.parametrize("end", ["ends", "told_to_end"])
+def test_one_that_stands_by_has_nothing_to_take_back(pipes, end):
+    pipes.at(5, getattr(pipes, end))
+    assert pipes.standing_by().reason() is None
+    assert pipes.time == (105 if end == "ends" else 105 + STOP_GRACE_S)

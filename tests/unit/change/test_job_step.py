@@ -11,9 +11,11 @@ from lumctl.change.guarded import Cover
 from lumctl.change.plan import Do
 from lumctl.change.resuming import abort, resume
 from lumctl.change.run import Run
+from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookRefusedError
+from lumctl.jobs.hooks import END_S
 from lumctl.programs import Ended
 from lumctl.runbook.document import NEEDS
 from lumctl.swap import plan_rollback
@@ -29,11 +31,13 @@ class Program:
     def __init__(self, rack) -> None:
         self.rack, self.state, self.told = rack, "running", []
         self.answers: dict[str, Ended | BaseException] = {}
+        self.at_status = lambda: None
 
     def __call__(self, command, *, timeout_s, variables):
         act = command[-1]
         assert (act, timeout_s, variables["LUMCTL_JOB"]) == (variables["LUMCTL_ACT"], 30.0, "finetune")
         if act == "status":
+            self.at_status()
             return self.answers.get(act, Ended(0, late=False, said=f"{self.state}\n"))
         self.rack.happens("hook", act)
         self.told.append(variables)
@@ -194,10 +198,11 @@ class Killed(BaseException):
     """What ends an engine without a word."""
 
 
-def cut(rack, plan, event):
+def cut(rack, plan, event, do=Killed):
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
     run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
-    rack.at(*event, do=Killed())
+    if do is not None:
+        rack.at(*event, do=do())
     with suppress(Killed):
         for step in plan.steps:
             run.perform(step)
@@ -228,6 +233,86 @@ def test_a_guard_sets_a_job_going_whose_pause_was_cut(rack, program):
     take_over(rack.site, lease, "it is gone", say=list)
     assert run.ledger.state == "rolled-back"
     is_as_it_was(rack, before, program)
+
+
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_but_not_one_that_a_person_had_stopped_before(rack, program, state):
+    """Its hook is called only to learn that; the engine dies in the middle of it."""
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    program.state = state
+    asked = []
+
+    def cut_off():
+        asked.append("status")
+        if len(asked) > 1:  # the intent is on disk
+            raise Killed
+
+    program.at_status = cut_off
+    lease, run = cut(rack, plan, ("intent", "2"), do=None)
+    program.at_status = lambda: None
+    take_over(rack.site, lease, "it is gone", say=list)
+    assert run.ledger.state == "rolled-back"
+    assert program.told == []
+    is_as_it_was(rack, before, program, state)
+
+
+def test_its_guard_is_told_before_its_hook_is_asked_that_this_may_take_long(rack, program):
+    told = []
+    program.at_status = lambda: told.append(rack.guard.heard[-1])
+    rack.apply(rack.plan())
+    ((_, silent_s),) = rack.seen("arm")
+    assert told[0] == silent_s + 3 * (30.0 + END_S)
+
+
+def test_of_several_jobs_it_is_told_before_each_for_they_are_asked_one_after_the_other(rack, program):
+    plan, told = rack.plan(), []
+    pause = next(step for step in plan.steps if step.do is Do.JOB)
+    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover(rack.guard, 7.0))
+    program.at_status = lambda: told.append(list(rack.guard.heard))
+    run.ledger.seen_before([replace(pause, id=f"2.{number}") for number in range(5)])
+    assert told == [[7.0 + 3 * (30.0 + END_S)] * count for count in range(1, 6)]
+
+
+@pytest.mark.parametrize("state", ["stopped", "running"])
+@pytest.mark.parametrize("asked", [1, 2])
+def test_an_interrupt_while_its_hook_is_asked_leaves_it_as_it_was(rack, program, state, asked):
+    """First before the intent, then by the pause itself."""
+    plan, before, left = rack.plan(), dict(rack.twin.cells), [asked]
+    program.state = state
+
+    def interrupt():
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    program.at_status = interrupt
+    with pytest.raises(RolledBackError, match="it was interrupted"):
+        rack.apply(plan)
+    assert program.told == []
+    is_as_it_was(rack, before, program, state)
+
+
+@pytest.mark.usefixtures("program")
+def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
+    without_status(rack)
+    lease, run = cut(rack, rack.plan(), PAUSED)
+    said = []
+    take_over(rack.site, lease, "it is gone", say=said.append)
+    assert (run.ledger.state, acts(rack)) == ("half-done", [])
+    assert "whether this run has paused job finetune is not known: it is left as it is" in said[-1]
+    rack.time += 31.0
+    abort(rack.site, rack.store.run(run.id), who="you")
+    assert acts(rack) == [RESUMED]
+    assert run.ledger.state == "rolled-back"
+
+
+@pytest.mark.usefixtures("program")
+def test_what_a_job_did_is_on_disk_before_it_is_paused(rack):
+    result = rack.apply(rack.plan())
+    intent = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("intent", "2"))
+    assert intent.data["was"] == "running"
+    assert rack.events.index(("intent", "2")) < rack.events.index(PAUSED)
 
 
 def test_a_job_that_runs_again_is_paused_again_before_the_rest_is_done(rack, program):
@@ -272,3 +357,24 @@ def test_a_hook_that_is_not_there_is_found_out_before_the_run_begins(rack, progr
         rack.apply(plan)
     assert program.told == []
     assert rack.seen("begin") == []
+
+
+def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program):
+    plan = rack.plan()
+    rack.dark.add("s3-gpu0-a")
+    rack.at("roll_back", do=DeviceUnreachableError("it does not answer"))
+    with pytest.raises(HalfDoneError, match="job finetune is left as it is: its light may not be") as error:
+        rack.apply(plan)
+    assert program.state == "paused"
+    assert RESUMED not in acts(rack)
+    rack.dark.clear()
+    abort(rack.site, rack.store.run(error.value.run), who="you")
+    assert program.state == "running"
+
+
+def test_nor_where_that_was_put_back_and_is_not_heard(rack, program):
+    plan = rack.plan()
+    rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
+    with pytest.raises(HalfDoneError, match=r"but light was not verified.*job finetune is left as it is"):
+        rack.apply(plan)
+    assert program.state == "paused"

@@ -27,12 +27,15 @@ class Air:
     table: Callable[[dict[str, str]], tuple[Neighbour, ...]]
     said: dict[str, str] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
+    off: frozenset[str] = frozenset()
     time: float = 1000.0
 
     def collect(self, hosts, probes):
         assert probes == {"lldp"}
         shown = {RECEIVER.interface: self.table(self.said)}
-        snapshots = {host: HostSnapshot(host, self.time, reachable=True, neighbours=shown) for host in hosts}
+        snapshots = {
+            host: HostSnapshot(host, self.time, reachable=host not in self.off, neighbours=shown) for host in hosts
+        }
         return Snapshot(self.time, 0.0, snapshots)
 
     def transponder(self, name):
@@ -119,3 +122,48 @@ def test_only_what_was_sound_is_proved_again() -> None:
     assert silent.proof().prove([], kept=[CIRCUIT], sound={}) == []
     with pytest.raises(NotProvedError):
         silent.proof().prove([], kept=[CIRCUIT], sound={RECEIVER.id: SENDER.id})
+
+
+@pytest.mark.parametrize("end", [SENDER, RECEIVER], ids=lambda lane: lane.host)
+def test_a_circuit_of_others_whose_host_has_lost_its_power_is_passed_over(end) -> None:
+    air = Air(lambda _said: (), silent=frozenset({end.host}), off=frozenset({end.host}))
+    sound = {RECEIVER.id: SENDER.id}
+    assert air.proof().prove([], kept=[CIRCUIT], sound=sound) == []
+    with pytest.raises(NotProvedError, match=RECEIVER.id):  # but not one that is to be made
+        air.proof().prove([CIRCUIT], sound=sound)
+    with pytest.raises(NotProvedError, match=RECEIVER.id):  # nor where both hosts answer
+        Air(lambda _said: ()).proof().prove([], kept=[CIRCUIT], sound=sound)
+
+
+def test_one_that_is_to_be_made_is_not_passed_over_for_being_called_kept_as_well() -> None:
+    air = Air(lambda _said: (), silent=frozenset({SENDER.host}), off=frozenset({SENDER.host}))
+    with pytest.raises(NotProvedError, match=RECEIVER.id):
+        air.proof().prove([CIRCUIT], kept=[CIRCUIT], sound={RECEIVER.id: SENDER.id})
+
+
+def test_who_hears_somebody_else_was_led_astray_though_the_other_host_is_off() -> None:
+    other = next(c for c in circuits_of(INVENTORY, initial_assignment(INVENTORY)) if OTHER.id == c.a.transponder)
+    air = Air(
+        lambda said: (neighbour(OTHER, said.get(OTHER.host)),),
+        silent=frozenset({SENDER.host}),
+        off=frozenset({SENDER.host, INVENTORY.transponders[other.b.transponder].host}),
+    )
+    with pytest.raises(NotProvedError, match=f"{RECEIVER.id} hears {OTHER.id} instead of {SENDER.id}"):
+        air.proof().prove([], kept=[CIRCUIT, other], sound=dict([*CIRCUIT.receivers, *other.receivers]))
+
+
+def test_a_host_that_was_missed_once_is_not_off() -> None:
+    air, looks = Air(lambda _said: ()), []
+    read = air.collect
+
+    def misses_the_last_of_the_proof(hosts, probes):
+        air.off = frozenset()
+        if air.time >= 1000.0 + INVENTORY.thresholds.light_deadline_s:
+            looks.append(hosts)
+            air.off = frozenset({SENDER.host} if len(looks) == 2 else ())  # the first after the last table
+        return read(hosts, probes)
+
+    air.collect = misses_the_last_of_the_proof
+    with pytest.raises(NotProvedError, match=RECEIVER.id):
+        air.proof().prove([], kept=[CIRCUIT], sound={RECEIVER.id: SENDER.id})
+    assert looks[-1] == {SENDER.host}

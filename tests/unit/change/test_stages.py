@@ -1,11 +1,13 @@
 """Steps of one stage: done side by side, written down together, and all taken back when one of them fails."""
 
 import threading
+from concurrent.futures import wait
 from dataclasses import replace
 
 import pytest
 
-from lumctl.change.abreast import Abreast
+from lumctl.change import abreast as abreast_module
+from lumctl.change.abreast import Abreast, all_of
 from lumctl.change.guard_acts import take_over
 from lumctl.change.guarded import Cover
 from lumctl.change.plan import Do, Step, from_document, plan_digest, stages, to_document
@@ -51,8 +53,7 @@ def test_intents_go_to_disk_with_the_outcomes_before_them_and_the_last_with_the_
     abreast.apply(abreast.plan())
     steps = "2345"
     assert abreast.sizes == [
-        ["intent 1"],
-        ["outcome 1", *(f"intent {step}" for step in steps)],
+        ["intent 1", "outcome 1", *(f"intent {step}" for step in steps)],  # the first only reads
         [*(f"outcome {step}" for step in steps), "intent 6"],
         ["outcome 6", "intent 7"],
         ["outcome 7", "intent 8"],
@@ -156,10 +157,11 @@ def test_an_interrupt_in_a_stage_lets_those_that_act_end_and_takes_all_back(abre
     def interrupt(_begun):
         assert acting.wait(PATIENCE_S)
         interrupted.set()
+        monkeypatch.setattr("lumctl.change.abreast.wait", wait)
         raise KeyboardInterrupt
 
     abreast.at("transmit", "s3-gpu0-a", do=slow)
-    monkeypatch.setattr("lumctl.change.abreast.wait", interrupt)
+    abreast.at("intent", "2", do=lambda: monkeypatch.setattr("lumctl.change.abreast.wait", interrupt))
     with pytest.raises(RolledBackError, match="it was interrupted"):
         abreast.apply(plan)
     acts = abreast.acts()
@@ -263,7 +265,7 @@ def test_calls_that_were_left_are_waited_for_and_those_that_had_not_begun_never_
         gate.wait(PATIENCE_S)
         return 1
 
-    def interrupt(_futures):
+    def interrupt(_turns):
         begun.wait(PATIENCE_S)
         raise KeyboardInterrupt
 
@@ -271,7 +273,71 @@ def test_calls_that_were_left_are_waited_for_and_those_that_had_not_begun_never_
         patch.setattr("lumctl.change.abreast.wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             abreast.run([first, lambda: made.append(2)], most=1)
-    abreast._begun[1].add_done_callback(lambda _cancelled: gate.set())
+    threading.Timer(0.05, gate.set).start()  # while it is waited for
     assert abreast.rest() == [1]
     assert made == []
     assert abreast.rest() == []
+
+
+def test_one_that_was_started_as_the_interrupt_came_is_waited_for_too(monkeypatch):
+    gate, begun = threading.Event(), threading.Event()
+    abreast = Abreast()
+    start = abreast_module._WORKERS.submit
+
+    def interrupted(turn):
+        start(turn)
+        begun.wait(PATIENCE_S)
+        raise KeyboardInterrupt  # before anybody could note that it was started
+
+    def first():
+        begun.set()
+        gate.wait(PATIENCE_S)
+        return 1
+
+    monkeypatch.setattr(abreast_module._WORKERS, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        abreast.run([first, lambda: 2], most=1)
+    threading.Timer(0.05, gate.set).start()  # while it is waited for
+    assert abreast.rest() == [1]
+
+
+def test_readings_that_are_interrupted_are_waited_for_and_those_that_had_not_begun_never_do():
+    gate, begun, made = threading.Event(), threading.Event(), []
+
+    def slow():
+        begun.set()
+        assert gate.wait(PATIENCE_S)
+        made.append("slow")
+
+    def interrupt(_given):
+        assert begun.wait(PATIENCE_S)
+        patch.setattr("lumctl.change.abreast.wait", open_and_wait)
+        raise KeyboardInterrupt
+
+    def open_and_wait(given):
+        gate.set()
+        return wait(given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lumctl.change.abreast.wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            all_of([slow, lambda: made.append("next")], most=1)
+        assert made == ["slow"]
+
+
+def test_an_interrupt_is_not_lost_behind_a_reading_that_fails():
+    begun = threading.Event()
+
+    def fails():
+        begun.set()
+        raise DeviceUnreachableError("it does not answer")
+
+    def interrupt(_given):
+        assert begun.wait(PATIENCE_S)
+        patch.setattr("lumctl.change.abreast.wait", wait)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lumctl.change.abreast.wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            all_of([fails, lambda: None], most=1)

@@ -164,3 +164,11 @@ def test_the_broken_pipe_of_a_device_is_not_taken_for_one_of_ours(noun, capfd):
     noun(act)
     assert main.run(["probe", "act"]) == ExitCode.UNEXPECTED
     assert "unexpected BrokenPipeError" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["check"], ["device", "set"], ["watch"]])
+def test_marks_for_the_manual_do_not_reach_the_terminal(capsys, words):
+    assert main.run([*words, "--help"]) == ExitCode.DONE
+    shown = capsys.readouterr().out
+    assert "Usage:" in shown
+    assert "`" not in shown

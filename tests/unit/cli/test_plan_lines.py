@@ -54,7 +54,7 @@ def test_what_goes_and_comes_is_told_with_its_power_before_and_after():
     assert new in lines
     assert any(line.startswith("~ job/1-2") and "-0.25 -> -0.75 dBm" in line for line in lines)
     assert not any(line.startswith("- job/1-2") for line in lines)
-    assert "1 others on the same devices stay as they are" in lines
+    assert "1 other on the same device stays as it is" in lines
 
 
 def test_candidates_stand_by_rank_and_the_reason_is_told():
@@ -94,3 +94,9 @@ def test_plans_from_before_there_were_ranks_margins_and_reasons_are_read_and_wri
     assert from_document(to_document(plan)) == plan  # as the journal holds it
     assert to_document(plan) == old
     assert plan_lines(plan)
+
+
+def test_who_stays_is_counted_or_in_the_wide_form_named():
+    wide = shown(wide=True)
+    assert any(line.startswith("other/0-1 ") for line in wide)
+    assert not any("as it is" in line or "as they are" in line for line in wide)

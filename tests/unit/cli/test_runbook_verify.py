@@ -13,7 +13,7 @@ from lumctl.errors import ExitCode
 from lumctl.inventory.examples import example
 from lumctl.store import store_at
 
-LEFT = Path(__file__).parents[1] / "store" / "version-2-swap.sql"
+LEFT = Path(__file__).parents[2] / "system" / "golden" / "swap-2.sql"
 Command = Callable[..., tuple[int, str, str]]
 
 
@@ -113,7 +113,7 @@ NO_HEAD = "is not a head of a journal"
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        (None, ExitCode.USAGE, "cannot be read: No such file"),
+        (None, ExitCode.USAGE, "there is no file head.json"),
         ("{", ExitCode.USAGE, NO_HEAD),
         ("[]", ExitCode.USAGE, NO_HEAD),
         (f'{{{SCHEMA}, "heads": [{{"rack": "x"}}]}}', ExitCode.USAGE, NO_HEAD),

@@ -192,7 +192,8 @@ class Tools:
         """A tool that hangs until somebody writes into its gate."""
         gate = self.folder / f"{name}.gate"
         os.mkfifo(gate)
-        self.write(name, 'read -r said <"$0.gate"; echo "$said"')
+        # Who opens it while the writer before has not closed it yet reads nothing.
+        self.write(name, 'until read -r said <"$0.gate"; do :; done; echo "$said"')
         return gate
 
     def calls(self) -> Counter[str]:

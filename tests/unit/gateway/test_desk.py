@@ -68,8 +68,11 @@ class Rack:
         self.said = []
         self.log = WriteLog(folder / "gateway.log", self.said.append)
         devices = SimpleNamespace(mesh=lambda _: self.mesh)
-        fence = Fence("prototype", lambda: self.newest, Highest(folder / "fence", self.said.append))
-        self.desk = Desk(self.inventory, "prototype", devices, fence, self.log, now=lambda: 5.0, say=self.said.append)
+        newest, highest = lambda: self.newest, Highest(folder / "fence", self.said.append)
+        self.fence = Fence("prototype", newest, lambda _: None, highest)
+        self.desk = Desk(
+            self.inventory, "prototype", devices, self.fence, self.log, now=lambda: 5.0, say=self.said.append
+        )
         self._path = folder / "gateway.log"
 
     def ask(self, request, peer=US):
@@ -110,10 +113,24 @@ def test_a_stale_write_reaches_no_driver_and_is_logged_and_told(rack):
     assert rack.said[-1].startswith("refused: commit of mesh by process 7 (user 8): lease 1 of rack prototype was")
 
 
-def test_a_request_whose_asker_has_gone_is_not_begun(rack):
-    answer = rack.ask(COMMIT, Peer(7, 8, waits=lambda: False))
+READ = {**MESH, "call": "read_states", "arguments": {}}
+
+
+@pytest.mark.parametrize("request_", [COMMIT, READ], ids=["write", "read"])
+def test_a_request_whose_asker_has_gone_is_not_begun(rack, request_):
+    answer = rack.ask(request_, Peer(7, 8, waits=lambda: False))
     assert answer["error"]["message"] == "whoever asked has hung up; nothing was sent"
     assert rack.mesh.asked == []
+
+
+def test_after_a_look_under_a_newer_lease_an_older_one_writes_no_more_even_without_the_store(rack):
+    rack.mesh.answers = dict
+    rack.ask({**READ, "fence": 1})
+    rack.newest = 2
+    rack.ask({**READ, "fence": 2})
+    rack.newest = None
+    assert rack.ask(COMMIT)["error"]["kind"] == "StaleFenceError"
+    assert [name for name, _ in rack.mesh.asked] == ["read_states", "read_states"]
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknownError, InconsistentError, DeviceUnreachableError])
@@ -185,6 +202,7 @@ def test_another_text_of_the_inventory_is_found_out(rack):
         ({**COMMIT, "arguments": {"staged": encode(Staged((JoinChange(1, 2, 3),), ""))}}, "staged of commit"),
         ({**COMMIT, "arguments": {"staged": encode(STAGED), "revert_after_s": "1"}}, "revert_after_s of commit"),
         ({**COMMIT, "fence": "1"}, "the number of a lease is whole"),
+        ({**READ, "fence": "1"}, "the number of a lease is whole"),
         ({**COMMIT, "fence": True}, "the number of a lease is whole"),
     ],
 )

@@ -91,7 +91,9 @@ def test_where_none_answers_nothing_was_written_and_a_hint_is_given(path):
         pytest.raises(DeviceUnreachableError, match=r"does not answer.*nothing was written") as lost,
     ):
         ours.ask({}, about="mesh", writes=True)
-    assert lost.value.hint.endswith("start it: lumctl gateway run r1")
+    assert lost.value.hint.endswith(
+        "start it: lumctl gateway run r1 --target sim; it is $LUMCTL_GATEWAY that names it here"
+    )
 
 
 def test_the_gateway_of_another_rack_is_refused(path):

@@ -154,6 +154,25 @@ def test_links_that_a_run_moves_are_expected_to_flap(watched):
     assert watched.look(10).links[LANE].state is State.FAILED
 
 
+def test_readings_of_before_a_move_are_not_held_against_the_circuits_that_came_after_it(watched):
+    watched.look(5)
+    watched.carrier(LANE, 5, up=False)  # as it was while nothing was to be heard there
+    watched.frozen = {HOST}
+    watched.said = {"moving": {LANE}, "moved": {LANE: watched.now + 1}}
+    watched.look(1)
+    del watched.said["moving"]  # the run has ended, and nothing was read since
+    look = watched.look(1)
+    assert (look.links[LANE].state, look.links[LANE].findings) == (State.UNKNOWN, ())
+    carried = [circuit for circuit in look.circuits.values() if LANE in {end.transponder for end in circuit.ends}]
+    assert {(circuit.state, circuit.findings) for circuit in carried} == {(State.UNKNOWN, ())}
+    watched.frozen = set()
+    watched.carrier(LANE, 7, up=True)
+    assert watched.look(2).links[LANE].state is State.OK
+    # And what is read after it counts.
+    watched.carrier(LANE, 8, up=False)
+    assert watched.look(2).links[LANE].state is State.FAILED
+
+
 def test_what_failed_before_its_light_was_moved_stays_failed(watched):
     watched.carrier(LANE, 3, up=False)
     watched.look(10)

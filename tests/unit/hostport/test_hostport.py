@@ -33,6 +33,11 @@ class Host:
 
     def run(self, command, *, timeout_s):
         self.asked.append((command, timeout_s))
+        first, _, then = command.partition(" && ")
+        result = self.answer(first)
+        return self.answer(then) if then and result.exit_status == 0 else result
+
+    def answer(self, command):
         if command in self.answers:
             return self.answers[command]
         match command.split():
@@ -61,8 +66,8 @@ def test_switching_is_read_back():
     driver.set_transmit(enabled=True)
     assert (driver.transmitting(), host.flags) == (True, 0x1003)
     assert set(host.asked) == {
-        ("ip link set dev eth2 down", 2.0),
-        ("ip link set dev eth2 up", 2.0),
+        ("ip link set dev eth2 down && cat /sys/class/net/eth2/flags", 2.0),
+        ("ip link set dev eth2 up && cat /sys/class/net/eth2/flags", 2.0),
         ("cat /sys/class/net/eth2/flags", 2.0),
     }
 
@@ -86,9 +91,22 @@ def test_a_switch_whose_outcome_is_unknown_is_not_repeated():
 
 
 def test_a_switch_that_cannot_be_read_back_is_in_doubt():
-    denied = Host(answers={"cat /sys/class/net/eth2/flags": CommandResult(1, "", "Permission denied\n")})
+    said = "cat: /sys/class/net/eth2/flags: Permission denied\n"
+    denied = Host(answers={"cat /sys/class/net/eth2/flags": CommandResult(1, "", said)})
     with pytest.raises(OutcomeUnknownError, match="Permission denied; eth2 was set down just before"):
         port(denied).set_transmit(enabled=False)
+    assert not denied.flags & 1
+    odd = Host(answers={"cat /sys/class/net/eth2/flags": CommandResult(0, "\n", "")})
+    with pytest.raises(OutcomeUnknownError, match="read ''; eth2 was set down just before"):
+        port(odd).set_transmit(enabled=False)
+
+
+def test_a_switch_that_the_host_refuses_is_not_in_doubt():
+    said = "RTNETLINK answers: Operation not permitted\n"
+    denied = Host(answers={"ip link set dev eth2 down": CommandResult(2, "", said)})
+    with pytest.raises(DeviceRefusedError, match=r"t1: ip link set dev eth2 down: RTNETLINK answers") as refused:
+        port(denied).set_transmit(enabled=False)
+    assert "sudo" in refused.value.hint
 
 
 @pytest.mark.parametrize("call", ["read_optics", "transmitting", "neighbours"])

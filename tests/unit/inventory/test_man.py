@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from lumctl.autopilot.checking import remarks, require_sound
 from lumctl.inventory import document, policy_entries
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.mesh_file import MeshFile
@@ -28,6 +29,14 @@ def test_its_example_is_an_inventory(write: Callable[[str | bytes], Path]) -> No
     example = PAGE.split(".ft CW\n")[1].split(".ft\n")[0]
     inventory = load_inventory(write(example))
     assert [len(inventory.hosts), len(inventory.transponders), len(inventory.jobs)] == [3, 6, 1]
+
+
+def test_its_policies_fit_its_example_and_name_rules_that_there_are(write: Callable[[str | bytes], Path]) -> None:
+    example, policies = (part.split(".ft\n")[0] for part in PAGE.split(".ft CW\n")[-2:])
+    inventory = load_inventory(write(example + policies))
+    require_sound(inventory)
+    assert list(remarks(inventory)) == []
+    assert [policy.how for policy in inventory.policies] == ["approve", "notify"]
 
 
 def test_its_mesh_is_one(tmp_path: Path, small: str, write: Callable[[str | bytes], Path]) -> None:

@@ -73,3 +73,36 @@ def test_what_may_not_be_meant_is_remarked(write: Write, small: str):
     text = SOUND + "  - {name: q, how: apply, rules: [gpu.lost], stands_s: 0}\n"
     told = list(remarks(load_inventory(write(with_policies(small, text)))))
     assert ["first fault of a storm" in told[0], "q: it never decides, for p" in told[1]] == [True, True]
+
+
+ESCALATES = "policies:\n  - {name: p, how: approve, rules: [gpu.lost], escalate: {hook: oncall}}\n"
+
+
+@pytest.mark.parametrize(
+    ("receivers", "expected"),
+    [
+        ("", "receiver 'oncall' is not known"),
+        ("  - {name: oncal, webhook_file: u}\n", "receiver 'oncall' is not known; did you mean 'oncal'?"),
+        ("  - {name: oncall}\n", "found neither, expected one of webhook_file and command"),
+        ("  - {name: oncall, webhook_file: u, command: [/bin/true]}\n", "found both, expected one of webhook_file and"),
+        ("  - {name: oncall, command: [page]}\n", "found 'page', expected the path of a program"),
+        ("  - {name: oncall, command: [/bin/true], token_file: t}\n", "a token needs a webhook_file"),
+        ("  - {name: oncall, webhook_file: u, timeout_s: 0}\n", "found 0, expected a number above 0"),
+        ("  - {name: oncall, webhook_file: u, url: https://x}\n", "key 'url' is not known"),
+        ("  - {name: oncall, webhook_file: u}\n" * 2, "receiver 'oncall' is defined twice"),
+    ],
+)
+def test_a_receiver_that_is_wrong_is_one_line_with_its_place(write: Write, small: str, receivers: str, expected: str):
+    text = f"{small}{'receivers:' if receivers else ''}\n{receivers}{ESCALATES}"
+    with pytest.raises(InventoryError) as error:
+        load_inventory(write(text))
+    assert expected in str(error.value.problems[0])
+    assert error.value.problems[0].mark is not None
+
+
+def test_the_files_of_a_receiver_lie_beside_the_inventory(write: Write, small: str):
+    path = write(f"{small}receivers:\n  - {{name: oncall, webhook_file: url, token_file: ~/token}}\n{ESCALATES}")
+    (receiver,) = load_inventory(path).receivers.values()
+    assert receiver.webhook_file == path.parent / "url"
+    assert receiver.token_file == Path.home() / "token"
+    assert (receiver.timeout_s, receiver.give_up_after_s) == (10.0, 3600.0)

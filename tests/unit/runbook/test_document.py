@@ -63,6 +63,29 @@ def test_a_run_that_was_rolled_back_ends_where_it_began(store: Store) -> None:
     assert book.end == book.start
 
 
+@pytest.mark.parametrize(
+    ("left_alone", "crosses", "assignment"),
+    [
+        (["1", "2"], {}, {}),
+        (["1"], {}, {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")}),
+        ([], {"mesh": (4, 9)}, {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")}),
+    ],
+)
+def test_what_later_runs_wrote_over_is_not_what_a_run_left_behind(
+    store: Store, left_alone: list[str], crosses: object, assignment: object
+) -> None:
+    lease = store.acquire("prototype", "me", term_s=30.0, now=1.0)
+    values = {"kind": "swap", "target": "sim", "title": PLAN.title, "plan_digest": PLAN.digest, "who": "me"}
+    run = store.begin_run(lease, {**values, "inventory_digest": INVENTORY.digest}, to_document(PLAN), now=1.0)
+    for step in ("1", "2"):
+        store.conclude(lease, run, Record(2.0, "outcome", step, {"done": True}))
+    said = {"left_alone": {"steps": left_alone, "why": ["mesh was last written by fabric-0002"]}} if left_alone else {}
+    store.conclude(lease, run, Record(3.0, "abort", "", {"by": "me", **said}))
+    store.end_run(lease, run, Record(4.0, "end", "", {}), "superseded" if left_alone else "half-done")
+    book = parse(make(store.run(run), store, INVENTORY), "x")
+    assert (book.end.crosses, book.end.assignment) == (crosses, assignment)
+
+
 def test_comments_and_edits_survive(store: Store) -> None:
     text = dump(make(store.run(recorded(store, "done")), store, INVENTORY))
     edited = text.replace("title: program 2 PUCs", "title: program two  # as agreed on Friday")

@@ -141,6 +141,18 @@ def test_switching_an_interface_switches_its_light_and_its_flags(bench):
     assert bench.hears("b") == {"a": 0.0}
 
 
+def test_commands_joined_by_and_end_with_the_first_that_fails(bench):
+    assert bench.run("a", "sudo -n ip link set dev eth2 down && cat /sys/class/net/eth2/flags") == (
+        0,
+        "0x1002\n",
+        "",
+        0.0,
+    )
+    said = bench.run("a", "ip link set dev eth9 up && ip link set dev eth2 up")
+    assert (said.exit_status, said.stdout) == (1, "")
+    assert bench.run("a", "cat /sys/class/net/eth2/flags").stdout == "0x1002\n"
+
+
 def test_a_mark_is_heard_at_the_far_end_and_makes_the_entry_young_again(bench):
     bench.clock.time += 20
     assert bench.hears("b") == {"a": 20.0}

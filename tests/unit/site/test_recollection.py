@@ -8,7 +8,7 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.site import Site
-from lumctl.site.moving import moving
+from lumctl.site.moving import Moved, moving
 from lumctl.store import COMES_TO_REST_S, Record, StoreError, store_at
 
 GPU, HOST = "h03-gpu2", "h03"
@@ -227,6 +227,24 @@ def test_a_run_that_ended_moved_it_until_then(seen):
     seen.now += 60
     assert moved(seen, since=seen.now - 56) == MOVED
     assert moved(seen, since=seen.now - 54) == frozenset()
+
+
+def test_when_light_was_last_moved_is_known_for_as_long_as_readings_are_of_use(seen):
+    moves = Moved(keep_s=600.0)
+    lease, run = seen.begin_run(now=seen.now)
+    assert set(moves.taking(seen.store.runs(), seen.now).values()) == {seen.now}
+    seen.store.end_run(lease, run, Record(seen.now + 9, "end", "", {}), "done")  # by a clock that is ahead of ours
+    ended = moves.taking(seen.store.runs(), seen.now + 5)
+    assert (ended.keys(), set(ended.values())) == (MOVED, {seen.now + 5})
+    assert moves.taking(seen.store.runs(), seen.now + 10) == ended
+    assert moves.taking([], seen.now + 604) == ended
+    assert moves.taking([], seen.now + 605) == {}
+
+
+def test_a_run_that_ended_far_in_the_future_says_nothing_of_when_it_was(seen):
+    lease, run = seen.begin_run(now=seen.now)
+    seen.store.end_run(lease, run, Record(seen.now + 60, "end", "", {}), "done")  # the clock was set back since
+    assert Moved(keep_s=600.0).taking(seen.store.runs(), seen.now + 5) == {}
 
 
 def test_what_a_cut_run_left_in_motion_comes_to_rest(seen):

@@ -13,7 +13,7 @@ from lumctl.errors import RefusedError
 from lumctl.store import StoreError, migrations, store_at
 from lumctl.store.schema import SCHEMA_VERSION, metadata
 
-HERE = Path(__file__).parent
+GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 GAINED = {"assignment", "devices", "device_states", "journal", "plans"}
 """Tables whose rows say since version 3 whose they are."""
 
@@ -22,20 +22,20 @@ def laid(folder: Path, left: str) -> Path:
     folder.mkdir(exist_ok=True)
     with closing(sqlite3.connect(folder / "lumctl.db")) as database:
         database.execute("PRAGMA journal_mode=WAL")
-        database.executescript((HERE / left).read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / left).read_text(encoding="utf-8"))
     return folder
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """The folder of a store that version 1 wrote."""
-    return laid(tmp_path, "version-1.sql")
+    return laid(tmp_path, "cut-1.sql")
 
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
     """The folder of a store that version 2 wrote for two racks."""
-    return laid(tmp_path, "version-2.sql")
+    return laid(tmp_path, "racks-2.sql")
 
 
 def rows(folder: Path) -> dict[str, list[dict[str, object]]]:
@@ -55,7 +55,7 @@ def version(folder: Path) -> str:
         return str(database.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()[0])
 
 
-@pytest.mark.parametrize("left", ["version-1.sql", "version-2-swap.sql"])
+@pytest.mark.parametrize("left", ["cut-1.sql", "swap-2.sql"])
 def test_every_row_of_an_older_version_is_kept(tmp_path: Path, left: str) -> None:
     before = rows(laid(tmp_path, left))
     store_at(str(tmp_path)).close()
@@ -104,7 +104,7 @@ def test_racks_that_shared_a_database_have_each_what_is_theirs(
     assert store.acquire(mine, "me", term_s=30.0, now=1000.0).fence == 2
 
 
-@pytest.mark.parametrize("left", ["version-1.sql", "version-2.sql"])
+@pytest.mark.parametrize("left", ["cut-1.sql", "racks-2.sql"])
 def test_a_migrated_store_has_the_schema_of_a_new_one(tmp_path: Path, left: str) -> None:
     old, new = laid(tmp_path / "old", left), tmp_path / "new"
     store_at(str(old)).close()

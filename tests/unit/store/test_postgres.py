@@ -20,7 +20,7 @@ from lumctl.store.postgres import postgres_at
 from lumctl.store.schema import SCHEMA_VERSION
 
 RUN = {"kind": "swap", "target": "rack", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
-HERE = Path(__file__).parent
+GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ def _open(url: str) -> str:
     return "well"
 
 
-@pytest.mark.parametrize("left", [None, "version-2.sql"])
+@pytest.mark.parametrize("left", [None, "racks-2.sql"])
 def test_several_processes_may_make_or_migrate_it_at_once(url: str, opened, left: str | None) -> None:
     if left:
-        ask(url, (HERE / left).read_text(encoding="utf-8"))
+        ask(url, (GOLDEN / left).read_text(encoding="utf-8"))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_open, [url] * 2)) == ["well"] * 2
     assert ask(url, "SELECT value FROM meta WHERE key = 'schema_version'") == [(str(SCHEMA_VERSION),)]
@@ -131,7 +131,7 @@ def test_a_migrated_database_is_like_a_new_one(url: str, postgres: Postgres, tmp
         ) | set(ask(place, "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"))
 
     old, new = url, postgres.fresh()
-    ask(old, (HERE / "version-2.sql").read_text(encoding="utf-8"))
+    ask(old, (GOLDEN / "racks-2.sql").read_text(encoding="utf-8"))
     assert columns(old) == columns(new)
 
 

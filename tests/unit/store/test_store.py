@@ -64,6 +64,20 @@ def test_a_holder_whose_lease_was_taken_over_may_write_nothing_more(store: Store
     assert [e.kind for e in store.entries(run)] == ["begin"]
 
 
+def test_numbers_that_came_from_elsewhere_are_given_to_nobody(store: Store) -> None:
+    held = lease_of(store)
+    assert store.skip_fences("r1", 57, now=101.0, who="gateway") == 58
+    assert store.skip_fences("r1", 57, now=101.0, who="gateway") == 58  # a second time it is known
+    with pytest.raises(LeaseLostError):
+        store.renew(held, term_s=30.0, now=102.0)
+    assert lease_of(store, now=200.0).fence == 59
+    assert store.skip_fences("r2", 4, now=101.0, who="gateway") == 5
+    assert store.acquire("r2", "me", term_s=30.0, now=100.0).fence == 6
+    told = [(entry.rack, dict(entry.data)) for entry in store.remarks("leases-skipped")]
+    assert told == [("r1", {"who": "gateway", "from": 1, "to": 58}), ("r2", {"who": "gateway", "from": 0, "to": 5})]
+    assert store.first_break() is None
+
+
 def test_who_has_lost_the_lease_begins_no_run(store: Store) -> None:
     old = lease_of(store)
     new = lease_of(store, now=200.0, holder="you")
@@ -259,6 +273,16 @@ def test_its_holder_keeps_it_if_it_is_alive(store: Store) -> None:
     store.renew(alive, term_s=30.0, now=110.0)
     with pytest.raises(LeaseHeldError, match="ends in 9 s"):
         lease_of(store, now=131.0, holder="you")
+
+
+def test_who_asks_for_a_shorter_one_does_not_shorten_it(store: Store) -> None:
+    held = lease_of(store, now=100.0)
+    for holder in ("me", "you"):
+        with pytest.raises(LeaseHeldError, match="ends in 29 s"):
+            store.acquire(held.rack, holder, term_s=1.0, now=101.0)
+    with pytest.raises(LeaseHeldError, match="ends in 1 s"):
+        store.acquire(held.rack, "you", term_s=1.0, now=129.0)
+    assert store.acquire(held.rack, "you", term_s=1.0, now=130.0).fence == held.fence + 1
 
 
 def test_nor_does_it_hide_a_run_that_was_cut(store: Store) -> None:

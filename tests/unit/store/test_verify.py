@@ -7,6 +7,7 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from lumctl.change.plan import plan_digest
-from lumctl.store import Head, Record, Store, database, journal, raw, store_at
+from lumctl.store import Break, Head, Record, Store, database, journal, raw, store_at
 from lumctl.store.schema import journal as table
+from lumctl.store.schema import leases, plans, runs
+from lumctl.store.verify import _of_plans
+from lumctl.store.verify_runs import History
 
-HERE = Path(__file__).parent
+GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 ONE_IN = 1 if os.environ.get("LUMCTL_CAMPAIGN") == "1" else 11
 """Of so many bytes one is changed here; all of them in a campaign."""
 COLUMNS = ("seq", "run", "at", "kind", "step", "data", "fence", "version", "previous", "hash")
@@ -29,7 +34,7 @@ Rows = list[SimpleNamespace]
 def laid(folder: Path) -> Path:
     """A store as a swap and its rollback have left it under version 2."""
     with closing(sqlite3.connect(folder / "lumctl.db")) as old:
-        old.executescript((HERE / "version-2-swap.sql").read_text(encoding="utf-8"))
+        old.executescript((GOLDEN / "swap-2.sql").read_text(encoding="utf-8"))
     return folder
 
 
@@ -56,6 +61,48 @@ def swap_3(tmp_path_factory: pytest.TempPathFactory, swap_2: Rows) -> Rows:
     return found
 
 
+@dataclass
+class Kept:
+    """What a store keeps beside its journal: runs of each kind, and the plan of each."""
+
+    journal: Rows
+    runs: Rows
+    plans: Rows
+
+    def complaints(self, rows: Rows) -> list[Break]:
+        history = History()
+        for row in self.journal:
+            history.add(journal.entry(row))
+        return list(history.complaints(iter(rows), plan_digest))
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """One of everything, as this version writes it."""
+    folder = tmp_path_factory.mktemp("golden")
+    with closing(sqlite3.connect(folder / "lumctl.db")) as database:
+        database.executescript((GOLDEN / "schema-3.sql").read_text(encoding="utf-8"))
+    store = store_at(str(folder), rack="golden")
+    for run in store.runs():
+        store.save_plan(run.plan)
+    assert store.verify(plan_digest) == ()
+    with store._engine.connect() as connection:
+        found = Kept(
+            *(
+                list(raw.rows(connection, t, "golden", by))
+                for t, by in ((table, table.c.seq), (runs, runs.c.started_at), (plans, plans.c.id))
+            )
+        )
+    store.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def golden_3(golden: Kept) -> Rows:
+    """Its journal."""
+    return golden.journal
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = store_at(str(laid(tmp_path)), rack="prototype")
@@ -70,6 +117,8 @@ def rows_of(store: Store) -> Rows:
 
 def altered(value: Any) -> Iterator[Any]:
     """A value with one of its bytes changed: each byte in turn."""
+    if value is None:
+        return
     if isinstance(value, str):
         was = value.encode("utf-8", "surrogateescape")
         for at, byte in enumerate(was):
@@ -85,7 +134,7 @@ def changed(row: SimpleNamespace, **values: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(row), **values})
 
 
-@pytest.mark.parametrize("sealed", ["swap_2", "swap_3"])
+@pytest.mark.parametrize("sealed", ["swap_2", "swap_3", "golden_3"])
 def test_every_changed_byte_of_a_journal_is_found(request: pytest.FixtureRequest, sealed: str) -> None:
     rows: Rows = request.getfixturevalue(sealed)
     assert len(rows) > 40
@@ -101,6 +150,44 @@ def test_every_changed_byte_of_a_journal_is_found(request: pytest.FixtureRequest
                 assert found is not None, (row.seq, column, value)
                 assert found.seq in {row.seq, row.seq + 1}, (row.seq, column, value)
     assert tried > 10_000 / ONE_IN
+
+
+def test_every_changed_byte_of_the_runs_is_found(golden: Kept) -> None:
+    """Runs of each kind: what a rollback or a runbook would be made from."""
+    assert {run.kind for run in golden.runs} >= {"fabric", "swap", "rollback", "set", "ack", "maintain"}
+    choose, tried = random.Random(7), 0  # noqa: S311 - a sample
+    assert not golden.complaints(golden.runs)
+    for row, column in ((run, column) for run in golden.runs for column in vars(run)):
+        for value in altered(getattr(row, column)):
+            if choose.randrange(ONE_IN):
+                continue
+            tried += 1
+            odd = changed(row, **{column: value})
+            assert golden.complaints([odd if other is row else other for other in golden.runs]), (row.id, column, value)
+    assert tried > 15_000 / ONE_IN
+
+
+def test_every_changed_byte_of_the_plans_is_found(golden: Kept) -> None:
+    tried = 0
+    assert len(golden.plans) == len(golden.runs)
+    assert not list(_of_plans(iter(golden.plans), plan_digest))
+    choose = random.Random(8)  # noqa: S311 - a sample
+    for row, column in ((plan, column) for plan in golden.plans for column in vars(plan)):
+        for value in altered(getattr(row, column)):
+            if choose.randrange(ONE_IN):
+                continue
+            tried += 1
+            assert list(_of_plans(iter([changed(row, **{column: value})]), plan_digest)), (row.id, column, value)
+    assert tried > 10_000 / ONE_IN
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_changed_number_of_the_lease_is_found_where_it_went_back(store: Store, bit: int) -> None:
+    """A higher one is that of a holder that has not written yet; its name and its end change without the journal."""
+    with store._engine.connect() as connection:
+        given = int(connection.execute(select(leases.c.fence)).scalar_one())
+    edit(store, f"UPDATE leases SET fence = {given ^ 1 << bit}")  # noqa: S608
+    assert bool(store.verify(plan_digest)) is (given ^ 1 << bit < given)
 
 
 def test_a_changed_rack_is_found_as_well(swap_2: Rows, swap_3: Rows) -> None:

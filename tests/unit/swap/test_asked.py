@@ -8,7 +8,8 @@ import pytest
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.change.untouched import require_others_untouched
 from lumctl.errors import RefusedError, UsageError
-from lumctl.health.states import Finding, State
+from lumctl.health.states import ComponentHealth, Finding, State
+from lumctl.inventory.model import Lane
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
 
@@ -143,7 +144,7 @@ def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(site, rack64, o
         ("train-a", "rail2", UsageError, "cannot be led round rail2: all that it carries"),
         ("train-a", "rail2/port/0", UsageError, "no lane meets rail2/port/0"),
         ("train-a", "rail2/port/12", RefusedError, "h03-gpu2-a carries train-a/17-18.* h03-gpu2 has no lane to spare"),
-        ("train-a", "h03-gpu2-b", RefusedError, "h03-gpu2-b carries train-a/18-19.* fixed by their order"),
+        ("train-a", "h03-gpu2-b", RefusedError, "h03-gpu2-b carries train-a/18-19.* no lane to spare: h03-gpu2-a"),
         ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be led round rail2/puc/8: there is no way"),
     ],
 )
@@ -154,13 +155,22 @@ def test_what_cannot_be_avoided_says_why(site, rack64, observe, job, avoid, kind
         assert error.value.hint == "train-a/18-19 does; lumctl swap plan train-a --avoid rail2/puc/40"
 
 
-def test_a_free_lane_is_named_where_there_is_one(site, rack64, observe):
-    third = replace(rack64.transponders["h03-gpu2-b"], id="h03-gpu2-c")
+@pytest.mark.parametrize(
+    ("other", "state", "says"),
+    [
+        ({}, State.FAILED, "h03-gpu2-c is failed"),
+        ({"lane": Lane("rail3", 0, 0)}, State.OK, "h03-gpu2-c leads to rail3"),
+        ({"lane": Lane("rail2", 0, 1)}, State.OK, "h03-gpu2-c has separate ports"),
+    ],
+)
+def test_a_free_lane_that_is_of_no_use_is_named(site, rack64, observe, other, state, says):
+    third = replace(rack64.transponders["h03-gpu2-b"], id="h03-gpu2-c", **other)
     site.inventory = replace(rack64, transponders={**rack64.transponders, third.id: third})
-    seen = replace(observe(rack64), inventory=site.inventory)
-    with pytest.raises(RefusedError, match="h03-gpu2 has a free lane, h03-gpu2-c") as refused:
+    seen = observe(site.inventory)
+    link = ComponentHealth(third.id, "link", state, read_at=100.0)
+    seen = replace(seen, report=replace(seen.report, links={**seen.report.links, third.id: link}))
+    with pytest.raises(RefusedError, match=f"h03-gpu2 has no lane to spare: .*{says}"):
         plan_reroute(site, "train-a", ["h03-gpu2-a"], seen=seen)
-    assert "write h03-gpu2-c before h03-gpu2-a there, then: lumctl fabric apply" in refused.value.hint
 
 
 def test_a_dying_transponder_is_avoided_by_replacing_its_accelerator(site, rack64, observe):

@@ -10,7 +10,8 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import Unroutable, changes, mesh, route, trace
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
-from lumctl.swap.lightpaths import Leeway, light_paths
+from lumctl.swap.leeway import Leeway
+from lumctl.swap.lightpaths import light_paths
 
 COLUMNS, ROWS = 4, 3
 SHAPE = mesh(COLUMNS, ROWS)

@@ -90,8 +90,8 @@ def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(site, rack64, o
 @pytest.mark.parametrize(
     ("failed", "spares", "says"),
     [
-        ([FAILED], [SPARE, "h16-gpu1"], "1 accelerators failed, but 2 spares are named"),
-        ([FAILED, "h05-gpu1"], [SPARE], "2 accelerators failed, but 1 spares are named"),
+        ([FAILED], [SPARE, "h16-gpu1"], "1 accelerator failed, but 2 spares are named"),
+        ([FAILED, "h05-gpu1"], [SPARE], "2 accelerators failed, but 1 spare is named"),
         ([FAILED, FAILED], [], "named twice after --failed"),
         (["h09-gpu2"], [], "h09-gpu2 does not work in train-a"),
         (["h03-gpu9"], [], "no accelerator 'h03-gpu9' in the inventory; did you mean"),

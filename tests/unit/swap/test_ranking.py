@@ -15,8 +15,8 @@ from lumctl.swap.ranking import Score, why_behind
 from lumctl.swap.records import BURN_IN_S, LATELY_S, Record, records_of
 
 NOW = 1_800_000_000.0
-PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
-WORSE = Score(2, 61.0, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
+PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
+WORSE = Score(2, 61.0, 1, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
 NAMES = [item.name for item in fields(Score)]
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from lumctl.errors import ExitCode, RefusedError, UsageError
-from lumctl.watch.claim import claimed
+from lumctl.watch.claim import claimed, held_by
 
 
 def test_a_second_one_is_refused_and_named_the_first(tmp_path):
@@ -30,6 +30,14 @@ def test_the_lock_dies_with_its_process(tmp_path):
     assert lock.read_text().isdigit()
     with claimed(lock, "it"):
         assert lock.read_text() == str(os.getpid())
+
+
+def test_who_holds_it_can_be_asked_without_taking_it(tmp_path):
+    lock = tmp_path / "lock"
+    assert held_by(lock) is None
+    with claimed(lock, "rack"):
+        assert held_by(lock) == os.getpid()
+    assert held_by(lock) is None
 
 
 def test_a_full_disk_keeps_nobody_from_locking(tmp_path, monkeypatch):

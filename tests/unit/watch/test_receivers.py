@@ -2,6 +2,7 @@
 
 import json
 import threading
+from queue import Queue
 
 import pytest
 
@@ -11,7 +12,7 @@ from lumctl.watch.cases import Case
 from lumctl.watch.command import parse_command, run
 from lumctl.watch.letter import of_autopilot, of_case
 from lumctl.watch.notification import Notification, Occasion
-from lumctl.watch.receivers import Receivers
+from lumctl.watch.receivers import Named, Receivers
 from lumctl.watch.troubles import Troubles
 from lumctl.watch.webhook import DeliveryError
 
@@ -154,3 +155,25 @@ def test_the_document_of_the_autopilot():
         "rack": "r1",
         "autopilot": {"rack": "r1", "plan": "p"},
     }
+
+
+def test_two_threads_that_escalate_to_one_at_once_share_its_outbox():
+    met, got = threading.Barrier(2, timeout=WAIT_S), Queue()
+
+    def named(_name):
+        met.wait()  # both have seen that there is none yet
+        return Named(lambda letter: got.put((threading.current_thread(), letter.id)), 60.0)
+
+    receivers = Receivers({}, lambda *_: None, Troubles([].append), now=lambda: 5.0, named=named)
+    tellers = [
+        threading.Thread(target=receivers.tell, args=("approval-overdue", "waits", {"rack": "r1", "hook": "pager"}))
+        for _ in range(2)
+    ]
+    for teller in tellers:
+        teller.start()
+    for teller in tellers:
+        teller.join(WAIT_S)
+    (by, _), (again, _) = got.get(timeout=WAIT_S), got.get(timeout=WAIT_S)
+    receivers.close()
+    assert by is again
+    assert not by.is_alive()

@@ -1,0 +1,116 @@
+"""How a run ends: as done, taken back, half done, or in somebody else's hands; told as an error where need be."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from lumctl.change.guarded import Cover
+from lumctl.change.run import Run
+from lumctl.errors import HalfDoneError, LumctlError, RolledBackError, RunError
+from lumctl.store import LeaseLostError, StoreError
+
+
+def close(run: Run, cover: Cover, seconds: float) -> None:
+    """Every step is done: nothing is undone any more, whatever happens to the last entries."""
+    try:
+        _end_as_done(run, seconds)
+    except LumctlError as error:
+        if (state := _guards_end(run, cover)) is not None:
+            if state == "done":
+                return  # by the guard, as it should be
+            raise _overtaken(run, state) from error
+        raise HalfDoneError(
+            f"every step of {run.id} is done, but it could not be closed: {error.message}",
+            run=run.id,
+            hint=f"look at it: lumctl swap show {run.id}",
+        ) from error
+    if idle := run.not_resumed:
+        told = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
+        raise HalfDoneError(
+            f"{run.id}: all light is where it should be and stays there, but {told}",
+            run=run.id,
+            hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id}",
+        )
+
+
+def _end_as_done(run: Run, seconds: float) -> None:
+    """A transaction may have been lost on the way to its database, or only the word that it was made."""
+    try:
+        run.close(seconds)
+    except StoreError as error:
+        try:
+            state = run.ledger.state
+        except StoreError:
+            raise error from None
+        if state == "running":
+            run.close(seconds)
+
+
+def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], cover: Cover) -> LumctlError:
+    """End a run that failed, and say as an error how that went."""
+    if isinstance(failure, LeaseLostError) and (state := _guards_end(run, cover)) is not None:
+        return _overtaken(run, state)
+    if isinstance(failure, LumctlError) and not run.touched:
+        with suppress(LumctlError):
+            run.end("refused", {"failed": failure.message})
+        return failure
+    progress(f"failed: {_reason(failure)}; undoing")
+    error = taken_back(run, _reason(failure))
+    state = _guards_end(run, cover)
+    return error if state is None else _overtaken(run, state)
+
+
+def taken_back(run: Run, reason: str) -> RunError:
+    """Undo a run, end it, and say as an error how that went."""
+    troubles = run.undo()
+    if not troubles:
+        try:
+            run.end(run.undone_as, {"failed": reason})
+        except LumctlError as error:
+            troubles = [error.message]
+        else:
+            return RolledBackError(f"{run.id} failed and was rolled back: {reason}", run=run.id)
+    with suppress(LumctlError):
+        run.end("half-done", {"failed": reason, "undo_failed": troubles})
+    if run.wrote_whole:
+        hint = "mend what is dark; the cells stay as programmed. Where their state is not certain: lumctl fabric apply"
+    else:
+        hint = f"look at it: lumctl swap show {run.id}; then: lumctl swap resume {run.id} or swap abort {run.id}"
+    return HalfDoneError(
+        f"{run.id} failed ({reason}) and is left half done: {'; '.join(troubles)}", run=run.id, hint=hint
+    )
+
+
+def _guards_end(run: Run, cover: Cover) -> str | None:
+    """How whoever has shut this engine out, its guard or a person, has left the run; ``None`` if nobody has."""
+    if not run.ledger.overtaken:
+        return None
+    if cover.guard is not None and run.ledger.taken_over_by is None:
+        cover.guard.finish()
+    run.ledger.doubt()  # it may have acted after the guard did
+    with suppress(StoreError):
+        return run.ledger.state
+    return "running"
+
+
+def _overtaken(run: Run, state: str) -> RunError:
+    """What an engine has to say that was silent for so long that its guard, or a person, has taken the run over."""
+    by_hand = run.ledger.taken_over_by
+    whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
+    said = f"{run.id} stood still for so long that {whom}: it is {state}"
+    if not run.ledger.adrift and state == "rolled-back":
+        return RolledBackError(said, run=run.id)
+    hint = f"look at it: lumctl swap show {run.id}"
+    if run.ledger.adrift:
+        named = " and ".join(repr(step.title) for step in run.ledger.adrift[:2])
+        more = f" and {len(run.ledger.adrift) - 2} more" if len(run.ledger.adrift) > 2 else ""  # noqa: PLR2004
+        said += f"; and what stood still was {named}{more}: it may have acted after that"
+        hint += "; where a device is not certain now: lumctl fabric apply"
+    return HalfDoneError(said, run=run.id, hint=hint)
+
+
+def _reason(failure: BaseException) -> str:
+    if isinstance(failure, LumctlError):
+        return failure.message
+    if isinstance(failure, KeyboardInterrupt):
+        return "it was interrupted"
+    return f"unexpected {type(failure).__name__}: {failure}"

@@ -1,0 +1,90 @@
+"""The way back of a run: each attempted step in reverse, what was sound before proved again, and jobs go on last."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lumctl.change.abreast import Abreast
+from lumctl.change.certainty import Certainty
+from lumctl.change.circuits import placed_by
+from lumctl.change.guarded import one_way
+from lumctl.change.job_step import pauses
+from lumctl.change.ledger import Ledger, device_of
+from lumctl.change.outcomes import Did
+from lumctl.change.plan import Do, Plan, Step
+from lumctl.change.steps import ACTIONS, Bench, Evidence, Verify
+from lumctl.errors import LumctlError
+from lumctl.store import LeaseLostError, StoreError
+
+
+class Undoing:
+    """The part of a run that takes it back."""
+
+    plan: Plan
+    ledger: Ledger
+    _bench: Bench
+    _certain: Certainty
+    _acting: Abreast[Did]
+    _attempted: list[Step]
+    _evidence: Mapping[str, Evidence]
+    _wrote: bool
+
+    @abstractmethod
+    def _learn(self, did: Did) -> None:
+        """Take in what a step did."""
+
+    def undo(self) -> list[str]:
+        """Take back every attempted step in reverse, as far as each goes; what went wrong is returned, in words."""
+        troubles: list[str] = []
+        try:
+            for did in self._acting.rest():  # an interrupt does not stop those that act beside each other
+                self._learn(did)
+            with suppress(StoreError):
+                self.ledger.settle()
+        except LeaseLostError as error:
+            return [error.message]
+        backwards = sorted(self._attempted, key=self.plan.steps.index, reverse=True)
+        try:
+            for step in backwards:
+                if not pauses(step):
+                    troubles += self._undone(step)
+            if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
+                troubles += Verify.as_before(self._bench, self.plan.steps)
+            for step in filter(pauses, backwards):
+                stays = f"job {step.data['job']} is left as it is: its light may not be"
+                troubles += [stays] if troubles else self._undone(step)
+        except LeaseLostError as error:
+            return [*troubles, error.message]
+        try:
+            self.ledger.settle()
+        except LumctlError as error:
+            troubles.append(f"what was undone could not be written down: {error.message}")
+        return troubles
+
+    def _undone(self, step: Step) -> list[str]:
+        """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
+        if one_way(step):
+            return [f"{step.data['device']} was written whole: what it held before was not known"]
+        try:
+            self._undo(step)
+        except LeaseLostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            said = error.message if isinstance(error, LumctlError) else f"{type(error).__name__}: {error}"
+            return [f"{step.title}: {said}"]
+        return []
+
+    def _undo(self, step: Step) -> None:
+        """Take one step back; what cannot be written down stays due."""
+        self.ledger.intend_undo(step)
+        try:
+            undone = {"undone": True, **ACTIONS[step.do].undo(self._bench, step, self._evidence.get(step.id))}
+        except LumctlError as error:
+            self.ledger.conclude_undo(step, {"undone": False, "failed": error.message})
+            if step.required:
+                raise
+            return  # nothing is certain by it
+        placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
+        device = device_of(step)
+        states = {device: self._certain.cells(step, after=False)} if device else {}
+        self.ledger.conclude_undo(step, undone, states, placed)

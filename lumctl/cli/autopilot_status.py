@@ -1,0 +1,193 @@
+"""``lumctl autopilot status``: how the autopilot of each rack stands, as far as that can be known from here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.status_tables import clock
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, LumctlError, UsageError
+from lumctl.inventory.hints import nearest
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+    from lumctl.site import Site
+
+RackOption = Annotated[
+    list[str] | None, typer.Option("--rack", metavar="RACK", help="Only this rack; may be given again. Else all.")
+]
+POLICIES = (
+    Column("POLICY", "policy"),
+    Column("HOW", "how"),
+    Column("BREAKER", "breaker"),
+    Column("THIS HOUR", "hour", right=True),
+    Column("THIS DAY", "day", right=True),
+)
+WAITING = (
+    Column("WAITS FOR APPROVAL", "plan"),
+    Column("TO DO", "title"),
+    Column("POLICY", "policy"),
+    Column("ASKED", "asked"),
+    Column("UNTIL", "until"),
+)
+DECISIONS = (
+    Column("AT", "at"),
+    Column("COMPONENT", "component"),
+    Column("DID", "act"),
+    Column("POLICY", "policy"),
+    Column("BECAUSE", "because"),
+)
+UNKNOWN = "unknown"
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``status`` to the commands of ``autopilot``."""
+    verb(app, "status")(status)
+
+
+def status(cx: Invocation, rack: RackOption = None) -> int:
+    """Show how the autopilot of each rack stands: the switch, breakers, limits, what waits, what it decided last.
+
+    A rack is running where a daemon of this user answers, and ready where nothing stops the autopilot but no daemon
+    answers here: one of another user or on another machine would act, and is known by its decisions alone. Where a
+    store cannot be read the stop files still tell whether it is stopped (exit code 3).
+    """
+    from lumctl.site import Site
+
+    daemons = _daemons(cx)
+    watched = any(daemon["answers"] for daemon in daemons)
+    with Site(cx.inventory, cx.target) as site:
+        racks = [_of(cx, site, name, watched=watched) for name in racks_named(cx.inventory, rack)]
+    if cx.out.structured:
+        cx.out.document("autopilot", {"target": str(cx.target), "daemons": daemons, "racks": racks})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([each["rack"] for each in racks if each["state"] in {"running", "ready"}])
+    else:
+        _print(cx, racks, daemons)
+    return ExitCode.UNREACHABLE if any("unread" in each for each in racks) else ExitCode.DONE
+
+
+def why_of(status: dict[str, Any]) -> str:
+    """Why it stands as it does, to be put behind the state."""
+    return f": {status['why']}" if status["why"] else ""
+
+
+def racks_named(inventory: "Inventory", named: list[str] | None) -> list[str]:
+    """The racks that are meant: those that were named, else all.
+
+    Raises:
+        UsageError: there is no such rack.
+    """
+    for name in named or ():
+        if name not in inventory.racks:
+            near = nearest(name, inventory.racks)
+            raise UsageError(
+                f"the inventory has no rack {name!r}",
+                hint=f"did you mean {near}?" if near else f"it has {', '.join(inventory.racks)}",
+            )
+    return list(dict.fromkeys(named)) if named else list(inventory.racks)
+
+
+def sockets_of(cx: Invocation, inventory: "Inventory | None") -> list[Path]:
+    """Where the daemon of an inventory answers, if one runs; without one, where those of this user do."""
+    from lumctl.autopilot import orders
+    from lumctl.watch.place import socket_path
+
+    if inventory is None:
+        return list(orders.sockets())
+    try:
+        return [socket_path(inventory, cx.target)]
+    except LumctlError:
+        return []
+
+
+def daemon_pids(cx: Invocation, inventory: "Inventory | None") -> list[int]:
+    """The processes of the daemons of this user that watch an inventory; without one, of all."""
+    return [pid for path in sockets_of(cx, inventory) if (pid := _pid(path)) is not None]
+
+
+def _pid(socket: Path) -> int | None:
+    from lumctl.watch.claim import held_by
+    from lumctl.watch.place import LOCK
+
+    return held_by(socket.parent / LOCK)
+
+
+def _daemons(cx: Invocation) -> list[dict[str, Any]]:
+    """The daemons of this user that watch this inventory; one that hangs is one as well."""
+    from lumctl.autopilot import orders
+
+    found: list[dict[str, Any]] = []
+    for path in sockets_of(cx, cx.inventory):
+        try:
+            answer = orders.send(path, "status")
+        except (FileNotFoundError, ConnectionRefusedError):
+            continue
+        except (OSError, ValueError):
+            found.append({"pid": _pid(path), "answers": False, "stopped": None, "busy": None})
+        else:
+            told = {key: answer[key] for key in ("pid", "stopped", "busy")}
+            found.append({**told, "answers": True})
+    return found
+
+
+def _of(cx: Invocation, site: "Site", rack: str, *, watched: bool) -> dict[str, Any]:
+    from lumctl.autopilot import switch
+    from lumctl.autopilot.status import rack_status
+    from lumctl.store import files_of
+
+    try:
+        return rack_status(cx.inventory, rack, site.store(rack), now=site.now(), watched=watched)
+    except LumctlError as error:
+        files = files_of(cx.inventory, rack, cx.target)
+        thrown = switch.thrown(switch.places([rack], [files]))
+        state = UNKNOWN if thrown is None else "stopped"
+        nothing: dict[str, Any] = {"policies": [], "last_decided_at": None, "waiting": [], "decisions": []}
+        return {"rack": rack, "state": state, "why": thrown or error.message, **nothing, "unread": error.message}
+
+
+def _print(cx: Invocation, racks: list[dict[str, Any]], daemons: list[dict[str, Any]]) -> None:
+    for daemon in daemons:
+        if daemon["answers"]:
+            cx.out.narrate(f"daemon: pid {daemon['pid']}{' (at work)' if daemon['busy'] else ''}")
+        else:
+            cx.out.narrate(f"daemon: pid {daemon['pid'] or 'unknown'} does not answer: it hangs, or stands still")
+    if not daemons:
+        cx.out.narrate("no daemon of this user watches this inventory here")
+    for each in racks:
+        cx.out.text(f"{each['rack']}  {each['state']}{why_of(each)}")
+        if "unread" in each:
+            if each["why"] != each["unread"]:
+                cx.out.narrate(f"{each['rack']}: {each['unread']}")
+            continue
+        if each["state"] != "off" and not any(daemon["answers"] for daemon in daemons):
+            last = each["last_decided_at"]
+            told = f"the newest decision of a daemon is of {clock(last)}" if last else "no daemon decided within a week"
+            cx.out.narrate(f"{each['rack']}: {told}")
+        _print_rack(cx, each)
+
+
+def _print_rack(cx: Invocation, each: dict[str, Any]) -> None:
+    rows = [
+        {**p, "hour": f"{p['swaps_hour']} of {p['most_hour']}", "day": f"{p['swaps_day']} of {p['most_day']}"}
+        for p in each["policies"]
+    ]
+    if rows:
+        cx.out.table(POLICIES, rows)
+    for policy in each["policies"]:
+        if policy["breaker_why"]:
+            cx.out.text(f"breaker of {policy['policy']}: {policy['breaker_why']}")
+    if each["waiting"]:
+        waiting = [{**w, "asked": clock(w["asked_at"]), "until": clock(w["expires_at"])} for w in each["waiting"]]
+        cx.out.table(WAITING, waiting)
+        aimed = "" if str(cx.target) == "rack" else f" --target {cx.target}"
+        first = waiting[0]["plan"]
+        cx.out.narrate(
+            f"look at it: lumctl swap apply {first} --dry-run{aimed}; then: lumctl swap approve {first}{aimed}"
+        )
+    if each["decisions"]:
+        shown = [{**d, "at": clock(d["at"]), "component": d.get("component", d["key"])} for d in each["decisions"]]
+        cx.out.table(DECISIONS, list(reversed(shown)))

@@ -1,0 +1,169 @@
+"""``lumctl store``: where a rack's store is, and how to move it to another database."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.racks import one_rack
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import ExitCode, LumctlError, UsageError
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+
+app = noun_app(NOUNS["store"].help)
+
+_COLUMNS = (
+    Column("RACK", "rack"),
+    Column("STORE", "store"),
+    Column("NAMED BY", "named_by"),
+    Column("STATE", "state"),
+    Column("ENTRIES", "entries", right=True),
+    Column("RUNS", "runs", right=True),
+    Column("LEASE", "lease", right=True),
+    Column("PROBLEM", "problem"),
+)
+
+
+@verb(app, "status")
+def status(cx: Invocation) -> int:
+    """Show where the store of each rack is, what named it, whether it answers, and how much it keeps.
+
+    A store that was moved away from (``store copy --retire``) is shown as moved, with where to. Exits 3 if one cannot
+    be opened, and 5 if one was moved: no rack can be changed through it.
+    """
+    rows = [_row(cx.inventory, rack, str(cx.target)) for rack in cx.inventory.racks]
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([row["store"] for row in rows])
+    elif cx.out.structured:
+        cx.out.document("store", {"target": str(cx.target), "stores": rows})
+    else:
+        cx.out.table(_COLUMNS, rows)
+    states = {row["state"] for row in rows}
+    if "failed" in states:
+        return ExitCode.UNREACHABLE
+    return ExitCode.REFUSED if "moved" in states else ExitCode.DONE
+
+
+@verb(app, "copy")
+def copy(
+    cx: Invocation,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="PLACE", help="A folder, or a database such as postgresql://user@host/database."),
+    ],
+    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    retire: Annotated[
+        bool, typer.Option("--retire", help="Close the old store for good once the copy is proved.")
+    ] = False,
+) -> None:
+    """Copy all that a rack's store keeps to another database, from SQLite to PostgreSQL or back.
+
+    It is done in one transaction: all of it is there afterwards, or nothing. Meanwhile nobody can write to the store.
+    Every row is read back, and the journal there must be unbroken and end as it does here.
+
+    Without ``--retire`` the store that is copied stays as it is, and both can be used: a machine whose inventory still
+    names the old one changes the rack at the same time as others. With it, the old store gives no lease any more
+    and says where it went; its journal tells of it, and can still be read and verified. That cannot be taken back: to
+    go back, copy the new store to an empty place. A copy that was made before without ``--retire`` will do, if the old
+    store was not used since, and nobody is changing the rack through the new one.
+
+    It is refused while the rack is being changed, while a run is open, where the journal is not what was written, where
+    the old store was retired before, and where the other place already keeps anything of this rack (exit code 5).
+    Other racks may share it.
+
+    End ``lumctl watch`` and ``lumctl gateway`` of the rack first: until the inventory names the new store, what they
+    write goes to the old one. Files beside the store (the gateway's log, exported runbooks) are not copied.
+    """
+    from lumctl.change.origin import origin
+    from lumctl.change.plan import plan_digest
+    from lumctl.gateway.highest import FILE, Highest
+    from lumctl.inventory.store_urls import complaints, is_url
+    from lumctl.store import files_of, place_of
+    from lumctl.store.copying import copy as copied
+    from lumctl.store.database import shown
+    from lumctl.store.retiring import Retirement
+
+    if cx.target is not Target.RACK:
+        raise UsageError("a simulator keeps its own store in a folder", hint="copy the rack's: --target rack")
+    if is_url(to):
+        for found, hint in complaints(to):
+            raise UsageError(f"--to: {found}", hint=hint)
+    name = one_rack(cx.inventory, rack)
+    source = place_of(cx.inventory, name, "rack")
+    by = None
+    if retire:
+        seen = Highest(files_of(cx.inventory, name, "rack") / FILE, cx.out.narrate).number
+        by = Retirement(origin(), seen)
+    done = copied(source, to, name, digest=plan_digest, now=time.time(), retire=by)
+    place = shown(to if is_url(to) else str(Path(to).expanduser().absolute()))
+    document = {"rack": name, "store": place, "rows": done.rows, "entries": done.head.count, "head": done.head.hash}
+    if cx.out.structured:
+        cx.out.document("store-copy", {**document, "retired": retire})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([place])
+    elif done.was_there:
+        cx.out.text(
+            f"{name}: {place} had a copy already; its journal is unbroken and goes on from {done.head.hash[:12]}"
+        )
+    else:
+        cx.out.text(
+            f"{name}: {sum(done.rows.values())} rows copied to {place}; its journal has {done.head.count} entries, is "
+            f"unbroken and ends with {done.head.hash[:12]}, as here"
+        )
+    cx.out.narrate(_next(cx.inventory, name, place))
+    cx.out.narrate(_of_the_old(name, shown(source), place, retired=retire))
+
+
+def _next(inventory: "Inventory", rack: str, place: str) -> str:
+    keyed = f"`store: {place}` under racks, {rack} in {inventory.path}; then start watch and gateway anew"
+    if _named_by(inventory, rack, "rack") != "$LUMCTL_STATE":
+        return f"next: {keyed}"
+    if "://" in place:
+        return f"next: set $LUMCTL_STATE to {place}, for it goes before the inventory"
+    return f"next: unset $LUMCTL_STATE, for it goes before the inventory, and write {keyed}"
+
+
+def _of_the_old(rack: str, old: str, new: str, *, retired: bool) -> str:
+    if retired:
+        return f"{old} is retired: it gives no lease of {rack} any more, and says that {new} does"
+    return (
+        f"WARNING: both {old} and {new} can be used now; whoever still uses the old one can change {rack} at the same "
+        "time as others. Let every machine name the new one before anything is changed, or close the old one now: say "
+        "this again with --retire"
+    )
+
+
+def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
+    from lumctl.store import place_of, store_at
+    from lumctl.store.database import shown
+
+    place = place_of(inventory, rack, target)
+    said: dict[str, Any] = {"rack": rack, "store": shown(place), "named_by": _named_by(inventory, rack, target)}
+    empty = dict.fromkeys(("entries", "runs", "lease", "moved_to", "problem"))
+    try:
+        store = store_at(place, rack=rack)
+        try:
+            about = {"entries": store.head().count, "runs": len(store.runs()), "lease": store.newest_fence(rack)}
+            moved_to = store.moved_to(rack)
+        finally:
+            store.close()
+    except LumctlError as error:
+        return {**said, "state": "failed", **empty, "problem": error.message}
+    if moved_to is not None:
+        problem = f"it was moved to {moved_to}: name that one"
+        return {**said, "state": "moved", **empty, **about, "moved_to": moved_to, "problem": problem}
+    return {**said, "state": "ok", **empty, **about}
+
+
+def _named_by(inventory: "Inventory", rack: str, target: str) -> str:
+    named = os.environ.get("LUMCTL_STATE")
+    if named and (target == "rack" or "://" not in named):
+        return "$LUMCTL_STATE"
+    return "store:" if target == "rack" and inventory.racks[rack].store else "default"

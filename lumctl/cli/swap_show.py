@@ -1,0 +1,105 @@
+"""``lumctl swap list`` and ``lumctl swap show``: the runs of a rack, and one of them with all that its steps did."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from lumctl.cli.changes import show_plan
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.plans import find_plan
+from lumctl.cli.unfinished import shown_as_cut, tell_unfinished
+from lumctl.cli.verbs import verb
+from lumctl.runbook.files import all_runs, find_run
+from lumctl.site import Site
+from lumctl.store import ACTION_KINDS, Run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to their noun."""
+    verb(app, "list")(list_)
+    verb(app, "show")(show)
+
+
+def list_(cx: Invocation) -> None:
+    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``."""
+    with Site(cx.inventory, cx.target) as site:
+        runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
+        cut = tell_unfinished(cx, site, tuple(site.inventory.racks))
+    if cx.out.structured:
+        cx.out.document("runs", {"target": str(cx.target), "runs": [run_row(run) for run in runs]})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([run.id for run in runs])
+    else:
+        cx.out.table(RUN_COLUMNS, shown_as_cut([run_row(run) for run in runs], cut))
+        if not runs:
+            cx.out.narrate(f"no run on target {cx.target} yet")
+
+
+def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help="A run or a plan.")]) -> None:
+    """Show one run with every step's outcome, or a plan that has not been applied."""
+    with Site(cx.inventory, cx.target) as site:
+        if run.startswith("plan-"):
+            show_plan(cx, find_plan(site, run))
+            return
+        found = find_run(site, run)
+        entries, head = site.store(found.rack).entries(found.id), site.store(found.rack).head()
+    journal = [{"seq": e.seq, "at": e.at, "kind": e.kind, "step": e.step, "data": dict(e.data)} for e in entries]
+    if cx.out.structured:
+        document = {**run_row(found), "plan_digest": found.plan_digest, "journal": journal}
+        cx.out.document("run", {**document, "journal_head": asdict(head)})
+        return
+    cx.out.text(f"{found.id}  {found.title}")
+    cx.out.text(f"{found.outcome_line()}, by {found.who}, lumctl {found.version}")
+    titles = {step["id"]: step["title"] for step in found.plan["steps"]}
+    rows = [
+        {"at": _clock(e.at), "kind": e.kind, "step": titles.get(e.step, ""), "data": _brief(dict(e.data))}
+        for e in entries
+    ]
+    cx.out.table(_JOURNAL_COLUMNS, rows)
+
+
+RUN_COLUMNS = (
+    Column("RUN", "run"),
+    Column("RACK", "rack", wide=True),
+    Column("OUTCOME", "outcome"),
+    Column("STARTED", "started"),
+    Column("SECONDS", "seconds", right=True),
+    Column("TITLE", "title"),
+    Column("BY", "by", wide=True),
+)
+_JOURNAL_COLUMNS = (Column("AT", "at"), Column("ENTRY", "kind"), Column("STEP", "step"), Column("", "data"))
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """A run as a row of a table or an element of a document."""
+    return {
+        "run": run.id,
+        "kind": run.kind,
+        "title": run.title,
+        "outcome": run.state,
+        "target": run.target,
+        "rack": run.rack,
+        "by": run.who,
+        "started": datetime.fromtimestamp(run.started_at).astimezone().isoformat(timespec="seconds"),
+        "seconds": None if run.ended_at is None else round(run.ended_at - run.started_at, 3),
+        "undone_by": run.undone_by,
+    }
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def _brief(data: dict[str, Any]) -> str:
+    by = f" (by {data['by']})" if "by" in data else ""
+    if "failed" in data:
+        return f"failed: {data['failed']}{by}"
+    if "proofs" in data:
+        silent = data.get("silent", ())
+        passed = f", {len(silent)} circuits passed over: a host of theirs does not answer" if silent else ""
+        return f"{len(data['proofs'])} receivers proved, {data['kept']} others still sound{passed}"
+    plain = {k: v for k, v in data.items() if isinstance(v, str | int | float) and k not in {"do", "title", "done"}}
+    return ", ".join(f"{key} {value}" for key, value in plain.items())

@@ -1,0 +1,39 @@
+"""What is said beside a change or a list of them: runs not brought to an end, and where ranks return to."""
+
+from typing import Any
+
+from lumctl.change import Plan
+from lumctl.change.plan import Do
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.status_tables import unfinished_line
+from lumctl.site import Site
+
+
+def tell_unfinished(cx: Invocation, site: Site, racks: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the runs of these racks that were cut or left half done, with what brings them to an end."""
+    found = tuple(run for rack in racks for run in site.store(rack).unfinished(now=site.now()))
+    for run in found:
+        cx.out.narrate(unfinished_line(run, str(cx.target)))
+    return found
+
+
+def shown_as_cut(rows: list[dict[str, Any]], unfinished: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Rows of runs for a table, in which those that nobody works on any more are not called running."""
+    cut = {"outcome": "cut"}
+    return [row | cut if row["outcome"] == "running" and row["run"] in unfinished else row for row in rows]
+
+
+def tell_where_ranks_return(cx: Invocation, site: Site, plan: Plan) -> None:
+    """Warn of each accelerator that a rollback gives a rank to and about which something is found now."""
+    given = set[str]()
+    for step in plan.steps:
+        if step.do is Do.ASSIGN:
+            for job, ranks in step.data["assignment"].items():
+                given |= set(ranks) - set(step.data["before"].get(job, ()))
+    if not given:
+        return
+    seen = site.observe().report.accelerators
+    for name in sorted(given & set(seen)):
+        if seen[name].findings:
+            told = seen[name].findings[0].evidence
+            cx.out.narrate(f"warning: {name} is not well ({told}): what ran on it would be there again")

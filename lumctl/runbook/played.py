@@ -1,0 +1,73 @@
+"""A run that did not come to its end is played as it went: where it stopped, and what stood in its way."""
+
+from lumctl.change.engine import Gate, Progress
+from lumctl.change.plan import Do, Step, stages
+from lumctl.errors import RefusedError
+from lumctl.inventory.model import Inventory
+from lumctl.runbook.document import RecordedStep, Runbook
+
+TO_THE_END = frozenset({"done", "undone"})
+"""The outcomes of runs whose every step was done."""
+
+
+class PlayedStopError(RefusedError):
+    """A step that failed when it was recorded: the replay stops there as well."""
+
+
+def stopped_at(runbook: Runbook) -> RecordedStep | None:
+    """The step that a run which did not come to its end did not get past."""
+    if runbook.outcome in TO_THE_END:
+        return None
+    for recorded in runbook.steps:
+        if recorded.step.required and (recorded.outcome is None or "failed" in recorded.outcome):
+            return recorded
+    return None
+
+
+def played(stop: RecordedStep, before_step: Gate, progress: Progress) -> Gate:
+    """A gate that ends the replay before the step that did not succeed then, and says so; the others go by."""
+
+    def gate(step: Step) -> None:
+        if step.id == stop.step.id:
+            why = (stop.outcome or {}).get("failed", "it was not reached")
+            progress(f"{step.id}. {step.title}: when this was recorded, {why}; so this replay ends here")
+            raise PlayedStopError(f"step {step.id} did not succeed when this was recorded: {why}")
+        before_step(step)
+
+    return gate
+
+
+def compared(runbook: Runbook, stop: RecordedStep | None) -> tuple[RecordedStep, ...]:
+    """The steps that a replay reaches: those of the stages before the one in which it ends."""
+    if stop is None:
+        return runbook.steps
+    reached: list[RecordedStep] = []
+    by_id = {recorded.step.id: recorded for recorded in runbook.steps}
+    for stage in stages(recorded.step for recorded in runbook.steps):
+        if stop.step in stage:
+            break
+        reached += [by_id[step.id] for step in stage]
+    return tuple(reached)
+
+
+def dark_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The transmitters that did not send when the run began, as far as it found out."""
+    seen: dict[str, bool] = {}
+    for recorded in runbook.steps:
+        outcome = recorded.outcome or {}
+        found = dict(outcome.get("transmitting") or {})
+        if recorded.step.do is Do.TRANSMIT and isinstance(outcome.get("was"), bool):
+            found[recorded.step.data["transponder"]] = outcome["was"]
+        for lane, sends in found.items():
+            seen.setdefault(lane, bool(sends))
+    return tuple(lane for lane, sends in seen.items() if not sends and lane in inventory.transponders)
+
+
+def unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The hosts that could not be asked to darken a transmitter when this was recorded."""
+    hosts = [
+        inventory.transponders[recorded.step.data["transponder"]].host
+        for recorded in runbook.steps
+        if recorded.step.do is Do.TRANSMIT and not recorded.step.required and "failed" in (recorded.outcome or {})
+    ]
+    return tuple(dict.fromkeys(hosts))

@@ -1,0 +1,177 @@
+"""A rack's store into another database: all of it in one transaction, held against what was read, or nothing."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, insert, select, text
+
+from lumctl.errors import RefusedError, UsageError
+from lumctl.store import clock, journal, lease
+from lumctl.store.database import open_engine, shown, writing
+from lumctl.store.errors import StoreError
+from lumctl.store.journal import Head
+from lumctl.store.records import OPEN
+from lumctl.store.retiring import Retirement, goes_on, number_above, require_in_use, require_writable
+from lumctl.store.retiring import retire as close_source
+from lumctl.store.schema import leases, meta, metadata, runs
+from lumctl.store.verify import verify
+from lumctl.store.verify_runs import Digest
+
+TABLES = tuple(table for table in metadata.sorted_tables if table is not meta)
+"""What belongs to a rack: every row says to which."""
+_AT_ONCE = 500
+"""How many rows are sent together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was copied: how many rows of each table, and where the journal ends in both.
+
+    ``was_there`` says that an earlier copy was found, from which the store there may have gone on since.
+    """
+
+    rows: Mapping[str, int]
+    head: Head
+    was_there: bool = False
+
+
+def copy(
+    source: str, target: str, rack: str, *, digest: Digest, now: float, retire: Retirement | None = None
+) -> Copied:
+    """Copy all that a store keeps of a rack to another place; each is a folder or a database URL.
+
+    Meanwhile nobody writes to either. ``digest`` is that of a plan's document by its content, and ``now`` the time in
+    seconds since the epoch. With ``retire`` the source then gives no lease of the rack any more; a copy that was made
+    earlier will do, if its journal goes on from the end of the source's.
+
+    Raises:
+        RefusedError: the rack is being changed, a run is open, the journal is not what was written, the source was
+            retired, or the target already keeps something of the rack; nothing was written.
+        UsageError: both are one place, there is nothing to copy, or one of them cannot be opened.
+        StoreError: one of them cannot be read or written; nothing was written, or, as its message then says, the copy
+            was made and the source was not retired.
+    """
+    here, there = shown(_place(source)), shown(_place(target))
+    if _place(source) == _place(target):
+        raise UsageError(f"the store of rack {rack} is at {there} already")
+    is_copied = False
+    try:
+        with _opened(source, rack) as ours:
+            if retire is not None:
+                require_writable(ours, here)
+            with _held(ours) as read:
+                lease.require_not_moved(read, rack)
+                _require_rest(read, rack, now)
+                _require_whole(read, rack, digest, here)
+                kept = {table.name: _rows(read, table, rack) for table in TABLES}
+                if not any(kept.values()):
+                    raise UsageError(f"the store at {here} keeps nothing of rack {rack}: nothing to copy")
+                head = journal.head(read, rack)
+                with _opened(target, rack) as theirs, writing(theirs) as written:
+                    _be_patient(written)
+                    require_in_use(written, rack, there)
+                    was_there = retire is not None and goes_on(written, rack, head, digest)
+                    if was_there:
+                        _require_rest(written, rack, now)
+                    else:
+                        _require_empty(written, rack, there)
+                        _fill(written, kept, rack, there)
+                        if journal.head(written, rack) != head or verify(written, rack, digest, head):
+                            raise RefusedError(f"the journal in {there} is not the one that was copied")
+                    if retire is not None:
+                        number = number_above(read, written, rack, retire.seen)
+                        close_source(read, rack, number, there, retire.who, now)
+                # The copy is on disk before the source is closed: never neither of them.
+                is_copied = True
+    except StoreError as error:
+        if not is_copied or retire is None:
+            raise
+        raise StoreError(
+            f"the copy at {there} is made, but the store at {here} was not retired, and both can be used: "
+            f"{error.message}",
+            hint="say it again, with --retire: the copy is taken as it is",
+        ) from error
+    return Copied({name: len(rows) for name, rows in kept.items()}, head, was_there)
+
+
+def _fill(written: Connection, kept: Mapping[str, list[dict[str, Any]]], rack: str, place: str) -> None:
+    for table in TABLES:
+        rows = kept[table.name]
+        for start in range(0, len(rows), _AT_ONCE):
+            written.execute(insert(table), rows[start : start + _AT_ONCE])
+    for table in TABLES:
+        if _rows(written, table, rack) != kept[table.name]:
+            raise RefusedError(f"what {place} gives back of {table.name} is not what was copied")
+
+
+def _place(place: str) -> Path | str:
+    return place if "://" in place else Path(place).expanduser().absolute()
+
+
+@contextmanager
+def _opened(place: str, rack: str) -> Iterator[Engine]:
+    engine = open_engine(_place(place))
+    try:
+        yield engine.execution_options(rack=rack)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _held(engine: Engine) -> Iterator[Connection]:
+    """A transaction that keeps all writers out; one of a store that nobody can write needs no lock."""
+    if engine.get_execution_options().get("unwritable") is not None:
+        with engine.connect() as connection:
+            yield connection
+        return
+    with writing(engine) as connection:
+        _be_patient(connection)
+        yield connection
+
+
+def _be_patient(connection: Connection) -> None:
+    """A whole journal takes longer than a step of a run."""
+    if connection.dialect.name == "postgresql":
+        for name in ("idle_in_transaction_session_timeout", "statement_timeout"):
+            connection.execute(text(f"SET LOCAL {name} = 0"))
+
+
+def _rows(connection: Connection, table: Table, rack: str) -> list[dict[str, Any]]:
+    found = connection.execute(select(table).where(table.c.rack == rack))
+    keys = [column.name for column in table.primary_key]
+    # Sorted here: databases do not agree in which order texts come.
+    return sorted((row._asdict() for row in found), key=lambda row: [row[key] for key in keys])
+
+
+def _require_rest(connection: Connection, rack: str, now: float) -> None:
+    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    if held is not None and (left_s := held.expires_at - clock.lease_now(connection, now)) > 0:
+        raise RefusedError(
+            f"rack {rack} is being changed by {held.holder}; its lease ends in {left_s:.0f} s",
+            hint="wait for it, or look at it with: lumctl swap list",
+        )
+    of_it = (runs.c.rack == rack, runs.c.state.in_(OPEN))
+    run = connection.execute(select(runs.c.id).where(*of_it).order_by(runs.c.id)).scalar()
+    if run is not None:
+        raise RefusedError(
+            f"{run} of rack {rack} is open", hint=f"finish it first: lumctl swap resume {run}, or abort {run}"
+        )
+
+
+def _require_whole(connection: Connection, rack: str, digest: Digest, place: str) -> None:
+    for broken in verify(connection, rack, digest):
+        raise RefusedError(
+            f"the store at {place} is not what was written: {broken.reason}", hint="see: lumctl runbook verify"
+        )
+
+
+def _require_empty(connection: Connection, rack: str, place: str) -> None:
+    for table in TABLES:
+        if connection.execute(select(table.c.rack).where(table.c.rack == rack).limit(1)).first() is not None:
+            raise RefusedError(
+                f"the store at {place} already keeps {table.name} of rack {rack}",
+                hint="name an empty database; other racks may share it",
+            )

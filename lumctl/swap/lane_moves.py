@@ -1,0 +1,164 @@
+"""Another lane of the same accelerator for what leads through a dying one; and back once that is well."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, permutations, product
+
+from lumctl.errors import RefusedError
+from lumctl.health.states import State
+from lumctl.inventory.lane_orders import is_order, lanes_in_order, order_of, orders_in
+from lumctl.inventory.model import Transponder
+from lumctl.inventory.wiring import job_links
+from lumctl.site import Observation
+from lumctl.swap.avoiding import Avoided
+
+MOST_WAYS = 48
+"""How many choices of free lanes are routed at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMove:
+    """The circuits of one lane go to another lane of the same accelerator."""
+
+    accelerator: str
+    leaves: str
+    takes: str
+    circuits: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """In words, for a title."""
+        return f"{', '.join(self.circuits)} from {self.leaves} to {self.takes}"
+
+
+LaneMoves = tuple[LaneMove, ...]
+
+
+def ways_off(
+    seen: Observation, avoided: Avoided, replaced: Collection[str], jobs: Collection[str]
+) -> Iterator[LaneMoves]:
+    """Every way to free the lanes to avoid of these jobs' circuits, with each accelerator where it is; the best first.
+
+    Lanes of accelerators that are replaced are left out. Where nothing is to be moved there is one way, an empty one.
+
+    Raises:
+        RefusedError: an accelerator has no lane for it; the message says why, and what can be done.
+    """
+    dying: dict[str, list[Transponder]] = {}
+    for name in dict.fromkeys(avoided.lanes):
+        lane = seen.inventory.transponders[name]
+        place = seen.place_of(lane.accelerator)
+        if _circuits_at(seen, name) and lane.accelerator not in replaced and place is not None and place[0] in jobs:
+            dying.setdefault(lane.accelerator, []).append(lane)
+    ways = []
+    for accelerator, lanes in dying.items():
+        free, unfit = _free(seen, avoided, accelerator, lanes[0])
+        if len(free) < len(lanes):
+            raise _no_lane(seen, lanes, unfit)
+        ways.append([tuple(zip(lanes, taken, strict=True)) for taken in permutations(free, len(lanes))])
+    return islice((_moves(seen, [pair for part in way for pair in part]) for way in product(*ways)), MOST_WAYS)
+
+
+def orders_after(seen: Observation, moves: LaneMoves) -> dict[str, tuple[str, ...]]:
+    """The orders of lanes that moves lead to, by their names in an assignment."""
+    orders = {move.accelerator: _order(seen, move.accelerator) for move in moves}
+    for move in moves:
+        order = orders[move.accelerator]
+        one, other = order.index(move.leaves), order.index(move.takes)
+        order[one], order[other] = order[other], order[one]
+    written = {a: [lane.id for lane in seen.inventory.transponders_of(a)] for a in orders}
+    return {order_of(a): () if order == written[a] else tuple(order) for a, order in orders.items()}
+
+
+def orders_before(seen: Observation, after: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The orders that stand now, under the same names."""
+    return {name: seen.assignment.get(name, ()) for name in after if is_order(name)}
+
+
+def moves_home(seen: Observation, accelerators: Collection[str]) -> tuple[LaneMoves, dict[str, str]]:
+    """The moves by which lanes of these accelerators are used as written again; and by accelerator why they are not."""
+    moves: list[LaneMove] = []
+    stay: dict[str, str] = {}
+    for accelerator, order in orders_in(seen.assignment).items():
+        if accelerator not in accelerators:
+            continue
+        written = seen.inventory.transponders_of(accelerator)
+        back = [(now, lane) for now, lane in zip(order, written, strict=True) if now != lane.id and _needed(seen, now)]
+        ill = [f"{lane.id} {_trouble(seen, lane.id)}" for _, lane in back if _trouble(seen, lane.id)]
+        if ill:
+            stay[accelerator] = ill[0]
+            continue
+        lanes = seen.inventory.transponders
+        moves += _moves(seen, [(lanes[now], lane) for now, lane in back])
+    return tuple(moves), stay
+
+
+def _moves(seen: Observation, pairs: Collection[tuple[Transponder, Transponder]]) -> LaneMoves:
+    return tuple(LaneMove(old.accelerator, old.id, new.id, _circuits_at(seen, old.id)) for old, new in pairs)
+
+
+def _order(seen: Observation, accelerator: str) -> list[str]:
+    return [lane.id for lane in lanes_in_order(seen.inventory, accelerator, orders_in(seen.assignment))]
+
+
+def _circuits_at(seen: Observation, lane: str) -> tuple[str, ...]:
+    return tuple(c.id for c in seen.circuits if lane in {c.a.transponder, c.b.transponder})
+
+
+def _needed(seen: Observation, lane: str) -> bool:
+    """Whether a link of the rank that runs on its accelerator uses a lane."""
+    accelerator = seen.inventory.transponders[lane].accelerator
+    place = seen.place_of(accelerator)
+    if place is None:
+        return False
+    ends = [
+        number
+        for link in job_links(seen.inventory.jobs[place[0]])
+        for rank, number in ((link.a_rank, link.a_lane), (link.b_rank, link.b_lane))
+        if rank == place[1]
+    ]
+    return _order(seen, accelerator).index(lane) in ends
+
+
+def _free(
+    seen: Observation, avoided: Avoided, accelerator: str, dying: Transponder
+) -> tuple[list[Transponder], dict[str, str]]:
+    """Lanes that could take a dying one's circuits, those first that are ok; and of those that could not, why not."""
+    fit: list[Transponder] = []
+    unfit: dict[str, str] = {}
+    for lane in seen.inventory.transponders_of(accelerator):
+        link = seen.report.links[lane.id]
+        if lane.id in avoided.lanes:
+            continue
+        if _needed(seen, lane.id):
+            unfit[lane.id] = f"carries {', '.join(_circuits_at(seen, lane.id))}"
+        elif lane.lane.device != dying.lane.device:
+            unfit[lane.id] = f"leads to {lane.lane.device}"
+        elif lane.lane.duplex != dying.lane.duplex:
+            unfit[lane.id] = "has one port for both ways" if lane.lane.duplex else "has separate ports"
+        elif link.maintenance is not None or link.state is State.FAILED:
+            unfit[lane.id] = _trouble(seen, lane.id)
+        else:
+            fit.append(lane)
+    return sorted(fit, key=lambda lane: seen.report.links[lane.id].state is not State.OK), unfit
+
+
+def _trouble(seen: Observation, lane: str) -> str:
+    """Why a lane is not well, to follow its name; empty if it is, or is just not in use."""
+    link = seen.report.links[lane]
+    if link.maintenance is not None:
+        return f"is in maintenance: {link.maintenance}"
+    if link.state in {State.OK, State.DISABLED}:
+        return ""
+    return f"is {link.state}" + (f": {link.findings[0].evidence}" if link.findings else "")
+
+
+def _no_lane(seen: Observation, lanes: list[Transponder], unfit: Mapping[str, str]) -> RefusedError:
+    names, accelerator = ", ".join(lane.id for lane in lanes), lanes[0].accelerator
+    using = dict.fromkeys(circuit for lane in lanes for circuit in _circuits_at(seen, lane.id))
+    why = "; ".join(f"{name} {said}" for name, said in unfit.items())
+    return RefusedError(
+        f"{names} carries {', '.join(using)}, and {accelerator} has no lane to spare" + (f": {why}" if why else ""),
+        hint=f"replace the accelerator: lumctl swap plan --failed {accelerator} --avoid {names.replace(' ', '')} "
+        "--even-if-healthy",
+    )

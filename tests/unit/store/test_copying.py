@@ -1,0 +1,151 @@
+"""A store moved to another database: all of it, proved, or nothing."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.health.attention import Acknowledgement
+from lumctl.store import Record, Store, StoreError, store_at
+from lumctl.store.copying import copy
+
+NOW = 100.0
+RUN = {"kind": "swap", "target": "rack", "title": "t", "inventory_digest": "i", "who": "me"}
+PLAN = {"schema": "x", "rack": "r1", "digest": "d" * 64}
+
+
+def digest(document: object) -> str:
+    del document
+    return PLAN["digest"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "old")
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    stores: list[Store] = []
+
+    def open_(place: str, rack: str = "r1") -> Store:
+        stores.append(store_at(place, files=tmp_path, rack=rack))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+def lived(store: Store, *, rack: str = "r1", ends: bool = True) -> str:
+    """A store in which a run has placed a job and written a mesh, and an operator has said something."""
+    lease = store.acquire(rack, "me", term_s=30.0, now=NOW)
+    plan = {**PLAN, "rack": rack}
+    run = store.begin_run(lease, {**RUN, "plan_digest": PLAN["digest"]}, plan, now=NOW)
+    record = Record(NOW + 1 / 3, "outcome", "1", {"done": True, "said": "é\udcff", "none": None})
+    store.conclude(lease, run, record, states={"mesh": {0: "bar", 1: "cross"}}, placed={"job": ("a", "b")})
+    if ends:
+        store.end_run(lease, run, Record(NOW + 2, "end", "", {"state": "done"}), "done")
+        store.release(lease)
+    return run
+
+
+def test_all_is_there_and_back_again(place: str, folder: str, opening: Callable[..., Store], tmp_path: Path) -> None:
+    old = opening(folder)
+    run = lived(old)
+    old.acknowledge(Acknowledgement("a", None, "me", "known", NOW, None))
+    done = copy(folder, place, "r1", digest=digest, now=NOW)
+    back = str(tmp_path / "back")
+    assert copy(place, back, "r1", digest=digest, now=NOW) == done
+    assert done.rows["journal"] == done.head.count == 3
+    for new in (opening(place), opening(back)):
+        assert new.head() == old.head()
+        assert new.run(run) == old.run(run)
+        assert new.entries(run) == old.entries(run)
+        assert new.assignment() == {"job": ("a", "b")}
+        assert new.device_cells("mesh") == {0: "bar", 1: "cross"}
+        assert new.acknowledgements(now=NOW) == old.acknowledgements(now=NOW) != ()
+        assert new.verify(digest) == ()
+        assert new.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence == 2
+
+
+def test_a_rack_that_is_being_changed_or_has_an_open_run_stays(
+    place: str, folder: str, opening: Callable[..., Store]
+) -> None:
+    old = opening(folder)
+    lived(old, ends=False)
+    with pytest.raises(RefusedError, match="rack r1 is being changed by me; its lease ends in 30 s"):
+        copy(folder, place, "r1", digest=digest, now=NOW)
+    with pytest.raises(RefusedError, match="swap-0001 of rack r1 is open") as refused:
+        copy(folder, place, "r1", digest=digest, now=NOW + 31)
+    assert refused.value.hint == "finish it first: lumctl swap resume swap-0001, or abort swap-0001"
+    assert opening(place).runs() == ()
+
+
+def test_a_database_that_keeps_something_of_the_rack_stays_as_it_is(
+    place: str, folder: str, opening: Callable[..., Store]
+) -> None:
+    lived(opening(folder))
+    other, mine = opening(place, "r2"), opening(place)
+    lived(other, rack="r2")
+    copy(folder, place, "r1", digest=digest, now=NOW + 3)  # which another rack may share
+    head = mine.head()
+    with pytest.raises(RefusedError, match=r"already keeps .* of rack r1"):
+        copy(folder, place, "r1", digest=digest, now=NOW + 3)
+    assert (mine.head(), other.head().count) == (head, 3)
+
+
+def test_a_journal_that_was_changed_is_not_copied(place: str, folder: str, opening: Callable[..., Store]) -> None:
+    lived(opening(folder))
+    with closing(sqlite3.connect(Path(folder) / "lumctl.db")) as database:
+        database.execute("UPDATE journal SET step = '2' WHERE seq = 2")
+        database.commit()
+    with pytest.raises(RefusedError, match="is not what was written: its content was changed"):
+        copy(folder, place, "r1", digest=digest, now=NOW + 3)
+    assert opening(place).head().count == 0
+
+
+def test_what_a_database_does_not_keep_as_it_was_is_not_copied_at_all(
+    emptied: str, folder: str, opening: Callable[..., Store]
+) -> None:
+    old = opening(folder)
+    lived(old)
+    old.acknowledge(Acknowledgement("a", None, "me", "no\0text", NOW, None))
+    with pytest.raises(StoreError):
+        copy(folder, emptied, "r1", digest=digest, now=NOW + 3)
+    assert opening(emptied).head().count == 0
+
+
+def test_while_it_is_copied_nobody_writes(
+    place: str, folder: str, opening: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = opening(folder)
+    lived(old)
+    monkeypatch.setattr("lumctl.store.sqlite.BUSY_TIMEOUT_S", 0.05)
+    tried: list[str] = []
+
+    def now_and_then(document: object) -> str:
+        if not tried:
+            with pytest.raises(StoreError) as held:
+                opening(folder).remark("x", {}, at=NOW, who="me")
+            tried.append(held.value.message)
+        return digest(document)
+
+    copy(folder, place, "r1", digest=now_and_then, now=NOW + 3)
+    assert tried == ["the store cannot be written: database is locked"]
+
+
+def test_there_must_be_something_to_copy_and_somewhere_else(
+    folder: str, tmp_path: Path, opening: Callable[..., Store]
+) -> None:
+    with pytest.raises(UsageError, match="keeps nothing of rack r1: nothing to copy"):
+        copy(folder, str(tmp_path / "new"), "r1", digest=digest, now=NOW)
+    assert not (tmp_path / "new").exists()
+    lived(opening(folder))
+    with pytest.raises(UsageError, match=r"is at .* already"):
+        copy(folder, folder, "r1", digest=digest, now=NOW + 3)
+    with pytest.raises(LumctlError, match="cannot be opened"):
+        copy(folder, "/dev/null/new", "r1", digest=digest, now=NOW + 3)
