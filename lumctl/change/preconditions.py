@@ -36,6 +36,7 @@ def require(site: Site, plan: Plan) -> None:
     if plan.inventory_digest != site.inventory.digest:
         raise RefusedError(f"{plan.id} was made from another text of {site.inventory.path}", hint="make a new plan")
     require_none_cut(site, plan)
+    _require_not_taken_back(site, plan)
     placed = site.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
@@ -51,6 +52,16 @@ def require(site: Site, plan: Plan) -> None:
     require_others_untouched(site, plan)
     require_undisturbed(site, plan)
     require_hooks(site, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
+
+
+def _require_not_taken_back(site: Site, plan: Plan) -> None:
+    """What a rollback takes back must still be in force: a later run may have brought about the very same state."""
+    for run in site.store(plan.rack).runs() if plan.undoes else ():
+        if run.id == plan.undoes and run.state not in REVERSIBLE:
+            by = f" by {run.undone_by}" if run.undone_by else ""
+            raise RefusedError(
+                f"{plan.undoes} was taken back already{by}: it is {run.state}", hint="see: lumctl swap list"
+            )
 
 
 def require_none_cut(site: Site, plan: Plan) -> None:

@@ -184,3 +184,14 @@ def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})  # since the plan was made
     refused(rack, plan, "goes back by itself, and does not confirm it afterwards")
+
+
+def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_again(rack):
+    run = rack.store.run(rack.apply(rack.plan()).run)
+    early = plan_rollback(rack.site, run)
+    late = replace(early, created_at=rack.time + 1).sealed()
+    rack.apply(early)
+    again = rack.apply(rack.plan()).run
+    with pytest.raises(RefusedError, match=f"{run.id} was taken back already by rollback-"):
+        rack.apply(late)
+    assert rack.store.run(again).state == "done"
