@@ -50,9 +50,10 @@ class Undoing:
                     troubles += self._undone(step)
             if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
                 troubles += Verify.as_before(self._bench, self.plan.steps)
+            is_dark = bool(troubles)
             for step in filter(pauses, backwards):
                 stays = f"job {step.data['job']} is left as it is: its light may not be"
-                troubles += [stays] if troubles else self._undone(step)
+                troubles += [stays] if is_dark else self._undone(step)
         except LeaseLostError as error:
             return [*troubles, error.message]
         try:
