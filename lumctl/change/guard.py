@@ -68,9 +68,7 @@ class Guard:
         """
         try:
             with self._order:
-                self._order.write(_order_of(site, lease))
-                self._order.flush()
-                self._order.seek(0)  # of the guard too: it has inherited this very file
+                _write_order(self._order, site, lease)
             self.allow(silent_s)
         except BaseException as error:
             self.dismiss()
@@ -121,9 +119,7 @@ def arm(
     Raises:
         RefusedError: it cannot be started, so nothing may be touched.
     """
-    guard = stand_by(site, lease.rack, start=start)
-    guard.arm(site, lease, silent_s)
-    return guard
+    return _started(site, lease.rack, start, lease, silent_s)
 
 
 def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen) -> Guard:
@@ -132,10 +128,24 @@ def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[byt
     Raises:
         RefusedError: it cannot be started.
     """
+    return _started(site, rack, start)
+
+
+def _started(
+    site: Site,
+    rack: str,
+    start: Callable[..., subprocess.Popen[bytes]],
+    lease: Lease | None = None,
+    silent_s: float = 0.0,
+) -> Guard:
     pipe, ours = os.pipe()
     os.set_blocking(ours, False)
     order = _nameless()
     try:
+        if lease is not None:
+            # Before it comes up: should the engine die in this moment, it gives the lease back.
+            _write_order(order, site, lease)
+            os.write(ours, f"{silent_s:.3f}\n".encode())
         with _log(site.store(rack).files) as log, _kept_back():
             process = start(
                 [sys.executable, "-I", "-S", guard_watch.__file__, str(pipe), str(order.fileno()), rack],
@@ -151,7 +161,16 @@ def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[byt
         raise _none_armed(error) from error
     finally:
         os.close(pipe)
+    if lease is not None:
+        order.close()
     return Guard(process, ours, order)
+
+
+def _write_order(order: IO[bytes], site: Site, lease: Lease) -> None:
+    """Write the order into the guard's file, which it reads from the place that is left here."""
+    order.write(_order_of(site, lease))
+    order.flush()
+    order.seek(0)
 
 
 def _none_armed(error: BaseException) -> BaseException:
