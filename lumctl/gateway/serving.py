@@ -15,8 +15,8 @@ from typing import Any, Self
 from lumctl import __version__
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.gated.wire import SCHEMA, Lines, error_said
-from lumctl.errors import UsageError
 from lumctl.gateway.desk import Peer
+from lumctl.sockets import bound
 
 MOST_CONNECTIONS = 128
 _REQUEST_WITHIN_S = 10.0
@@ -41,24 +41,12 @@ class Serving:
             UsageError: no socket can be made there.
         """
         self._path = path
-        made = path.with_name(f"{path.name}.new")
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.unlink(missing_ok=True)
-            before = os.umask(0o177)
-            try:
-                self._server = _Server(str(made), greeting, answer)
-            finally:
-                os.umask(before)
-            if group is not None:
-                os.chown(made, -1, group)
-                made.chmod(0o660)
-            made.rename(path)
-        except OSError as error:
-            raise UsageError(
-                f"no socket can be had at {path}: {error.strerror or error}",
-                hint="name one with a short path in a folder of yours: --listen",
-            ) from error
+        self._server = bound(
+            path,
+            lambda made: _Server(made, greeting, answer),
+            hint="name one with a short path in a folder of yours: --listen",
+            group=group,
+        )
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_S,), name="lumctl-gateway", daemon=True
         )

@@ -12,8 +12,8 @@ from typing import Self
 from lumctl.autopilot.orders import SCHEMA as ORDERS
 from lumctl.autopilot.orders import obeyed
 from lumctl.autopilot.pilot import Pilot
-from lumctl.errors import UsageError
 from lumctl.site.observation import Observation
+from lumctl.sockets import bound
 from lumctl.watch.bounded import POLL_S, Bounded
 from lumctl.watch.newest import Newest
 from lumctl.watch.wire import SCHEMA, encode
@@ -32,18 +32,11 @@ class Answering:
             UsageError: no socket can be made there.
         """
         self._path = path
-        made = path.with_name(f"{path.name}.new")
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.unlink(missing_ok=True)
-            self._server = _Server(str(made), newest, pilot)
-            made.chmod(0o600)
-            made.rename(path)
-        except OSError as error:
-            raise UsageError(
-                f"no socket can be had at {path}: {error.strerror or error}",
-                hint="set $XDG_RUNTIME_DIR to a folder of yours with a short name",
-            ) from error
+        self._server = bound(
+            path,
+            lambda made: _Server(made, newest, pilot),
+            hint="set $XDG_RUNTIME_DIR to a folder of yours with a short name",
+        )
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(POLL_S,), name="lumctl-answering", daemon=True
         )
