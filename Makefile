@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types man bench bench-fleet bench-fabric bench-devices bench-swap campaign lock clean
+.PHONY: help demo test lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -23,6 +23,9 @@ lint: $(READY) ## Style and the direction of imports.
 
 types: $(READY) ## Types.
 	$(BIN)/mypy
+
+pictures: $(READY) ## Draw the pictures of the dashboard that the README shows anew.
+	$(BIN)/python tests/tui/picture.py
 
 man: $(READY) ## Write the manual pages anew from the commands.
 	$(BIN)/python -m lumctl.cli.manual man
@@ -51,12 +54,31 @@ bench-devices: $(READY) ## Measure what drivers add to a device's own time, and 
 bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verified circuits, with the journal on disk (a minute).
 	$(BIN)/python tests/bench/swap/run.py $(ARGS)
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed.
+bench-jobs: $(READY) ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
+	@test -e build/bench-jobs/ready || { $(PYTHON) -m venv build/bench-jobs && \
+	  build/bench-jobs/bin/pip install --quiet --requirement .ci/requirements.txt \
+	    --requirement tests/bench/jobs/requirements.txt && \
+	  build/bench-jobs/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
+	  touch build/bench-jobs/ready; }
+	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
+	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
+
+bench-tui: $(READY) ## Measure the dashboard with a thousand accelerators beside htop and glances, and its memory over an hour (needs tmux; ten minutes).
+	@test -e build/bench-tui/ready || { $(PYTHON) -m venv build/bench-tui && \
+	  build/bench-tui/bin/pip install --quiet --requirement .ci/requirements.txt \
+	    --requirement tests/bench/tui/requirements.txt && \
+	  build/bench-tui/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
+	  touch build/bench-tui/ready; }
+	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
+	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
+
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
 	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign"
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays \
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/unit/store/test_verify.py
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/recovery/test_drawn.py
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -1,6 +1,7 @@
 """Programs of the operator's own, such as hooks: run without a shell, ended when they take too long."""
 
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -45,8 +46,11 @@ def run_program(
     given: bytes = b"",
     variables: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    most_said: int = MOST_SAID_BYTES,
 ) -> Ended:
     """Run a program to its end. ``given`` is what it reads, ``variables`` are added to our own environment.
+
+    Of what it prints, the last ``most_said`` bytes are kept.
 
     What it leaves running in the background is left alone, unless it was late.
 
@@ -73,7 +77,7 @@ def run_program(
         ) from None
     finally:
         os.close(theirs)
-    heard = _Heard(ours)
+    heard = _Heard(ours, most_said)
     threading.Thread(target=_feed, args=(process, given), name="lumctl-program", daemon=True).start()
     late = False
     try:
@@ -86,11 +90,25 @@ def run_program(
     return Ended(process.returncode, late, heard.text())
 
 
+def through(prefix: Sequence[str], command: Sequence[str], *, host: str = "") -> list[str]:
+    """A command behind a prefix such as ``[ssh, "{host}"]``; what ssh hands on is read by a shell there, and quoted."""
+    if not prefix:
+        return list(command)
+    words = [word.replace("{host}", host) for word in prefix]
+    quoted = [shlex.quote(word) for word in command] if Path(words[0]).name == "ssh" else command
+    return [*words, *quoted]
+
+
+def plain(line: str) -> str:
+    """A line of somebody else's program, without what would move a terminal's cursor."""
+    return "".join(sign for sign in line.strip()[:500] if sign.isprintable())
+
+
 class _Heard:
     """The end of what is printed. Whatever a program leaves behind may hold its output open: it is not waited for."""
 
-    def __init__(self, pipe: int) -> None:
-        self._pipe = pipe
+    def __init__(self, pipe: int, most: int) -> None:
+        self._pipe, self._most = pipe, most
         self._tail = b""
         self._thread = threading.Thread(target=self._listen, name="lumctl-program", daemon=True)
         self._thread.start()
@@ -102,7 +120,7 @@ class _Heard:
     def _listen(self) -> None:
         with os.fdopen(self._pipe, "rb", buffering=0) as pipe:
             while piece := pipe.read(MOST_SAID_BYTES):
-                self._tail = (self._tail + piece)[-MOST_SAID_BYTES:]
+                self._tail = (self._tail + piece)[-self._most :]
 
 
 def _feed(process: subprocess.Popen[bytes], given: bytes) -> None:

@@ -55,7 +55,7 @@ def stop(
     from lumctl.store import files_of, open_store
 
     who, at = origin(), time.time()
-    said = f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
+    said = said_in_files(who, at, comment)
     inventory = _inventory(cx)
     racks = racks_named(inventory, rack) if inventory is not None else list(rack or [switch.ALL])
     files = [files_of(inventory, name, cx.target) for name in racks] if inventory is not None else []
@@ -163,8 +163,19 @@ def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float
         return [{"rack": rack, "run": run, "state": store.run(run).state} for run in mine]
 
 
+def said_in_files(who: str, at: float, comment: str) -> str:
+    """What a stop file says: who made it, when, and why."""
+    return f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
+
+
 def _keep_runbook(cx: Invocation, inventory: "Inventory", rack: str, after: str, comment: str) -> None:
     """The same as a run with a runbook; that it could not be kept changes nothing."""
+    if trouble := keep_runbook(inventory, cx.target, rack, after, comment):
+        cx.out.narrate(f"warning: no runbook was written: {trouble}")
+
+
+def keep_runbook(inventory: "Inventory", target: str, rack: str, after: str, comment: str) -> str | None:
+    """Keep it as a run with a runbook that the autopilot is ``stopped`` or ``running``; why that failed, if it did."""
     from lumctl.runbook.actions import record, save_quietly
     from lumctl.site import Site
 
@@ -172,13 +183,11 @@ def _keep_runbook(cx: Invocation, inventory: "Inventory", rack: str, after: str,
     data = {"act": "policy", "rack": rack, "before": {"autopilot": before}, "after": {"autopilot": after}}
     title = f"{'stop' if after == 'stopped' else 'start'} the autopilot of {rack}{f': {comment}' if comment else ''}"
     try:
-        with Site(inventory, cx.target) as site:
+        with Site(inventory, target) as site:
             run = record(site, "policy", [{"title": title, "data": data}], at=site.now())
-            trouble = save_quietly(site, run, rack)
+            return save_quietly(site, run, rack)
     except LumctlError as error:
-        trouble = error.message
-    if trouble:
-        cx.out.narrate(f"warning: no runbook was written: {trouble}")
+        return error.message
 
 
 def _say_stopped(cx: Invocation, racks: list[str], ways: "list[Written]", runs: list[dict[str, Any]]) -> None:

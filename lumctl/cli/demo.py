@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from lumctl.change import Plan, RunResult, apply
 from lumctl.change.engine import at_once
@@ -20,7 +23,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import UnreachableError
+from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -55,12 +58,36 @@ class Story:
         self.say(f"    {seconds:.2f} s")
 
 
+class Tale(StrEnum):
+    """What the demo tells."""
+
+    SWAP = "swap"
+    RECOVER = "recover"
+
+
 @verb(app)
-def demo(cx: Invocation) -> None:
+def demo(
+    cx: Invocation,
+    tale: Annotated[Tale, typer.Argument(help="Of the light alone, or of a training job too.")] = Tale.SWAP,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="With recover: draw the timeline, as .svg or .png.")
+    ] = None,
+) -> None:
     """Bring up a rack on loopback, let a GPU die, swap the spare in, prove the light, and replay the runbook.
 
     The inventory is the shipped prototype, or the one given with -i: the second rank of its first job dies.
+
+    lumctl demo recover tells of the job as well (PyTorch is needed: lumctl[torch]; the shipped ring4, or -i): real
+    processes train a small Llama on the rack, the process and the GPU of a rank die, and the job is back at its next
+    step; each moment is timed from the kill, beside the published timeline.
     """
+    if tale is Tale.RECOVER:
+        from lumctl.cli.demo_recover import recover
+
+        recover(cx, picture)
+        return
+    if picture is not None:
+        raise UsageError("--picture draws the timeline of a recovery", hint="lumctl demo recover --picture FILE")
     inventory = load_inventory(example("prototype")) if cx.inventory_path is None else cx.inventory
     job = next(iter(inventory.jobs.values()))
     victim = job.ranks[min(1, len(job.ranks) - 1)]

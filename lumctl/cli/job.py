@@ -5,21 +5,26 @@ from typing import Annotated, Any
 
 import typer
 
+from lumctl.cli import job_run
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.job_state import state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.inventory.hook_entries import COMMAND
 from lumctl.inventory.lane_orders import orders_in
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits
 
 app = noun_app(NOUNS["job"].help)
+job_run.register(app)
 
 JOBS = (
     Column("JOB", "name"),
     Column("RACK", "rack"),
+    Column("STATE", "does"),
     Column("RANKS", "rank_count", right=True),
     Column("LINKS", "link_count", right=True),
     Column("ACCELERATORS", "accelerators"),
@@ -42,24 +47,27 @@ LINKS = (
 
 @verb(app, "list")
 def list_jobs(cx: Invocation) -> None:
-    """List the jobs and the accelerators that each runs on now."""
+    """List the jobs, what those do that lumctl job run runs, and the accelerators that each runs on now."""
     from lumctl.inventory.folding import fold
 
     assignment = _assignment(cx)
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(list(cx.inventory.jobs))
         return
-    jobs = [_listed(cx.inventory, job, assignment[job.name]) for job in cx.inventory.jobs.values()]
+    jobs = [
+        _listed(cx.inventory, job, assignment[job.name], state_of(cx, job.name)) for job in cx.inventory.jobs.values()
+    ]
     if cx.out.structured:
         cx.out.document("jobs", {"target": str(cx.target), "jobs": jobs})
     else:
-        cx.out.table(JOBS, [{**job, "accelerators": ",".join(fold(job["accelerators"]))} for job in jobs])
+        rows = [{**job, "does": job["state"], "accelerators": ",".join(fold(job["accelerators"]))} for job in jobs]
+        cx.out.table(JOBS, rows)
 
 
 @verb(app, "show")
 def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
     """Show where each rank of a job runs now, and the circuits that its links need."""
-    found = _find(cx.inventory, job)
+    found = find_job(cx.inventory, job)
     document = job_document(cx.inventory, found, _assignment(cx))
     if cx.out.structured:
         cx.out.document("job", {"target": str(cx.target), **document})
@@ -77,13 +85,16 @@ def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help=
 
 @verb(app, "status")
 def status(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
-    """Ask a job's status hook whether it is running, paused or stopped. Pauses and resumes nothing."""
+    """Tell what a job does: of one that lumctl job run runs, its ranks and recoveries; else what its hook says."""
     from lumctl.errors import RefusedError
     from lumctl.jobs import Hooks, passed_over
     from lumctl.site import Site
 
-    found = _find(cx.inventory, job)
-    if found.hook is None or found.hook.status is None:
+    found = find_job(cx.inventory, job)
+    if found.run is not None:
+        job_run.show(cx, status_of(cx, job))
+        return
+    if found.hook is None or (found.hook.kind == COMMAND and found.hook.status is None):
         raise RefusedError(f"job {job} has no status hook", hint="name one in the inventory: jobs: hook: status")
     with Site(cx.inventory, cx.target) as site:
         if (why := passed_over(site, job)) is not None:
@@ -121,19 +132,26 @@ def hook_document(job: Job) -> dict[str, Any] | None:
     hook = job.hook
     if hook is None:
         return None
-    status = list(hook.status) if hook.status else None
+    written = hook.settings.model_dump(mode="json") if hook.settings is not None else {}
     return {
-        "pause": list(hook.pause),
-        "resume": list(hook.resume),
-        "status": status,
+        "kind": hook.kind,
+        "pause": list(hook.pause) or None,
+        "resume": list(hook.resume) or None,
+        "status": list(hook.status) if hook.status else None,
         "timeout_s": hook.timeout_s,
         "on_sim": hook.on_sim,
+        **written,
     }
 
 
 def _hook_line(job: Job) -> str:
     if job.hook is None:
         return "no hook: pause it before its light moves, and resume it afterwards"
+    if job.hook.kind != COMMAND:
+        from lumctl.jobs.control import load
+
+        words = load(job.hook.kind).words(job.hook.settings)
+        return f"paused and resumed by {words} ({job.hook.timeout_s:g} s each)"
     tells = f"told by {shlex.join(job.hook.status)}" if job.hook.status else "whether it runs is not told"
     ways = f"paused by {shlex.join(job.hook.pause)}; resumed by {shlex.join(job.hook.resume)}; {tells}"
     return f"{ways} ({job.hook.timeout_s:g} s each)"
@@ -154,12 +172,13 @@ def _end(inventory: Inventory, end: CircuitEnd) -> dict[str, Any]:
     return {"accelerator": accelerator, "lane": end.transponder, "port": end.port}
 
 
-def _listed(inventory: Inventory, job: Job, accelerators: tuple[str, ...]) -> dict[str, Any]:
+def _listed(inventory: Inventory, job: Job, accelerators: tuple[str, ...], state: str | None) -> dict[str, Any]:
     return {
         "name": job.name,
         "rack": job.rack,
         "rank_count": len(job.ranks),
         "link_count": len(job_circuits(inventory, job, accelerators)),
+        "state": state,
         "accelerators": list(accelerators),
     }
 
@@ -182,7 +201,12 @@ def _assignment(cx: Invocation) -> dict[str, tuple[str, ...]]:
         return site.assignment()
 
 
-def _find(inventory: Inventory, name: str) -> Job:
+def find_job(inventory: Inventory, name: str) -> Job:
+    """A job of the inventory.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
     if name in inventory.jobs:
         return inventory.jobs[name]
     near = nearest(name, inventory.jobs)

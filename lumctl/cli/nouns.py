@@ -12,7 +12,7 @@ class Noun(NamedTuple):
 
 NOUNS: dict[str, Noun] = {
     "status": Noun("status", "Health of every accelerator, link and circuit, read now."),
-    "top": Noun("top", "The dashboard: the same, live, with swaps planned and applied from it."),
+    "top": Noun("top.command", "The dashboard: the same, live, with swaps planned and applied from it."),
     "check": Noun("check", "One line and an exit code for cron and monitoring."),
     "watch": Noun("watch", "The daemon: looks each second, keeps history, serves metrics, notifies."),
     "health": Noun("health", "Why a component is in its state; what is known, and what is in maintenance; the rules."),
@@ -27,7 +27,7 @@ NOUNS: dict[str, Noun] = {
     "store": Noun("store", "Where journal, leases and health are kept, and moving them to another database."),
     "fleet": Noun("fleet", "What hosts print, saved as files to be judged elsewhere."),
     "inventory": Noun("inventory", "Check and show the inventory; enrol its hosts' keys."),
-    "plugin": Noun("plugin", "Device drivers that are installed."),
+    "plugin": Noun("plugin", "Drivers of devices and kinds of job control that are installed."),
     "sim": Noun("sim", "A rack of any inventory on loopback, with faults on request."),
     "demo": Noun("demo", "The whole story on the embedded simulator: a GPU dies, a spare takes its place."),
 }

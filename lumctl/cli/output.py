@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class OutputFormat(StrEnum):
@@ -119,8 +122,14 @@ class Output:
             print("  ".join(padded).rstrip())
 
     def _rich_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str) -> None:
-        from rich import box
         from rich.console import Console
+
+        table = self.rich_table(columns, rows, title)
+        Console(no_color=bool(os.environ.get("NO_COLOR")), highlight=False).print(table)
+
+    def rich_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str) -> "Table":
+        """The rows as Rich draws them."""
+        from rich import box
         from rich.table import Table
         from rich.text import Text
 
@@ -134,7 +143,7 @@ class Output:
                 style = COLOURS.get(str(row.get(column.key)), "") if column.key == "state" else ""
                 cells.append(Text(self._cell(column, row), style=style))
             table.add_row(*cells)
-        Console(no_color=bool(os.environ.get("NO_COLOR")), highlight=False).print(table)
+        return table
 
 
 def dump_json(data: Any) -> str:

@@ -1,4 +1,4 @@
-"""``lumctl plugin``: which device drivers are installed, read from package metadata unless asked to look further."""
+"""``lumctl plugin``: installed drivers and kinds of job control, from package metadata unless asked to look further."""
 
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import UsageError
+from lumctl.offers import JOB_KINDS, Offer, offered
 
 app = noun_app(NOUNS["plugin"].help)
 
@@ -34,22 +35,23 @@ def plugin() -> None:
 def show_installed(
     cx: Invocation,
     check: Annotated[
-        bool, typer.Option("--check", help="Import each driver: its kind, capabilities, on what it was proven.")
+        bool, typer.Option("--check", help="Import each: its kind, capabilities, on what it was proven.")
     ] = False,
 ) -> None:
-    """List the installed drivers. Without --check (or -o wide) no plug-in is imported."""
-    drivers = installed()
+    """List the installed drivers and kinds of job control. Without --check (or -o wide) no plug-in is imported."""
+    drivers, jobs = installed(), offered(JOB_KINDS)
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names([info.name for info in drivers])
+        cx.out.names([info.name for info in (*drivers, *jobs)])
         return
     looked_into = check or cx.out.format is OutputFormat.WIDE
     rows = [_offered(info) | (_loaded(info) if looked_into else UNSEEN) for info in drivers]
-    for problem in [row["problem"] for row in rows if row["problem"]]:
+    controls = [_offered(info) | (_loaded_control(info) if looked_into else UNSEEN) for info in jobs]
+    for problem in [row["problem"] for row in (*rows, *controls) if row["problem"]]:
         cx.out.narrate(f"warning: {problem}")
     if cx.out.structured:
-        cx.out.document("plugin", {"drivers": rows})
+        cx.out.document("plugin", {"drivers": rows, "jobs": controls})
         return
-    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in rows]
+    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in (*rows, *controls)]
     cx.out.table(OFFERED + (LOADED if looked_into else ()), flat)
 
 
@@ -75,6 +77,16 @@ def _loaded(info: DriverInfo) -> dict[str, Any]:
         "state": "ok",
         "problem": None,
     }
+
+
+def _loaded_control(info: Offer) -> dict[str, Any]:
+    from lumctl.jobs.control import load
+
+    try:
+        load(info.name)
+    except UsageError as error:
+        return {**UNSEEN, "state": "failed", "problem": error.message}
+    return {**UNSEEN, "kind": "job control", "state": "ok"}
 
 
 plugin_doctor.register(app)

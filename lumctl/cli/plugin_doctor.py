@@ -1,4 +1,4 @@
-"""``lumctl plugin doctor``: whether installed drivers are what they say, and whether who uses them answers."""
+"""``lumctl plugin doctor``: whether installed plug-ins are what they say, and whether who uses them answers."""
 
 import os
 from dataclasses import asdict
@@ -29,15 +29,20 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One driver; all of them unless said.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One plug-in; all of them unless said.")] = None,
 ) -> int:
     """Look into each installed driver: whether it loads, what it declares, on what that was proven, what it imports.
 
-    Where there is an inventory, also which of its devices use it, and whether they answer on the target. Exits 4 if
-    something is not well.
+    And into each kind of job control. Where there is an inventory, also which of its devices and jobs use it, and
+    whether the devices answer on the target. Exits 4 if something is not well.
     """
-    drivers, inventory = _named(name, installed()), _inventory(cx)
+    from lumctl.jobs import examining
+
+    named, inventory = _named(name, (*installed(), *examining.kinds())), _inventory(cx)
+    controls = [info for info in named if info in examining.kinds()]
+    drivers = [info for info in named if info not in controls]
     found = [finding for info in drivers for finding in examine(info)]
+    found += [finding for info in controls for finding in examining.examine(info, inventory)]
     if inventory is not None:
         lacking = not_installed(inventory).items() if name is None else ()
         found += [Finding(driver, well=False, text=text, advice=advice) for driver, (text, advice) in lacking]
@@ -56,7 +61,8 @@ def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo
         near = nearest(name, [info.name for info in drivers])
         names = ", ".join(sorted({info.name for info in drivers})) or "none"
         raise UsageError(
-            f"no driver {name!r} is installed", hint=(f"did you mean {near}? " if near else "") + f"installed: {names}"
+            f"no driver or kind of job control {name!r} is installed",
+            hint=(f"did you mean {near}? " if near else "") + f"installed: {names}",
         )
     return found
 

@@ -72,7 +72,7 @@ def explain(
     with Site(cx.inventory, cx.target) as site:
         rack = rack_of_named(cx.inventory, component, circuits(site))
         seen = site.observe()
-        decided = [d for d in _decisions(site, seen, rack) if d.trouble.component == component]
+        decided = [d for d in decisions(site, seen, rack) if d.trouble.component == component]
     if colon:
         decided = [d for d in decided if any(f.rule == rule for f in d.trouble.findings)]
         if not decided:
@@ -96,7 +96,8 @@ def explain(
 policy_history.register(app)
 
 
-def _decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, ...]":
+def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, ...]":
+    """What would be decided in a rack by a look, with the memory of its store; nothing is done."""
     from dataclasses import replace
 
     from lumctl.autopilot import breaker, switch

@@ -28,13 +28,23 @@ def up(
         float, typer.Option("--delay-ms", min=0, metavar="N", help="Time that mesh cells take to settle.")
     ] = 0.0,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise on readings.")] = 0,
+    lane_mbps: Annotated[
+        float | None,
+        typer.Option(
+            "--lane-mbps",
+            min=0.1,
+            max=1e6,
+            metavar="N",
+            help="What a lane carries each way, in Mbit/s, of jobs that run on simulated hosts; no limit if left out.",
+        ),
+    ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Leave every mesh in bar: program no circuits.")] = False,
 ) -> None:
     """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C."""
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
-    simulator = launch(inventory, delay_ms=delay_ms, seed=seed, tied=not detach)
+    simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
     try:
         for device in _ask(cx, "status")["unserved"]:
             driver = inventory.devices[device].driver
@@ -87,6 +97,8 @@ def status(cx: Invocation) -> None:
         cx.out.text(f"no simulator of {cx.inventory.path} is running")
     else:
         cx.out.narrate(f"the simulator of {cx.inventory.path} runs (pid {found['pid']})")
+        if words := _lanes_in_words(found["lanes"]):
+            cx.out.narrate(words)
         cx.out.table(
             [Column("COMPONENT", "id"), Column("ADDRESS", "address"), Column("FAULTS", "faults")], _rows(found)
         )
@@ -169,7 +181,7 @@ def _status(cx: Invocation) -> dict[str, Any]:
     try:
         told = _ask(cx, "status")
     except UnreachableError:
-        nothing: dict[str, Any] = {"hosts": [], "devices": [], "faults": []}
+        nothing: dict[str, Any] = {"hosts": [], "devices": [], "faults": [], "lanes": None}
         return {"running": False, "pid": None, "inventory": str(cx.inventory.path), "started_at": None, **nothing}
     runtime = told["runtime"]
     return {
@@ -183,6 +195,7 @@ def _status(cx: Invocation) -> dict[str, Any]:
             for device, address in runtime["devices"].items()
         ],
         "faults": told["faults"],
+        "lanes": told["lanes"],
     }
 
 
@@ -193,6 +206,14 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
         faults.setdefault(each["component"], []).append(_words(each))
     served = [{**row, "faults": ", ".join(faults.pop(row["id"], []))} for row in [*found["hosts"], *found["devices"]]]
     return served + [{"id": component, "faults": ", ".join(words)} for component, words in faults.items()]
+
+
+def _lanes_in_words(lanes: dict[str, Any]) -> str:
+    """What the lanes carry; nothing where nobody has used them."""
+    if not (lanes["connections"] or lanes["bytes"]):
+        return ""
+    dark = f" ({lanes['dark']} in the dark)" if lanes["dark"] else ""
+    return f"its lanes carry {lanes['connections']} connections{dark}; {lanes['bytes'] / 1e6:.1f} MB went over them"
 
 
 def _words(fault: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """``lumctl status``: the health of everything, read now."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,7 @@ from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause, repeat
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import ExitCode
+from lumctl.errors import ExitCode, UsageError
 from lumctl.health.states import HealthReport, State
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def status(
             help="Pause between looks with --watch.",
         ),
     ] = 2.0,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Also draw the tables into this file, as a picture.")
+    ] = None,
 ) -> None:
     """Show the health of every host, accelerator, link and circuit, read now over SSH.
 
@@ -44,11 +48,17 @@ def status(
     """
     from lumctl.site import Site
 
+    if svg is not None and watch:
+        raise UsageError("--svg draws one look, and --watch never ends", hint="leave one of them out")
     with Site(cx.inventory, cx.target) as site:
         if watch:
             repeat(lambda: show(cx, site.observe(), findings_first=True), interval)
         observation = site.observe()
     show(cx, observation)
+    if svg is not None:
+        from lumctl.cli.status_picture import draw_status
+
+        draw_status(cx.out, observation, svg)
     raise typer.Exit(exit_code(observation.report))
 
 

@@ -66,7 +66,8 @@ def copy(
     """Copy all that a rack's store keeps to another database, from SQLite to PostgreSQL or back.
 
     It is done in one transaction: all of it is there afterwards, or nothing. Meanwhile nobody can write to the store.
-    Every row is read back, and the journal there must be unbroken and end as it does here.
+    Every row is read back, and the journal there must be unbroken and end as it does here. Readings over time, which
+    ``lumctl watch`` keeps for seven days, stay behind.
 
     Without ``--retire`` the store that is copied stays as it is, and both can be used: a machine whose inventory still
     names the old one changes the rack at the same time as others. With it, the old store gives no lease any more

@@ -12,6 +12,7 @@ from lumctl.cli.words import kept_text
 if TYPE_CHECKING:
     from lumctl.change import Plan
     from lumctl.site import Site
+    from lumctl.store import Approval
 
 
 def register(app: typer.Typer) -> None:
@@ -34,18 +35,12 @@ def approve(
     after it, apply them with lumctl swap apply. Where a policy has `by_another: true`, whoever made or applies a plan
     cannot approve it. An approval ends with its time and with its plan: one that is stale is refused all the same.
     """
-    from lumctl.change.origin import origin
     from lumctl.cli.plans import find_plan
     from lumctl.site import Site
-    from lumctl.store import APPROVED, REJECTED
 
     with Site(cx.inventory, cx.target) as site:
         found = find_plan(site, plan)
-        _require_asked(site, found)
-        state = REJECTED if reject else APPROVED
-        answered = site.store(found.rack).answer_approval(
-            found.digest, state, by=origin(), comment=comment.strip(), at=site.now()
-        )
+        answered = answer(site, found, approve=not reject, comment=comment)
     document = {
         "plan": found.id,
         "title": found.title,
@@ -70,6 +65,21 @@ def approve(
             )
         elif not reject:
             cx.out.narrate(f"apply it: lumctl swap apply {plan} --target {found.target}")
+
+
+def answer(site: "Site", plan: "Plan", *, approve: bool, comment: str) -> "Approval":
+    """Approve a plan, or reject it, in the name of whoever runs this.
+
+    Raises:
+        RefusedError: nobody asks for it, it was answered before, it is too late, or it is not for this person to say.
+    """
+    from lumctl.change.origin import origin
+    from lumctl.store import APPROVED, REJECTED
+
+    _require_asked(site, plan)
+    state = APPROVED if approve else REJECTED
+    store = site.store(plan.rack)
+    return store.answer_approval(plan.digest, state, by=origin(), comment=comment.strip(), at=site.now())
 
 
 def wants_approval(site: "Site", plan: "Plan") -> str | None:

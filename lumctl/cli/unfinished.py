@@ -25,15 +25,19 @@ def shown_as_cut(rows: list[dict[str, Any]], unfinished: tuple[str, ...]) -> lis
 
 def tell_where_ranks_return(cx: Invocation, site: Site, plan: Plan) -> None:
     """Warn of each accelerator that a rollback gives a rank to and about which something is found now."""
+    for warning in where_ranks_return(site, plan):
+        cx.out.narrate(f"warning: {warning}")
+
+
+def where_ranks_return(site: Site, plan: Plan) -> list[str]:
+    """A sentence about each accelerator that a rollback gives a rank to and that is not well now."""
     given = set[str]()
     for step in plan.steps:
         if step.do is Do.ASSIGN:
             for job, ranks in step.data["assignment"].items():
                 given |= set(ranks) - set(step.data["before"].get(job, ()))
     if not given:
-        return
+        return []
     seen = site.observe().report.accelerators
-    for name in sorted(given & set(seen)):
-        if seen[name].findings:
-            told = seen[name].findings[0].evidence
-            cx.out.narrate(f"warning: {name} is not well ({told}): what ran on it would be there again")
+    found = {name: seen[name].findings[0].evidence for name in sorted(given & set(seen)) if seen[name].findings}
+    return [f"{name} is not well ({told}): what ran on it would be there again" for name, told in found.items()]

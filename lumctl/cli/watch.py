@@ -70,7 +70,8 @@ def watch(
     Every change of a component's state is told on standard error, what changed alike in one line, and is a row of the
     rack's history. Metrics for Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 once no look has
     succeeded for five intervals, and for ten seconds at least. While it runs, ``check`` and ``top`` of the same user
-    take its newest look.
+    take its newest look. Readings of accelerators and transponders are kept in the rack's store, of each minute the
+    least, the mean and the greatest, for seven days: ``top`` shows them over time.
 
     With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
     incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.

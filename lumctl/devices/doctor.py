@@ -63,7 +63,7 @@ def examine(info: DriverInfo) -> list[Finding]:
     try:
         driver = load(info.name)
     except UsageError as error:
-        missing = _missing(info)
+        missing = lacking(info)
         if missing and "ModuleNotFoundError" in error.message:
             return missing
         return [Finding(info.name, well=False, text=error.message, advice=error.hint or ""), *missing]
@@ -76,7 +76,7 @@ def examine(info: DriverInfo) -> list[Finding]:
         found.append(Finding(info.name, well=False, text="it does not say on what it was proven", advice=advice))
     else:
         found.append(Finding(info.name, well=True, text=f"proven on: {proven}"))
-    missing = _missing(info)
+    missing = lacking(info)
     libraries = [] if missing else sorted(name for name in _imported(_module(info)) if _is_library(name))
     if libraries:
         found.append(Finding(info.name, well=True, text=f"what it imports is installed: {', '.join(libraries)}"))
@@ -122,7 +122,7 @@ def _refuses(driver: type[Driver], call: str) -> bool:
     return refusing is not None and getattr(driver, call, None) is refusing
 
 
-def _missing(info: DriverInfo) -> list[Finding]:
+def lacking(info: DriverInfo) -> list[Finding]:
     """The libraries that a driver's package imports anywhere and that are not installed."""
     found = []
     for name in sorted(_imported(_module(info))):

@@ -60,12 +60,16 @@ class GatewayEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where everything answers. ``target`` is ``rack`` or ``sim``; racks in ``gateways`` are driven by those alone."""
+    """Where everything answers. ``target`` is ``rack`` or ``sim``; racks in ``gateways`` are driven by those alone.
+
+    ``lanes`` is the socket at which a simulator lets connections between accelerators be led over its light.
+    """
 
     target: str
     hosts: Mapping[str, HostEndpoint]
     devices: Mapping[str, DeviceEndpoint]
     gateways: Mapping[str, GatewayEndpoint] = field(default_factory=dict)
+    lanes: Path | None = None
 
 
 def rack_endpoints(inventory: Inventory) -> Endpoints:
@@ -131,6 +135,7 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
             for name, where in runtime["hosts"].items()
         },
         devices={name: DeviceEndpoint(name, address, ssh, known_hosts) for name, address in runtime["devices"].items()},
+        lanes=Path(runtime["lanes"]),
     )
 
 

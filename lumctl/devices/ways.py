@@ -30,6 +30,14 @@ class Stream(Protocol):
         ...
 
 
+class CommandStream(Stream, Protocol):
+    """What a command on a host reads and writes."""
+
+    def complaint(self) -> str:
+        """The last line that it has written beside its output; asked once that has ended. Raises ``OSError``."""
+        ...
+
+
 class Way(Protocol):
     """How one device is reached."""
 

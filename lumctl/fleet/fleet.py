@@ -13,7 +13,7 @@ from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, GatewayEndpoint,
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.client import dial_socket
 from lumctl.devices.protocols import CommandResult, HostShell
-from lumctl.devices.ways import Stream, Way
+from lumctl.devices.ways import CommandStream, Stream, Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
@@ -133,6 +133,17 @@ class Fleet:
         transport, session = self._transport(gateway.via), self._session(gateway.via)
         begun = self._workers.submit(lambda: commanded(transport, f"lumctl gateway connect {quote(str(gateway.path))}"))
         return self._within(within_s, begun, session, _no_session)
+
+    def stream(self, host: str, command: str, *, within_s: float) -> CommandStream:
+        """Begin a command on a host; what it reads and writes is the stream, as long as both live.
+
+        Raises:
+            OSError: it does not begin.
+            DeviceUnreachableError: there is no session to the host.
+        """
+        endpoint = self._endpoints.hosts[host]
+        transport, session = self._transport(endpoint), self._session(endpoint)
+        return self._within(within_s, self._workers.submit(lambda: commanded(transport, command)), session, _no_session)
 
     def _transport(self, host: HostEndpoint) -> "paramiko.Transport":
         session = self._session(host)

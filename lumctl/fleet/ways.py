@@ -10,13 +10,14 @@ import paramiko
 from lumctl.devices.endpoints import DeviceEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
-from lumctl.devices.ways import Direct, Stream, host_and_port
+from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
 from lumctl.fleet.ssh.connect import Connection, Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.wire import PromptSocket
 from lumctl.inventory.model import SshSettings
 
 _BROKEN = (paramiko.SSHException, EOFError, OSError)
+_MOST_COMPLAINT = 4096
 
 
 class SshWay:
@@ -113,7 +114,7 @@ class SshWay:
             raise DeviceUnreachableError(f"{self._endpoint.device} at {self._endpoint.address}: {error}") from None
 
 
-def commanded(transport: paramiko.Transport, command: str) -> Stream:
+def commanded(transport: paramiko.Transport, command: str) -> CommandStream:
     """What a command on a host reads and writes, as a stream.
 
     Raises:
@@ -141,6 +142,13 @@ class _Channel:
             self._channel.sendall(data)
         except (paramiko.SSHException, EOFError) as error:
             raise ConnectionError(f"the connection was lost: {error}") from None
+
+    def complaint(self) -> str:
+        said = b""
+        while len(said) < _MOST_COMPLAINT and (chunk := self._channel.recv_stderr(_MOST_COMPLAINT)):
+            said += chunk
+        lines = said.decode(errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
 
     def close(self) -> None:
         (self._channel if self._connection is None else self._connection).close()

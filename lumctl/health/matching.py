@@ -1,5 +1,6 @@
 """Whose reading is it: from what a host prints to the accelerators of the inventory, never by place in a list."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
@@ -11,11 +12,14 @@ _BOOT_SLACK_S = 60.0
 
 def gpu_readings(inventory: Inventory, snapshot: Snapshot) -> dict[str, GpuReading]:
     """The reading of each accelerator that has one."""
+    on: dict[str, list[Accelerator]] = defaultdict(list)
+    for accelerator in inventory.accelerators.values():
+        on[accelerator.host].append(accelerator)
     return {
         accelerator: reading
-        for host in inventory.hosts
+        for host, accelerators in on.items()
         if host in snapshot.hosts
-        for accelerator, reading in match_gpus(inventory.accelerators_of(host), snapshot.hosts[host].gpus).items()
+        for accelerator, reading in match_gpus(accelerators, snapshot.hosts[host].gpus).items()
     }
 
 

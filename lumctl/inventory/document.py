@@ -10,11 +10,12 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from lumctl.inventory.entry import Entry, Text
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
-from lumctl.inventory.hook_entries import JobHookEntry
+from lumctl.inventory.hook_entries import HookEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.policy_entries import PolicyEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.inventory.receiver_entries import ReceiverEntry
+from lumctl.inventory.run_entries import JobRunEntry
 
 T = TypeVar("T")
 
@@ -275,10 +276,11 @@ class JobEntry(Entry):
     name: Text
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
     links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
-    hook: JobHookEntry | None = Field(None, description="How it is paused before light moves, and resumed afterwards.")
+    hook: HookEntry | None = Field(None, description="How it is paused before light moves, and resumed afterwards.")
     needs_no_pause: bool = Field(
         default=False, description="Its light may move while it runs: without a hook, nobody need stop it before that."
     )
+    run: JobRunEntry | None = Field(None, description="How `lumctl job run` runs it, and recovers it.")
 
 
 _LIMITS = Thresholds()

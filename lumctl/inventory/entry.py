@@ -27,6 +27,11 @@ class Entry(BaseModel):
         return entry
 
     @property
+    def written(self) -> MarkedDict:
+        """The mapping as it stands in the file."""
+        return self._written
+
+    @property
     def at(self) -> Mark:
         """Where the entry stands."""
         return self._written.at

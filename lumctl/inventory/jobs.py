@@ -8,9 +8,12 @@ from lumctl.errors import UsageError
 from lumctl.inventory.document import Document, JobEntry, PairsEntry, RingEntry, TorusEntry
 from lumctl.inventory.entry import Entry
 from lumctl.inventory.folding import FoldError, expand_numbers
-from lumctl.inventory.hook_entries import JobHookEntry
+from lumctl.inventory.hook_entries import OtherHookEntry
+from lumctl.inventory.job_kinds import read_settings
 from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
+from lumctl.inventory.run_entries import JobRunEntry
+from lumctl.inventory.running import PAUSED_WITHIN_S, WORKERS, JobRun
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.wiring import job_circuits
 
@@ -39,6 +42,7 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
             tuple(item for item in links if item),
             _hook(entry, scope),
             entry.needs_no_pause,
+            None if entry.run is None else _run(entry.run),
         )
         scope.jobs[job.name] = job
         in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)
@@ -49,8 +53,19 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
 
 def _hook(entry: JobEntry, scope: Scope) -> JobHook | None:
     hook = entry.hook
+    if entry.run is not None:
+        if hook is not None:
+            scope.problems.add(
+                entry.mark("hook"), "found both hook and run, expected one: what runs a job pauses it too"
+            )
+        return JobHook(timeout_s=PAUSED_WITHIN_S, on_sim=True, kind=WORKERS)
     if hook is None:
         return None
+    if isinstance(hook, OtherHookEntry):
+        settings = read_settings(entry, hook, scope)
+        if settings is None:
+            return None
+        return JobHook(timeout_s=settings.timeout_s, on_sim=settings.on_sim, kind=settings.kind, settings=settings)
     pause, resume = (
         _command(hook, key, written, scope) for key, written in (("pause", hook.pause), ("resume", hook.resume))
     )
@@ -58,11 +73,26 @@ def _hook(entry: JobEntry, scope: Scope) -> JobHook | None:
     return JobHook(pause, resume, status, hook.timeout_s, hook.on_sim)
 
 
-def _command(hook: JobHookEntry, key: str, written: list[str], scope: Scope) -> tuple[str, ...]:
+def _run(run: JobRunEntry) -> JobRun:
+    return JobRun(
+        command=tuple(run.command),
+        folder=run.folder,
+        environment=dict(run.environment),
+        agent=tuple(run.agent),
+        heartbeat_s=run.heartbeat_s,
+        stall_s=run.stall_s,
+        start_s=run.start_s,
+        standby=run.standby,
+        without_spare=run.without_spare,
+        restarts=run.restarts,
+    )
+
+
+def _command(entry: Entry, key: str, written: list[str], scope: Scope) -> tuple[str, ...]:
     """A program with its arguments; one with a slash is a file, relative to the inventory's folder."""
     program, *arguments = written
     if "/" in program:
-        program = str(scope.path(program, hook.mark(key, 0, len(written))))
+        program = str(scope.path(program, entry.mark(key, 0, len(written))))
     return (program, *arguments)
 
 

@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumctl.inventory.fibres import Fibre
 from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.policies import Policy, Receiver
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+from lumctl.inventory.running import JobRun
+
+if TYPE_CHECKING:
+    from lumctl.inventory.hook_entries import JobKindEntry
 
 
 class Role(StrEnum):
@@ -227,16 +232,19 @@ class TorusLinks:
 
 @dataclass(frozen=True, slots=True)
 class JobHook:
-    """The operator's own programs that pause a job and have it go on; each is a program and its arguments.
+    """How a job is paused and has it go on: by programs of the operator's own, each with its arguments.
 
-    ``on_sim``: they are meant for a simulator as well.
+    Or by another ``kind`` of control: then ``settings`` is what it needs, as it is written.
+    ``on_sim``: it is meant for a simulator as well.
     """
 
-    pause: tuple[str, ...]
-    resume: tuple[str, ...]
+    pause: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
     status: tuple[str, ...] | None = None
     timeout_s: float = 30.0
     on_sim: bool = False
+    kind: str = "command"
+    settings: "JobKindEntry | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +260,7 @@ class Job:
     links: tuple[RingLinks | PairLinks | TorusLinks, ...]
     hook: JobHook | None = None
     needs_no_pause: bool = False
+    run: JobRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,17 @@ def read_whole(model: type[EntryType], data: MarkedDict, problems: Problems) -> 
     return None
 
 
+def read_under(model: type[EntryType], container: MarkedDict, key: str, problems: Problems) -> EntryType | None:
+    """The entry under a key as another model reads it, or ``None`` and everything that does not fit is noted."""
+    try:
+        return model.model_validate(container[key])
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    for detail in sorted(details, key=lambda detail: detail["type"] != "extra_forbidden"):
+        _report(detail, _spot(container, detail, key), problems)
+    return None
+
+
 class _Spot(NamedTuple):
     """Where an error of the model lies in the data: the value and the containers around it, outermost first."""
 
@@ -118,11 +129,11 @@ class _Spot(NamedTuple):
         return container.key_marks[key] if isinstance(container, MarkedDict) else self.mark
 
 
-def _spot(data: MarkedDict, detail: ErrorDetails) -> _Spot:
+def _spot(data: MarkedDict, detail: ErrorDetails, *first: str) -> _Spot:
     """Follow an error's location. Steps that the model puts in (the tag of a union) are not in the data."""
     value: Any = data
     around: list[_Step] = []
-    for step in detail["loc"]:
+    for step in (*first, *detail["loc"]):
         here = isinstance(value, MarkedDict) and step in value
         if here or (isinstance(value, MarkedList) and isinstance(step, int) and step < len(value)):
             around.append((value, step))

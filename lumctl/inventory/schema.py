@@ -2,16 +2,38 @@
 
 import json
 import sys
+from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
 from lumctl.inventory.document import Document
+from lumctl.inventory.hook_entries import JobHookEntry, OtherHookEntry
+from lumctl.inventory.job_kinds import UNNAMED, entry_of, kinds
+
+OWN = "lumctl"
+"""The package whose kinds of job control the schema describes: those of others are read by them alone."""
 
 
 def schema_text() -> str:
     """The JSON Schema as the file ``lumctl-inventory.schema.json`` holds it."""
-    schema = {"$schema": GenerateJsonSchema.schema_dialect, **Document.model_json_schema(), "title": "lumctl inventory"}
+    document = Document.model_json_schema()
+    _describe_hooks(document["$defs"])
+    schema = {"$schema": GenerateJsonSchema.schema_dialect, **document, "title": "lumctl inventory"}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _describe_hooks(models: dict[str, Any]) -> None:
+    """Put what each kind of job control needs in the place of whatever a plug-in may read."""
+    del models[OtherHookEntry.__name__]
+    names = [JobHookEntry.__name__]
+    for offer in kinds():
+        if offer.distribution == OWN and offer.name not in UNNAMED and (entry := entry_of(offer.name)) is not None:
+            described = entry.model_json_schema()
+            models.update(described.pop("$defs", {}))
+            models[described["title"]] = described
+            names.append(described["title"])
+    hooks = [{"$ref": f"#/$defs/{name}"} for name in names]
+    models["JobEntry"]["properties"]["hook"]["anyOf"] = [*hooks, {"type": "null"}]
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 """Jobs are paused before light moves and go on afterwards, by hooks: programs of the operator's own."""
 
-from lumctl.jobs.hooks import (
-    QUIET,
-    RUNNING,
-    HookFailedError,
-    HookRefusedError,
-    Hooks,
-    by_hand,
-    passed_over,
-    require_hooks,
-    without_hook,
-)
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lumctl.jobs.hooks import (
+        QUIET,
+        RUNNING,
+        HookFailedError,
+        HookRefusedError,
+        Hooks,
+        by_hand,
+        passed_over,
+        require_hooks,
+        without_hook,
+    )
 
 __all__ = [
     "QUIET",
@@ -23,3 +26,12 @@ __all__ = [
     "require_hooks",
     "without_hook",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What hooks need, when it is first asked for: an agent and its workers need neither an inventory nor a rack."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lumctl.jobs import hooks  # noqa: PLC0415 - as the docstring says
+
+    return getattr(hooks, name)

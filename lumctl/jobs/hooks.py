@@ -9,51 +9,60 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
+from typing import TypeVar, Unpack
 
-from lumctl.errors import RefusedError, UnreachableError
-from lumctl.inventory.model import Inventory, JobHook
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.hook_entries import COMMAND
+from lumctl.inventory.model import Inventory, Job, JobHook
 from lumctl.jobs import leash
+from lumctl.jobs.control import (
+    NOBODY,
+    PAUSE,
+    PAUSED,
+    QUIET,
+    RESUME,
+    RUNNING,
+    Facts,
+    HookFailedError,
+    HookRefusedError,
+    JobContext,
+    More,
+    Rank,
+    load,
+)
 from lumctl.programs import Ended, run_program
 from lumctl.site import Site
 
-RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
-QUIET = frozenset({PAUSED, STOPPED})
-"""States of a job in which its light may move."""
-PAUSE, RESUME, STATUS = "pause", "resume", "status"
+__all__ = [
+    "NOBODY",
+    "PAUSE",
+    "PAUSED",
+    "QUIET",
+    "RESUME",
+    "RUNNING",
+    "Facts",
+    "HookFailedError",
+    "HookRefusedError",
+    "Hooks",
+]
+
 END_S = 5.0
 """What a hook may take to end, when its time is over."""
-SAID_LINES = 5
 _AGAIN = "nothing was moved, and the job is as it was: once it can be paused, give the same command again"
-BY_SIGNAL = range(129, 193)
-"""Exit codes that tell of a hook, or of what it ran, that a signal has ended: it did not say no."""
 ON_SIM = "hooks are not run on a simulator: it must not touch the real job (on_sim: true, if it is none)"
+T = TypeVar("T")
 
-
-class HookRefusedError(RefusedError):
-    """A hook said no: the job is as it was."""
-
-
-class HookFailedError(UnreachableError):
-    """A hook did not come to its end, or did not tell: what the job does is not certain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a hook is told of the run that calls it."""
-
-    run: str = ""
-    failed: Sequence[str] = ()
-    spares: Sequence[str] = ()
-
-
-NOBODY = Facts()
+_loaded = cache(load)  # one run asks for it many times
 
 
 class Hooks:
-    """The hook of one job, ready to be called."""
+    """The control of one job, of whatever kind, ready to be called."""
 
     def __init__(self, site: Site, job: str, facts: Facts = NOBODY) -> None:
         self._site, self._job, self._facts = site, job, facts
@@ -62,8 +71,8 @@ class Hooks:
             raise RefusedError(
                 f"job {job} has no hook in {site.inventory.path}", hint="pause and resume it by hand, or name its hook"
             )
-        self._hook: JobHook = known.hook
         self._rack = known.rack
+        self._control = _loaded(known.hook.kind)(self._context(known, known.hook))
 
     def status(self) -> str | None:
         """What the job does: running, paused or stopped; ``None`` where no hook tells.
@@ -71,17 +80,13 @@ class Hooks:
         Raises:
             HookFailedError: it did not tell.
         """
-        if self._hook.status is None:
-            return None
-        ended = self._call(STATUS, self._hook.status)
-        word = (ended.said.split() or [""])[0].lower()
-        if ended.late or ended.code or word not in {RUNNING, *QUIET}:
-            said = f"its first word is {word[:40]!r}" if word and not ended.code else _how(ended, self._hook.timeout_s)
-            raise HookFailedError(
-                f"what job {self._job} does is not known: its status hook did not tell ({said})",
-                hint="its first word must be running, paused or stopped, and its exit code 0",
-            )
-        return word
+        try:
+            return self._control.status()
+        except HookFailedError:
+            raise
+        except LumctlError as error:
+            message = f"what job {self._job} does is not known: {error.message}"
+            raise HookFailedError(message, hint=error.hint) from error
 
     def pause(self) -> dict[str, str]:
         """Have the job pause, unless it is quiet already; gives what it did before, and what the hook said.
@@ -90,18 +95,7 @@ class Hooks:
             HookRefusedError: it goes on as before.
             HookFailedError: nobody knows.
         """
-        try:
-            was = self.status()
-        except HookFailedError as error:  # it was only asked
-            raise HookRefusedError(error.message, hint=error.hint) from error
-        if was in QUIET:
-            return {"was": str(was), "is": str(was)}
-        ended = self._call(PAUSE, self._hook.pause)
-        self._require(ended, PAUSE)
-        now = self.status()
-        if now == RUNNING:
-            raise HookFailedError(f"the pause hook of job {self._job} ended well, and the job is running all the same")
-        return {"was": was or RUNNING, "is": now or PAUSED, **_said(ended)}
+        return self._acted(lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
 
     def resume(self) -> dict[str, str]:
         """Have the job go on where it is placed now, unless it runs already.
@@ -110,12 +104,7 @@ class Hooks:
             HookRefusedError: it does not.
             HookFailedError: nobody knows.
         """
-        was = self.status()
-        if was == RUNNING:
-            return {"was": was, "is": was}
-        ended = self._call(RESUME, self._hook.resume)
-        self._require(ended, RESUME)
-        return {"was": was or PAUSED, "is": RUNNING, **_said(ended)}
+        return self._acted(lambda: self._control.resume(self._facts, self._placement()), None)
 
     def require_quiet(self) -> None:
         """Require that the job is paused or stopped, where a hook can tell.
@@ -126,30 +115,58 @@ class Hooks:
         if self.status() == RUNNING:
             raise RefusedError(f"job {self._job} is running: it must be paused or stopped before light moves")
 
-    def _require(self, ended: Ended, act: str) -> None:
-        if ended.late or ended.code < 0 or ended.code in BY_SIGNAL:
-            by_signal = "" if ended.late else "was ended by a signal: "
-            raise HookFailedError(f"the {act} hook of job {self._job} {by_signal}{_how(ended, self._hook.timeout_s)}")
-        if ended.code:
-            raise HookRefusedError(
-                f"the {act} hook of job {self._job} said no: {_how(ended, self._hook.timeout_s)}",
-                hint=_AGAIN if act == PAUSE else None,
-            )
+    @staticmethod
+    def _acted(act: Callable[[], T], hint: str | None) -> T:
+        """What an act gives; what a kind raises becomes what the engine knows."""
+        try:
+            return act()
+        except HookFailedError:
+            raise
+        except RefusedError as error:
+            raise HookRefusedError(error.message, hint=error.hint or hint) from error
+        except LumctlError as error:
+            raise HookFailedError(error.message, hint=error.hint) from error
 
-    def _call(self, act: str, argv: Sequence[str]) -> Ended:
+    def _context(self, job: Job, hook: JobHook) -> JobContext:
+        accelerators = self._site.inventory.accelerators
+        return JobContext(
+            job=job.name,
+            target=self._site.target,
+            timeout_s=hook.timeout_s,
+            settings=hook if hook.settings is None else hook.settings,
+            inventory=self._site.inventory.path.absolute(),
+            placement=self._placement,
+            host_of=lambda accelerator: accelerators[accelerator].host,
+            address_of=lambda host: self._site.endpoints.hosts[host].address,
+            run=self._call,
+            now=time.monotonic,
+            wait=threading.Event().wait,
+        )
+
+    def _call(
+        self,
+        argv: Sequence[str],
+        *,
+        act: str,
+        timeout_s: float,
+        **more: Unpack[More],
+    ) -> Ended:
         files = self._site.store(self._rack).files
         files.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(files / f"hook-{self._job}.lock")]
-        return run_program([*held, *argv], timeout_s=self._hook.timeout_s, variables=self._variables(act))
+        return run_program([*held, *argv], timeout_s=timeout_s, variables=self._variables(act), **more)
 
-    def _variables(self, act: str) -> Mapping[str, str]:
+    def _placement(self) -> list[Rank]:
         placed = self._site.assignment(sound=False)[self._job]
         accelerators = self._site.inventory.accelerators
-        ranks = [
-            {"rank": rank, "accelerator": name, "host": accelerators[name].host}
+        return [
+            Rank(rank, name, accelerators[name].host, accelerators[name].index)
             for rank, name in enumerate(placed)
             if name in accelerators
         ]
+
+    def _variables(self, act: str) -> dict[str, str]:
+        ranks = [{key: asdict(rank)[key] for key in ("rank", "accelerator", "host")} for rank in self._placement()]
         return {
             "LUMCTL_JOB": self._job,
             "LUMCTL_ACT": act,
@@ -222,25 +239,12 @@ def require_hooks(site: Site, jobs: Iterable[str]) -> None:
         if known is None or known.hook is None or passed_over(site, job):
             continue
         hook = known.hook
-        for act, argv in ((PAUSE, hook.pause), (RESUME, hook.resume), (STATUS, hook.status)):
-            if argv and shutil.which(argv[0]) is None:
+        programs = load(hook.kind).programs(hook if hook.settings is None else hook.settings)
+        for act, argv in programs.items():
+            if shutil.which(argv[0]) is None:
                 why = "may not be run" if Path(argv[0]).exists() else "is not here"
+                what = f"the {act} hook of job {job}" if hook.kind == COMMAND else f"the {hook.kind} hook of job {job}"
                 raise RefusedError(
-                    f"the {act} hook of job {job} cannot be run: {argv[0]} {why}",
+                    f"{what} cannot be run: {argv[0]} {why}",
                     hint="nothing was touched; see `hook` of this job in the inventory",
                 )
-
-
-def _how(ended: Ended, timeout_s: float) -> str:
-    how = f"did not end within {timeout_s:g} s and was ended" if ended.late else f"exit code {ended.code}"
-    return how + (f": {_plain(ended.last_line)}" if ended.last_line else "")
-
-
-def _said(ended: Ended) -> dict[str, str]:
-    lines = [_plain(line) for line in ended.said.splitlines() if line.strip()]
-    return {"said": "\n".join(lines[-SAID_LINES:])} if lines else {}
-
-
-def _plain(line: str) -> str:
-    """A line of somebody else's program, without what would move a terminal's cursor."""
-    return "".join(sign for sign in line.strip()[:500] if sign.isprintable())

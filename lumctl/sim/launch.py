@@ -85,12 +85,19 @@ class SimProcess:
 
 
 def launch(
-    inventory: Inventory, *, folder: Path | None = None, delay_ms: float = 0.0, seed: int = 0, tied: bool = False
+    inventory: Inventory,
+    *,
+    folder: Path | None = None,
+    delay_ms: float = 0.0,
+    seed: int = 0,
+    lane_mbps: float | None = None,
+    tied: bool = False,
 ) -> SimProcess:
     """Start a simulator in a session of its own and wait until it serves.
 
     ``folder`` is its runtime folder, by default the one in which every command looks for it. ``delay_ms`` is the time
-    that cells take to settle. ``tied``: it ends when this process ends, however that happens.
+    that cells take to settle, ``lane_mbps`` what a lane carries each way in Mbit/s (``None``: no limit).
+    ``tied``: it ends when this process ends, however that happens.
 
     Raises:
         RefusedError: one already runs in this folder.
@@ -107,6 +114,7 @@ def launch(
             "folder": str(folder.absolute()),
             "delay_ms": delay_ms,
             "seed": seed,
+            "lane_mbps": lane_mbps,
             "tie": tie_end,
         }
         try:

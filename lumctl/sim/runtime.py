@@ -12,13 +12,14 @@ from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import RefusedError
 
 CONTROL_SOCKET = "control.sock"
+LANES_SOCKET = "lanes.sock"
 MESH_SOCKET = "mesh.sock"
 """How the names of the sockets of meshes begin that are served on one; a number follows."""
 CLIENT_KEY = "client_key"
 KNOWN_HOSTS = "known_hosts"
 LOG = "sim.log"
 _LOCK = "lock"
-_OURS = (RUNTIME_FILE, CONTROL_SOCKET, CLIENT_KEY, KNOWN_HOSTS, LOG)
+_OURS = (RUNTIME_FILE, CONTROL_SOCKET, LANES_SOCKET, CLIENT_KEY, KNOWN_HOSTS, LOG)
 
 
 @contextmanager

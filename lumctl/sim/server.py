@@ -27,7 +27,9 @@ def serve(order: dict[str, Any]) -> None:
     folder = Path(order["folder"])
     inventory = _inventory(order)
     with runtime.claimed(folder):
-        simulator = Simulator(inventory, folder, delay_ms=order["delay_ms"], seed=order["seed"])
+        simulator = Simulator(
+            inventory, folder, delay_ms=order["delay_ms"], seed=order["seed"], lane_mbps=order["lane_mbps"]
+        )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: simulator.ended.set())
         if order["tie"] is not None:

@@ -17,12 +17,13 @@ from lumctl.sim.chassis.chassis import chassis_services
 from lumctl.sim.control import Control, fault_document
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.sshd import HostServer
+from lumctl.sim.lanes.keeper import Lanes
 from lumctl.sim.meshes.controller import MeshController
 from lumctl.sim.meshes.object_server import OBJECT_DRIVER, ObjectServer
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.power.machines import machines_of, power_requests
 from lumctl.sim.power.redfish import REDFISH_DRIVER, RedfishTwin
-from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS, MESH_SOCKET
+from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS, LANES_SOCKET, MESH_SOCKET
 from lumctl.sim.service import Service
 from lumctl.sim.switches.requests import switch_requests
 from lumctl.sim.switches.services import switch_services
@@ -38,7 +39,15 @@ _WORKERS = 8
 class Simulator:
     """Everything that ``sim up`` starts, in ``folder`` (which is private and ours). Start it once, stop it once."""
 
-    def __init__(self, inventory: Inventory, folder: Path, *, delay_ms: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        inventory: Inventory,
+        folder: Path,
+        *,
+        delay_ms: float = 0.0,
+        seed: int = 0,
+        lane_mbps: float | None = None,
+    ) -> None:
         control = folder / CONTROL_SOCKET
         if len(str(control)) > _MOST_SOCKET_PATH:
             raise UsageError(f"{folder} is too long a path for a socket", hint="set XDG_RUNTIME_DIR to a shorter one")
@@ -48,6 +57,7 @@ class Simulator:
         self._delay_s = delay_ms / 1000
         self._started_at = time.time()
         self._world = World(inventory, seed=seed, now=time.time)
+        self._lanes = Lanes(self._world, folder / LANES_SOCKET, mbps=lane_mbps)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answer")
         self._client_key = keys.new_private_key()
         client = keys.loaded(self._client_key)
@@ -97,6 +107,7 @@ class Simulator:
         for optical in [*self._switches.values(), *self._chassis.values()]:
             optical.service.open()
         self._control.service.open()
+        self._lanes.open()
         with_keys: list[HostServer | NetconfServer] = list(self._hosts.values())
         with_keys += [switch for switch in self._switches.values() if isinstance(switch, NetconfServer)]
         with_keys += self._chassis.values()
@@ -117,6 +128,7 @@ class Simulator:
             service.close()
         for optical in [*self._switches.values(), *self._chassis.values()]:
             optical.close()
+        self._lanes.close()
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _mesh(self, device: Device, puc_count: int) -> MeshController | ObjectServer:
@@ -181,6 +193,7 @@ class Simulator:
             "inventory": str(self._inventory.path),
             "digest": self._inventory.digest,
             "control": str(self._folder / CONTROL_SOCKET),
+            "lanes": str(self._folder / LANES_SOCKET),
             "user": USER,
             "key_file": str(self._folder / CLIENT_KEY),
             "known_hosts": str(self._folder / KNOWN_HOSTS),
@@ -193,7 +206,12 @@ class Simulator:
 
     def _status(self) -> dict[str, Any]:
         faults = [fault_document(fault) for fault in self._world.faults()]
-        return {"runtime": self._runtime(), "unserved": list(self._unserved), "faults": faults}
+        return {
+            "runtime": self._runtime(),
+            "unserved": list(self._unserved),
+            "faults": faults,
+            "lanes": self._lanes.status(),
+        }
 
     def _write(self, name: str, text: str) -> None:
         """Write a private file of the runtime folder in one step."""

@@ -36,6 +36,10 @@ class Observation:
         """The job and rank that run on an accelerator now."""
         return place_of(self.assignment, accelerator)
 
+    def places(self) -> dict[str, tuple[str, int]]:
+        """The job and rank of every accelerator that one runs on: for whoever asks about all of them."""
+        return places(self.assignment)
+
     def role_of(self, accelerator: str) -> Role:
         """What an accelerator is for now."""
         return current_role(self.inventory, self.assignment, accelerator)
@@ -47,6 +51,16 @@ def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None
         if accelerator in accelerators and not is_order(job):
             return job, accelerators.index(accelerator)
     return None
+
+
+def places(assignment: Assignment) -> dict[str, tuple[str, int]]:
+    """What :func:`place_of` says, of all accelerators at once."""
+    found: dict[str, tuple[str, int]] = {}
+    for job, accelerators in assignment.items():
+        if not is_order(job):
+            for rank, accelerator in enumerate(accelerators):
+                found.setdefault(accelerator, (job, rank))
+    return found
 
 
 def current_role(inventory: Inventory, assignment: Assignment, accelerator: str) -> Role:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, insert
 from lumctl import __version__
 from lumctl.store import acts, journal
 from lumctl.store.database import writing
-from lumctl.store.health import HealthStore
 from lumctl.store.ids import new_run_id
+from lumctl.store.readings import ReadingStore
 from lumctl.store.schema import runs
 
 ACTION_KINDS = frozenset({"ack", "maintain", "policy"})
@@ -24,7 +24,7 @@ _PLAN_SCHEMA = "lumctl/plan/v1"
 _NO_FENCE = 0
 
 
-class ActionStore(HealthStore):
+class ActionStore(ReadingStore):
     """The part of a store that does and records actions."""
 
     def act(self, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:

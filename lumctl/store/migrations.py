@@ -20,6 +20,7 @@ from lumctl.store.schema import (
     meta,
     metadata,
     plans,
+    readings,
     runs,
     transitions,
     windows,
@@ -63,7 +64,12 @@ def _to_3(connection: Connection) -> None:
     metadata.create_all(connection)
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3}
+def _to_4(connection: Connection) -> None:
+    """Readings over time."""
+    metadata.create_all(connection, tables=[readings])
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
 """What brings a store of a version to the next one."""
 
 _KEPT = "as_it_was"

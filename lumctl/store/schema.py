@@ -4,9 +4,9 @@ Racks may share one database, so every row says whose it is. No text has a great
 one, and PostgreSQL would refuse in the middle of a run what a person has named at length.
 """
 
-from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
@@ -168,4 +168,15 @@ approvals = Table(
     Column("by", String, nullable=False),
     Column("comment", Text, nullable=False),
     Column("answered_at", Float),
+)
+
+# -- readings over time; since version 4 -------------------------------------------------------------------------------
+
+readings = Table(
+    "readings",
+    metadata,
+    Column("rack", String, primary_key=True),
+    Column("hour", Integer, primary_key=True, autoincrement=False),  # counted since the epoch
+    Column("component", String, primary_key=True),
+    Column("body", LargeBinary, nullable=False),  # see lumctl.store.packing
 )

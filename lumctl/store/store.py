@@ -27,6 +27,12 @@ class Store(LeaseStore):
         self.place = place
         """The folder or database URL of the store, so that another process can open it; may hold a password."""
 
+    @property
+    def unwritable(self) -> str | None:
+        """Why nothing can be written, where that was plain when the store was opened; it is read all the same."""
+        reason: str | None = self._engine.get_execution_options().get("unwritable")
+        return reason
+
     # -- a change under way: used by the change engine only -----------------------------------------------------------
 
     def seize(self, held: lease.Lease, *, holder: str, term_s: float, now: float) -> tuple["Run", lease.Lease] | None:

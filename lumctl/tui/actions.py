@@ -4,19 +4,31 @@
 own and shows any :class:`~lumctl.errors.LumctlError` they raise as one line with its hint.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
+
+from lumctl.errors import RefusedError
+from lumctl.tui.threads.replaying import Replayer
+from lumctl.tui.told.light import Receiver
+from lumctl.tui.told.meshes import MeshChange
+from lumctl.tui.told.steps import StepView
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan as it is shown before a person says yes. ``plan`` is handed back to the :class:`Applier` untouched."""
+    """A plan as it is shown before a person says yes. ``plan`` is handed back to the :class:`Applier` untouched.
+
+    ``steps`` and ``receivers`` are what is followed while it is applied, ``changes`` what it makes of each mesh.
+    """
 
     title: str
     target: str
     lines: tuple[str, ...]
     plan: Any
+    steps: tuple[StepView, ...] = ()
+    receivers: tuple[Receiver, ...] = ()
+    changes: tuple[MeshChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +66,83 @@ class Applier(Protocol):
             LumctlError: it was refused, rolled back, or left half done.
         """
         ...
+
+
+class Acknowledger(Protocol):
+    """Says that the findings of some components are known."""
+
+    def __call__(self, components: Sequence[str], comment: str, /) -> str:
+        """Write it down; gives a line that says what was done.
+
+        Raises:
+            LumctlError: it was not, and why.
+        """
+        ...
+
+
+class TakingBack(Protocol):
+    """Plans to take a run back."""
+
+    def __call__(self, run: str, /) -> PlanView:
+        """Plan; changes nothing. ``run`` is ``RACK/ID``.
+
+        Raises:
+            LumctlError: it cannot be taken back, and why.
+        """
+        ...
+
+
+class Switch(Protocol):
+    """Stops the autopilot of a rack, or lets it act again."""
+
+    def __call__(self, rack: str, comment: str, /) -> ApplyView:
+        """Do it, with ``comment`` for everybody to read; gives by which ways it worked.
+
+        Raises:
+            LumctlError: by none.
+        """
+        ...
+
+
+class Answerer(Protocol):
+    """Answers a plan that waits for approval."""
+
+    def __call__(self, rack: str, plan: str, comment: str, /, *, approve: bool) -> ApplyView:
+        """Approve or reject it, under the own name of whoever runs the dashboard.
+
+        Raises:
+            LumctlError: it was answered before, it is too late, or it is not for this person to say.
+        """
+        ...
+
+
+def only_shown(acts: "Acts") -> "Acts":
+    """The same where nothing may be changed: whatever asks for a change, by whatever way, is told why not."""
+    if not acts.forbidden:
+        return acts
+
+    def refuse(*_: object) -> Any:
+        raise RefusedError(acts.forbidden)
+
+    # A replay has a simulator of its own and changes nothing else.
+    refused = {each.name: refuse for each in fields(acts) if each.name not in {"forbidden", "replay"}}
+    return replace(acts, **refused)  # type: ignore[arg-type]
+
+
+def _not_here(*_: object, **__: object) -> Any:
+    raise RefusedError("this dashboard cannot do that", hint="see: lumctl --help")
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What may be done from the dashboard. ``forbidden`` says why nothing may be changed; empty where it may."""
+
+    plan: Planner
+    apply: Applier
+    forbidden: str = ""
+    acknowledge: Acknowledger = _not_here
+    take_back: TakingBack = _not_here
+    replay: Replayer = _not_here
+    stop_autopilot: Switch = _not_here
+    start_autopilot: Switch = _not_here
+    answer_plan: Answerer = _not_here

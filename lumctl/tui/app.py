@@ -10,65 +10,84 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import App
 from textual.screen import Screen
+from textual.widgets import Static
 
 from lumctl.health.states import State
 from lumctl.site.observation import Observation
-from lumctl.tui.actions import Applier, Planner
-from lumctl.tui.applying import Applying
-from lumctl.tui.asides import HelpScreen, LeavingScreen
-from lumctl.tui.bars import Answer
-from lumctl.tui.collector import Collector, Observed, ObserveFailed
-from lumctl.tui.detail import DetailScreen
-from lumctl.tui.details import Detail, describe
-from lumctl.tui.main import DetailWanted, MainScreen, PlanWanted, RefreshWanted
-from lumctl.tui.marks import STALE_STYLE, THEME, Marks, duration
-from lumctl.tui.planning import ApplyEnded, PlanScreen
+from lumctl.tui.actions import Acts, only_shown
+from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
+from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
+from lumctl.tui.palette import Palette
+from lumctl.tui.screens.asides import HelpScreen, LeavingScreen
+from lumctl.tui.screens.main import MainScreen, PlanWanted, RefreshWanted, Wanted
+from lumctl.tui.screens.opening import screen_of
+from lumctl.tui.screens.plan import ApplyEnded, PlanScreen
+from lumctl.tui.sources import Context, Sources
+from lumctl.tui.threads.applying import Applying
+from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
+from lumctl.tui.widgets.bars import Answer
+
+if TYPE_CHECKING:
+    from lumctl.tui.told.seen import Seen
 
 
 class Dashboard(App[None]):
     """``lumctl top``. Everything it does not do itself is handed in as a callable."""
 
     CSS_PATH = "dashboard.tcss"
-    ENABLE_COMMAND_PALETTE = False
     TITLE = "lumctl"
 
     def __init__(
         self,
-        observe: Callable[[], Observation],
-        plan: Planner,
-        apply: Applier,
+        sources: Sources,
+        acts: Acts,
         *,
         racks: Iterable[str],
         target: str,
         marks: Marks,
         interval_s: float = 2.0,
         now: Callable[[], float] = time.time,
+        theme: str = DEFAULT,
     ) -> None:
         # Where colour is not wanted, none is sent: without this Textual would send shades of grey.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        self.register_theme(THEME)
-        self.theme = THEME.name
-        self.observation: Observation | None = None
-        self.applying = Applying(apply)
+        for each in THEMES.values():
+            self.register_theme(each)
+        self.show_in(theme)
+        self.seen: Seen | None = None
+        acts = only_shown(acts)
+        self.applying = Applying(acts.apply)
         self.interrupted = False
         self._stopped = False
         self._loop_to_leave: asyncio.AbstractEventLoop | None = None
-        self._plan = plan
-        self._target = target
-        self._marks = marks
+        self._shared = Context(target, marks, now, lambda: self.seen, sources, acts, self.applying)
         self._interval_s = interval_s
-        self._now = now
         self.trouble: str | None = None
         self._reading_since: float | None = None
         self._asked_to_read = False
         self._leave_when_applied = False
         self._main = MainScreen(f"lumctl {', '.join(racks)}", target, marks, now)
-        self._collector = Collector(observe, interval_s, self.post_message)
+        self._collector = Collector(sources.look, interval_s, self.post_message)
         self.set_class(marks.ascii_only, "-ascii")
+        self.set_class(bool(acts.forbidden), "-read-only")
+
+    def show_in(self, theme: str) -> None:
+        """Draw everything in a theme, one of ``THEMES``."""
+        chosen = THEMES[theme]
+        self.console.push_theme(rich_theme(chosen))
+        self.theme = chosen.name
+        for screen in self.screen_stack if self.is_running else ():
+            for text in screen.query(Static):
+                text.update(text.content)  # what it shows was looked up in the theme before
+
+    def action_show_in(self, theme: str) -> None:
+        """Draw everything in a theme."""
+        self.show_in(theme)
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen is always at the bottom."""
@@ -101,13 +120,14 @@ class Dashboard(App[None]):
 
     def on_reading_began(self) -> None:
         """Remember since when, to say so if it takes long."""
-        self._reading_since = self._now()
+        self._reading_since = self._shared.now()
 
     def on_observed(self, event: Observed) -> None:
         """Show what was read."""
-        self.observation = event.observation
-        self._end_reading(trouble=None)
-        self._main.show(self.observation)
+        self.seen = event.seen
+        trouble = event.seen.records.trouble
+        self._end_reading(trouble=f"could not read a store: {trouble}" if trouble else None)
+        self._main.show(self.seen)
         self._tick()
 
     def on_observe_failed(self, event: ObserveFailed) -> None:
@@ -122,26 +142,23 @@ class Dashboard(App[None]):
         self._collector.refresh()
         self._tick()
 
-    def on_detail_wanted(self, event: DetailWanted) -> None:
-        """Open the screen of a component."""
+    def on_wanted(self, event: Wanted) -> None:
+        """Open the screen of something."""
         event.stop()
-        component = event.component
-        self.push_screen(
-            DetailScreen(component, self._target, partial(self._describe, component), self._marks, self._now)
-        )
+        if (screen := screen_of(event.kind, event.key, self._shared)) is not None:
+            self.push_screen(screen)
 
     def on_plan_wanted(self, event: PlanWanted) -> None:
         """Open the screen of a swap, or say why there is nothing to swap."""
         event.stop()
-        if self.observation is None:
+        if self.seen is None:
             return
-        accelerator = event.accelerator
-        if (reason := why_no_swap(self.observation, accelerator)) is not None:
+        accelerator, acts = event.accelerator, self._shared.acts
+        if reason := acts.forbidden or why_no_swap(self.seen.observation, accelerator):
             self.screen.query_one(Answer).say(reason)
-        elif (place := self.observation.place_of(accelerator)) is not None:
-            self.push_screen(
-                PlanScreen(accelerator, self._target, partial(self._plan, place[0], accelerator), self.applying)
-            )
+        elif (place := self.seen.observation.place_of(accelerator)) is not None:
+            plan = partial(acts.plan, place[0], accelerator)
+            self.push_screen(PlanScreen(f"swap of {accelerator}", plan, self._shared))
 
     def on_apply_ended(self, event: ApplyEnded) -> None:
         """See what it made of the rack; leave if that was asked for."""
@@ -152,16 +169,21 @@ class Dashboard(App[None]):
         elif isinstance(self.screen, LeavingScreen):
             self.screen.dismiss(False)  # noqa: FBT003 - the answer to its question, which nobody need ask any more
 
+    def action_command_palette(self) -> None:
+        """Open the command palette."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
+
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(HelpScreen(self._target, self._marks))
+        self.push_screen(HelpScreen(self._shared.target, self._shared.marks, self._shared.acts.forbidden))
 
     async def action_quit(self) -> None:
         """Quit; in the middle of an apply, ask whether to do so when it has ended."""
         if isinstance(self.screen, LeavingScreen):
             return
         if self.applying.under_way:
-            self.push_screen(LeavingScreen(self._target), self._leave)
+            self.push_screen(LeavingScreen(self._shared.target), self._leave)
         else:
             self.exit()
 
@@ -169,9 +191,6 @@ class Dashboard(App[None]):
         self._leave_when_applied = bool(leave)
         if leave and not self.applying.under_way:
             self.exit()
-
-    def _describe(self, component: str) -> Detail | None:
-        return describe(self.observation, component, self._now()) if self.observation else None
 
     def _end_reading(self, *, trouble: str | None) -> None:
         self._reading_since = None
@@ -183,10 +202,11 @@ class Dashboard(App[None]):
 
     def _freshness(self) -> Text:
         """How old the data are, and whether newer ones are under way."""
-        now = self._now()
-        if self.observation is None:
+        now = self._shared.now()
+        if self.seen is None:
             return Text("not read yet ")
-        hosts, answers = len(self.observation.inventory.hosts), self.observation.snapshot.hosts.values()
+        observation = self.seen.observation
+        hosts, answers = len(observation.inventory.hosts), observation.snapshot.hosts.values()
         answered = sum(host.reachable for host in answers)
         said = [f"{answered} of {hosts} hosts answered"] if answered < hosts else []
         if self.trouble:
@@ -195,8 +215,8 @@ class Dashboard(App[None]):
             said.insert(0, "reading")
         elif not said:
             said = ["live"]
-        old = now - self.observation.at
-        stale = old > self.observation.inventory.thresholds.stale_after_s + self._interval_s
+        old = now - observation.at
+        stale = old > observation.inventory.thresholds.stale_after_s + self._interval_s
         text = (
             f"{', '.join(said)}, {'read' if answered else 'asked'} {duration(old)} ago, every {self._interval_s:g} s "
         )

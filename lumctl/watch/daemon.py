@@ -22,6 +22,7 @@ from lumctl.watch.ledger import Ledger
 from lumctl.watch.lines import lines_of
 from lumctl.watch.newest import Newest
 from lumctl.watch.notes import Notes
+from lumctl.watch.readings import Readings
 from lumctl.watch.receivers import Receivers
 from lumctl.watch.remembering import Remembering
 from lumctl.watch.supervisor import tell
@@ -70,6 +71,7 @@ class Sinks:
     vitals: Vitals
     troubles: Troubles
     pilot: Pilot | None = None
+    readings: Readings | None = None
 
 
 class Daemon:
@@ -135,6 +137,8 @@ class Daemon:
             self._sinks.troubles.passed("look")
             self._sinks.newest.put(look)
             self._safely("verdict", lambda: self._hand_on(look))
+            if (readings := self._sinks.readings) is not None:
+                self._safely("folding", lambda: readings.see(look))
             if wrote and look.not_kept is not None:  # it was opened while the disk was full, and goes by that
                 self._reopen()
         self._keep()

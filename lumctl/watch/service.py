@@ -8,6 +8,7 @@ from pathlib import Path
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
+from lumctl.store import open_store
 from lumctl.watch.answering import Answering
 from lumctl.watch.claim import claimed
 from lumctl.watch.command import run
@@ -21,6 +22,7 @@ from lumctl.watch.notes import FILE, Notes
 from lumctl.watch.notification import Notification
 from lumctl.watch.piloting import Piloting, pilot_of
 from lumctl.watch.place import LOCK, meeting_folder, socket_path
+from lumctl.watch.readings import Readings
 from lumctl.watch.receivers import Deliver, Receivers
 from lumctl.watch.settings import Webhook
 from lumctl.watch.stores import Stores
@@ -77,11 +79,12 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         if settings.listen is not None:
             exporter = stack.enter_context(Exporter(settings.listen, vitals))
             say(f"metrics: {exporter.url}")
+        readings = stack.enter_context(Readings(lambda rack: open_store(current(), rack, target), troubles))
         stack.enter_context(Answering(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
             lambda current: Site(current, target),
-            Sinks(newest, history, notes, ledger, outbox, vitals, troubles, pilot),
+            Sinks(newest, history, notes, ledger, outbox, vitals, troubles, pilot, readings),
             say,
             interval_s=settings.interval_s,
             known=stores.last_states(),

@@ -20,9 +20,9 @@ _LEFT_OUT = {"snapshot": {"hosts": {"__all__": {"gpus": {"__all__": {"raw"}}}}}}
 
 
 def encode(observation: Observation) -> bytes:
-    """All of an observation but its inventory."""
+    """All of an observation but its inventory; what is as its type has it anyway is left out, for most of it is."""
     look = _model().model_construct(**{name: getattr(observation, name) for name in _names()})
-    return look.model_dump_json(exclude=_LEFT_OUT).encode()
+    return look.model_dump_json(exclude=_LEFT_OUT, exclude_defaults=True).encode()
 
 
 def decode(data: bytes, inventory: Inventory) -> Observation:

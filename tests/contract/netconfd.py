@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sshd_settings import BY_KEYS_ONLY
+
 from lumctl.devices.endpoints import DeviceEndpoint
 from lumctl.devices.protocols import DriverContext
 from lumctl.fleet.ssh.connect import Connector
@@ -30,19 +32,16 @@ from lumctl.inventory.model import SshSettings
 OWN_MODULES = Path(__file__).parent / "yang"
 SYSTEM_MODULES = Path("/usr/share/yuma/modules")
 STARTS_WITHIN_S = 20.0
-SSHD_CONFIG = """
+SSHD_CONFIG = (
+    BY_KEYS_ONLY
+    + """
 ListenAddress 127.0.0.1
 Port {port}
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/user_key.pub
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
 Subsystem netconf {subsystem} --ncxserver-sockname={port}@{folder}/ncx.sock
 """
+)
 
 
 class Netconfd:

@@ -21,6 +21,7 @@ from typing import Any
 
 import paramiko
 import pytest
+from sshd_settings import BY_KEYS_ONLY
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.devices.protocols import DriverContext
@@ -30,20 +31,17 @@ from lumctl.inventory.model import Inventory, SshSettings
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh
 
-SSHD_CONFIG = """
+SSHD_CONFIG = (
+    BY_KEYS_ONLY
+    + """
 ListenAddress 127.0.0.1
 Port {port}
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/authorized_keys
 TrustedUserCAKeys {folder}/ca.pub
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
 ForceCommand {command}
 """
+)
 
 
 class Simulated:

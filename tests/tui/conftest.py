@@ -6,16 +6,20 @@ pytest imports this file for its fixtures, ``picture.py`` for the README's pictu
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
-from lumctl.devices.types import OpticsReading
+from lumctl.devices.types import OpticsReading, PucState
+from lumctl.fabric import Route, mesh, route, trace
+from lumctl.fabric.drawing import Ways
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.inventory.model import (
@@ -36,11 +40,16 @@ from lumctl.inventory.model import (
 )
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 from lumctl.site.observation import Observation
-from lumctl.tui.actions import ApplyView, PlanView
+from lumctl.store import Run
+from lumctl.tui.actions import Acts, ApplyView, PlanView
 from lumctl.tui.app import Dashboard
-from lumctl.tui.marks import Marks
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.sources import Sources
+from lumctl.tui.told.meshes import MeshChange, MeshView
+from lumctl.tui.told.seen import Line, Records
 
 START = 1_795_000_000.0
+LOST = "r1-h2-g1"
 DARK = float("-inf")
 HOSTS, PER_HOST, WORKERS = 4, 4, 12
 
@@ -217,6 +226,98 @@ def _circuit(circuit: Circuit, at: float, lanes_lost: set[str]) -> CircuitHealth
     )
 
 
+def with_room(rack: Inventory) -> Inventory:
+    """The same rack with its fibres at ports that the mesh can join as the ring needs them."""
+    apart = {
+        name: replace(each, lane=Lane("mesh1", 3 * each.lane.tx + 1, 3 * each.lane.rx + 1))
+        for name, each in rack.transponders.items()
+    }
+    return replace(rack, transponders=apart)
+
+
+def mesh_cells(circuits: Sequence[Circuit]) -> dict[int, str]:
+    """What that rack's mesh holds when these circuits are made."""
+    chip = mesh(9, 9)
+    states = dict.fromkeys(range(chip.puc_count), PucState.BAR)
+    for found in route(chip, [circuit.ports for circuit in circuits], states={}):
+        states |= dict(found.passes)
+    return {puc: state.value for puc, state in states.items()}
+
+
+def mesh_change() -> MeshChange:
+    """What a plan makes of that mesh: the two circuits of the lost accelerator are led to a spare."""
+    rack, chip = inventory(), mesh(9, 9)
+    circuits = circuits_of(rack, initial_assignment(rack))
+    pairs = {circuit.id: circuit.ports for circuit in circuits}
+    before = {puc: PucState(state) for puc, state in mesh_cells(circuits).items()}
+    kept = {name: ports for name, ports in pairs.items() if name not in {"llm/4-5", "llm/5-6"}}
+    added = {"llm/4-5": (28, 71), "llm/5-6": (72, 37)}
+    routes = route(chip, list(added.values()), states=before, live=list(kept.values()))
+    after = before | {puc: state for found in routes for puc, state in found.passes}
+
+    def ways(named: Mapping[str, tuple[int, int]], states: Mapping[int, PucState]) -> Ways:
+        found = (trace(chip, states, a) for a, _ in named.values())
+        return Ways(tuple(named), tuple(Route((way.port, way.exit), way.passes) for way in found))
+
+    gone = {name: ports for name, ports in pairs.items() if name not in kept}
+    return MeshChange(rack.devices["mesh1"], before, after, ways(added, after), ways(gone, before), ways(kept, after))
+
+
+def run(number: int = 7, *, state: str = "done", at: float = START, **changed: Any) -> Run:
+    """One run of that rack, as its store holds it."""
+    values = {
+        "id": f"swap-{number:04}",
+        "rack": "r1",
+        "target": "sim",
+        "kind": "swap",
+        "title": f"llm: replace {LOST} by r1-h4-g0",
+        "plan": {"steps": [{"id": "s1", "title": "program 14 cells of mesh1"}]},
+        "plan_digest": "1" * 64,
+        "inventory_digest": "0" * 64,
+        "who": "ops@bastion",
+        "version": "0.1.0",
+        "fence": number,
+        "state": state,
+        "started_at": at - 40,
+        "ended_at": None if state == "running" else at - 38.5,
+        "undone_by": None,
+    }
+    return Run(**{**values, **changed})
+
+
+def records() -> Records:
+    """What that rack's store tells: one swap, an autopilot with one policy, a job that runs, and the log of it all."""
+    decision = {
+        "at": START - 60,
+        "key": f"gpu.lost:{LOST}",
+        "policy": "replace",
+        "act": "apply",
+        "because": "it is lost",
+    }
+    policy = {
+        "policy": "replace",
+        "how": "apply",
+        "breaker": "closed",
+        "breaker_since": None,
+        "breaker_why": None,
+        "swaps_hour": 1,
+        "most_hour": 2,
+        "swaps_day": 1,
+        "most_day": 4,
+    }
+    autopilot = {
+        "rack": "r1",
+        "state": "running",
+        "why": None,
+        "policies": [policy],
+        "last_decided_at": START - 60,
+        "waiting": [],
+        "decisions": [decision],
+    }
+    line = Line(START - 40, "r1", "ops@bastion", f"swap-0007 begins: llm: replace {LOST} by r1-h4-g0")
+    return Records(runs=(run(),), autopilots=(autopilot,), log=(line,))
+
+
 @dataclass
 class Stage:
     """A dashboard's surroundings, all in the test's hand: the clock, what is observed, what plan and apply do."""
@@ -225,12 +326,26 @@ class Stage:
     interval_s: float = 3600
     now: float = START
     seen: Observation | Exception | None = None
+    records: Records = field(default_factory=Records)
+    forbidden: str = ""
     plan_error: Exception | None = None
     apply_error: Exception | None = None
     may_end: threading.Event = field(default_factory=threading.Event)
     planned: list[tuple[str, str]] = field(default_factory=list)
     applied: list[PlanView] = field(default_factory=list)
     looks: int = 0
+    changes: tuple[MeshChange, ...] = ()
+    holds: MeshView | Exception | None = None
+    sources: dict[str, Any] = field(default_factory=dict)
+    """Whatever else a test's dashboard reads with, by the names of ``Sources``."""
+    acts: dict[str, Any] = field(default_factory=dict)
+    """Whatever else may be done from it, by the names of ``Acts``."""
+
+    def mesh(self, device: str) -> MeshView:
+        held = self.holds or MeshView(device, trouble=f"{device} cannot be read back")
+        if isinstance(held, Exception):
+            raise held
+        return held
 
     def observe(self) -> Observation:
         self.looks += 1
@@ -243,7 +358,8 @@ class Stage:
         self.planned.append((job, failed))
         if self.plan_error is not None:
             raise self.plan_error
-        return PlanView(f"{job}: replace {failed} by r1-h4-g0", self.target, PLAN_LINES, plan="the plan")
+        title = f"{job}: replace {failed} by r1-h4-g0"
+        return PlanView(title, self.target, PLAN_LINES, "the plan", changes=self.changes)
 
     def apply(self, plan: PlanView, progress: Callable[[str], None]) -> ApplyView:
         self.applied.append(plan)
@@ -261,9 +377,8 @@ class Stage:
 
     def dashboard(self, *, ascii_only: bool = False) -> Dashboard:
         return Dashboard(
-            self.observe,
-            self.plan,
-            self.apply,
+            Sources(self.observe, lambda: self.records, mesh=self.mesh, **self.sources),
+            Acts(self.plan, self.apply, self.forbidden, **self.acts),
             racks=["r1"],
             target=self.target,
             marks=Marks(ASCII_GLYPHS if ascii_only else GLYPHS, ascii_only=ascii_only),
@@ -299,7 +414,7 @@ async def first_look(pilot: Pilot[None]) -> None:
     """Wait until something was observed, or could not be."""
     app = pilot.app
     assert isinstance(app, Dashboard)
-    await until(pilot, lambda: app.observation is not None or app.trouble is not None)
+    await until(pilot, lambda: app.seen is not None or app.trouble is not None)
 
 
 def with_states(seen: Observation, states: Mapping[str, State]) -> Observation:
@@ -349,6 +464,16 @@ def screen_text(dashboard: Dashboard) -> str:
     return "\n".join(strip.text.rstrip() for strip in dashboard.screen._compositor.render_strips())
 
 
+@pytest.fixture(autouse=True)
+def _same_clocks_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day are shown in the reader's time zone: the pictures have that of nobody in particular."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
 @pytest.fixture
 def stage() -> Stage:
     """A dashboard on the simulator, with one accelerator lost."""
@@ -356,6 +481,34 @@ def stage() -> Stage:
 
 
 @pytest.fixture
+def on_mesh(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """That dashboard where the mesh makes every circuit and tells what it holds."""
+    rack = with_room(inventory())
+    monkeypatch.setattr(sys.modules[__name__], "inventory", lambda: rack)
+    cells = mesh_cells(observation().circuits)
+    stage.holds = MeshView("mesh1", cells, START - 3, cells)
+    return stage
+
+
+@pytest.fixture
 def kit() -> ModuleType:
     """This file: test folders are no packages, so its helpers are handed to the tests."""
     return sys.modules[__name__]
+
+
+@pytest.fixture
+def looks_as_before(snap_compare):
+    """Compare the screen after some keys, pressed once the first reading is there."""
+
+    def compare(stage, *keys, size=(110, 30), ascii_only=False, then=None):
+        dashboard = stage.dashboard(ascii_only=ascii_only)
+
+        async def use(pilot):
+            await first_look(pilot)
+            await pilot.press(*keys)
+            if then is not None:
+                await then(pilot)
+
+        return snap_compare(dashboard, terminal_size=size, run_before=use)
+
+    return compare

@@ -4,9 +4,9 @@ import pytest
 from textual.widgets import Input
 
 from lumctl.errors import HalfDoneError, RefusedError
-from lumctl.tui.asides import LeavingScreen
-from lumctl.tui.main import MainScreen
-from lumctl.tui.planning import Phase, PlanScreen
+from lumctl.tui.screens.asides import LeavingScreen
+from lumctl.tui.screens.main import MainScreen
+from lumctl.tui.screens.plan import Phase, PlanScreen
 
 LOST = "r1-h2-g1"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.main import run
-from lumctl.cli.top import Observer
+from lumctl.cli.top.observer import Observer
 from lumctl.errors import ExitCode, UnreachableError
 
 # The dashboard of these tests' stage in the frame that the command gives it; an apply ends with the pipe that it reads.
@@ -22,7 +22,7 @@ PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from conftest import Stage
-from lumctl.cli import top
+from lumctl.cli.top import ending
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.main import report
 from lumctl.errors import LumctlError, RolledBackError
@@ -36,9 +36,9 @@ if sys.argv[3] == "fails":
     stage.apply_error = RolledBackError("run-7 failed and was rolled back", run="run-7")
 dashboard = stage.dashboard()
 try:
-    with top._stopped_by_signals(dashboard):
+    with ending.stopped_by_signals(dashboard):
         dashboard.run()
-        code = top._end(Invocation.compose({}, {}), dashboard)
+        code = ending.end(Invocation.compose({}, {}), dashboard)
 except LumctlError as error:
     code = report(error)
 sys.exit(code)

@@ -6,14 +6,28 @@ from lumctl.devices.types import PucState
 from lumctl.fabric.condition import Condition
 from lumctl.fabric.drawing.carried import carried
 from lumctl.fabric.drawing.colours import terminal_style
+from lumctl.fabric.drawing.difference import Difference, Ways, difference
 from lumctl.fabric.drawing.picture import picture
 from lumctl.fabric.drawing.png import painted
 from lumctl.fabric.drawing.svg import written
-from lumctl.fabric.drawing.text import Glyph, Row, legend, text
+from lumctl.fabric.drawing.text import Glyph, Row, legend, marks_row, text
 from lumctl.fabric.geometry import Mesh
 from lumctl.fabric.routing import Route
 
-__all__ = ["Glyph", "Row", "legend", "png", "svg", "terminal_style", "text"]
+__all__ = [
+    "Difference",
+    "Glyph",
+    "Row",
+    "Ways",
+    "carried",
+    "difference",
+    "legend",
+    "marks_row",
+    "png",
+    "svg",
+    "terminal_style",
+    "text",
+]
 
 
 def svg(

@@ -21,6 +21,8 @@ MARKS: Mapping[str, str] = {
     "stuck": "bold reverse #f0e442",
     "damaged": "bold reverse #ff7f2a",
     "blocked": "bold reverse #ff7f2a",
+    "changed": "bold reverse #56b4e9",
+    "removed": "bold #ff7f2a",
 }
 
 
@@ -50,12 +52,17 @@ def ink_on(colour: str) -> str:
 
 
 def terminal_style(style: str) -> str:
-    """What a style key means, in the words of Rich: ``circuit:3`` -> ``bold #f0e442``."""
-    if not style.startswith("circuit:"):
+    """What a style key means, in the words of Rich: ``circuit:3`` -> ``bold #f0e442``, ``chosen:3`` reversed."""
+    kind, _, digits = style.partition(":")
+    if not digits:
         return MARKS[style]
-    number = int(style.removeprefix("circuit:"))
+    number = int(digits)
     again = number // len(_IN_TERMINAL) % 2
-    words = ("bold", "underline" if again else "", _IN_TERMINAL[number % len(_IN_TERMINAL)])
+    words = (
+        "bold reverse" if kind == "chosen" else "bold",
+        "underline" if again else "",
+        _IN_TERMINAL[number % len(_IN_TERMINAL)],
+    )
     return " ".join(word for word in words if word)
 
 

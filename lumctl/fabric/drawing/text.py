@@ -1,6 +1,6 @@
 """A mesh in characters: rows of cells, each a character and the key of a style."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from lumctl.devices.types import PucState
@@ -27,6 +27,8 @@ class Glyph(NamedTuple):
 
 
 Row = tuple[Glyph, ...]
+Chosen = Collection[int] | None
+"""Numbers of the circuits that stand out from the others; ``None`` where all are drawn alike."""
 
 _BLANK = Glyph(" ")
 
@@ -40,8 +42,11 @@ def text(
     names: Sequence[str] = (),
     ascii_only: bool = False,
     width: int = 120,
+    chosen: Chosen = None,
 ) -> tuple[Row, ...]:
     """Draw a mesh with its circuits on at most ``width`` columns, all rows of one length.
+
+    ``chosen`` circuits, by their numbers, stand out and the others are quiet; without it all are drawn alike.
 
     Raises:
         UsageError: the mesh has no positions, or does not fit.
@@ -49,9 +54,21 @@ def text(
     """
     shown = carried(mesh, states, routes, condition, names)
     places = grid(mesh, width)
-    drawn = _pucs(shown, places, ascii_only=ascii_only) | _lanes(shown, places, ascii_only=ascii_only)
+    return rows_of(drawn(shown, places, ascii_only=ascii_only, chosen=chosen), places)
+
+
+def drawn(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen = None) -> dict[Cell, Glyph]:
+    """Everything that stands somewhere, by its place."""
+    return {
+        **_pucs(shown, places, ascii_only=ascii_only, chosen=chosen),
+        **_lanes(shown, places, ascii_only=ascii_only, chosen=chosen),
+    }
+
+
+def rows_of(cells: Mapping[Cell, Glyph], places: Grid) -> tuple[Row, ...]:
+    """The rows of a drawing, blank where nothing stands."""
     return tuple(
-        tuple(drawn.get((line, column), _BLANK) for column in range(places.columns)) for line in range(places.lines)
+        tuple(cells.get((line, column), _BLANK) for column in range(places.columns)) for line in range(places.lines)
     )
 
 
@@ -70,7 +87,7 @@ def legend(
         InconsistentFabricError: a route is no way through this mesh.
     """
     shown = carried(mesh, states, routes, condition, names)
-    rows = [_marks(shown, ascii_only=ascii_only)]
+    rows = [marks_row(shown, ascii_only=ascii_only)]
     if not shown.circuits:
         return (*rows, _plain("no circuits", "quiet"))
     table = [("", "CIRCUIT", "PORTS", "PUCS", "LOSS dB"), *(_entry(circuit) for circuit in shown.circuits)]
@@ -83,49 +100,52 @@ def legend(
     return tuple(rows)
 
 
-def style_of(circuit: Circuit) -> str:
+def style_of(circuit: Circuit, chosen: Chosen = None) -> str:
     """The key of a circuit's style."""
-    return f"circuit:{circuit.number}"
+    if chosen is None:
+        return f"circuit:{circuit.number}"
+    return f"chosen:{circuit.number}" if circuit.number in chosen else "quiet"
 
 
-def _pucs(shown: Carried, places: Grid, *, ascii_only: bool) -> dict[Cell, Glyph]:
-    drawn: dict[Cell, Glyph] = {}
+def _pucs(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen) -> dict[Cell, Glyph]:
+    marks: dict[Cell, Glyph] = {}
     for puc, (cells, slant) in enumerate(zip(places.pucs, places.slants, strict=True)):
-        drawn.update(dict.fromkeys(cells, _puc(shown, puc, slant, ascii_only=ascii_only)))
-    return drawn
+        marks.update(dict.fromkeys(cells, _puc(shown, puc, slant, ascii_only=ascii_only, chosen=chosen)))
+    return marks
 
 
-def _puc(shown: Carried, puc: int, slant: str, *, ascii_only: bool) -> Glyph:
+def _puc(shown: Carried, puc: int, slant: str, *, ascii_only: bool, chosen: Chosen) -> Glyph:
     state = shown.state(puc)
     if puc in shown.condition.damaged:
         return Glyph(_CLOSED_ASCII if ascii_only else _CLOSED, "damaged")
     if puc in shown.condition.stuck:
         return Glyph(_STUCK[state], "stuck")
-    through = shown.circuits_through(puc)
-    style = "shared" if len(through) > 1 else style_of(through[0]) if through else "quiet"
+    through = [circuit for circuit in shown.circuits_through(puc) if chosen is None or circuit.number in chosen]
+    style = "shared" if len(through) > 1 else style_of(through[0], chosen) if through else "quiet"
     if state is PucState.CROSS:
         return Glyph(_CROSS_ASCII if ascii_only else _CROSS, style)
     return Glyph(slant if ascii_only else _BAR[slant], style)
 
 
-def _lanes(shown: Carried, places: Grid, *, ascii_only: bool) -> dict[Cell, Glyph]:
+def _lanes(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen) -> dict[Cell, Glyph]:
     """The letters, and the numbers of the ports: a port that carries a circuit has its style."""
-    drawn: dict[Cell, Glyph] = {}
+    marks: dict[Cell, Glyph] = {}
     for terminal, circuit in shown.lit.items():
         letter = circuit.letter if len(circuit.letter) == 1 else BEYOND
-        drawn[places.letters[terminal]] = Glyph(letter, style_of(circuit))
+        marks[places.letters[terminal]] = Glyph(letter, style_of(circuit, chosen))
     for port, terminal in enumerate(shown.mesh.ports):
         lit = shown.lit.get(terminal)
-        style = style_of(lit) if lit else "port"
+        style = style_of(lit, chosen) if lit else "port"
         if port in shown.condition.blocked_ports:
             style = "blocked"
-            drawn[places.letters[terminal]] = Glyph(_CLOSED_ASCII if ascii_only else _CLOSED, style)
+            marks[places.letters[terminal]] = Glyph(_CLOSED_ASCII if ascii_only else _CLOSED, style)
         for cell, digit in zip(places.numbers[port], str(port), strict=True):
-            drawn[cell] = Glyph(digit, style)
-    return drawn
+            marks[cell] = Glyph(digit, style)
+    return marks
 
 
-def _marks(shown: Carried, *, ascii_only: bool) -> Row:
+def marks_row(shown: Carried, *, ascii_only: bool) -> Row:
+    """What the marks of the PUCs and ports stand for."""
     slants = tuple(_BAR) if ascii_only else tuple(_BAR.values())
     row = _plain(" ".join(slants) + " bar   ") + _plain((_CROSS_ASCII if ascii_only else _CROSS) + " cross")
     condition = shown.condition

@@ -1,9 +1,10 @@
 """The optical plant: meshes, switches, transmitters, links, and how light settles among them under the day's faults."""
 
 import math
+from collections.abc import Callable
 
 from lumctl.devices.types import PucState
-from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.model import DeviceKind, Inventory, Transponder
 from lumctl.sim.world.faults import STUCK, Fault, FaultKind, Faults, numbered
 from lumctl.sim.world.light import Chip, Crossing, DevicePort, Light, illuminate
 from lumctl.sim.world.links import Link
@@ -23,6 +24,7 @@ class Plant:
         """What each host's lldpd was told to say besides its name, if anything."""
         self.off: set[str] = set()
         """Hosts without power: their modules have none either."""
+        self._relit: Callable[[], None] | None = None
 
     def renew(self) -> None:
         """Let all be as it was when the world began: cells in bar, nothing joined, whatever sends switched on."""
@@ -54,6 +56,20 @@ class Plant:
             lane = link.transponder.lane
             light = self.leaving.get((lane.device, lane.rx))
             link.settle(light, now, self._said_with(light))
+        if self._relit is not None:
+            self._relit()
+
+    def follow(self, relit: Callable[[], None] | None) -> None:
+        """From now on call this whenever light has settled."""
+        self._relit = relit
+
+    def heard(self) -> list[tuple[Transponder, Transponder]]:
+        """Each transmitter with the receiver that is up by its light."""
+        return [
+            (self.links[link.light.source].transponder, link.transponder)
+            for link in self.links.values()
+            if link.carrier and link.light
+        ]
 
     def seen(self, port: DevicePort) -> float:
         """What the monitor of a switch's port sees, in dBm: the stronger of what comes in there and what goes out."""

@@ -116,6 +116,24 @@ class World:
             self._answering(device)
             return self._shown.chip_c(device, now)
 
+    def lit_lanes(self) -> tuple[list[tuple[str, str]], float]:
+        """Which transmitter each lit receiver hears (transponders), and until when nothing changes that by itself.
+
+        The lanes of a host that cannot be reached are not among them.
+        """
+        with self._caught_up():
+            lit = [
+                (sent.id, by.id)
+                for sent, by in self._plant.heard()
+                if self.answers(sent.host) and self.answers(by.host)
+            ]
+            return lit, self._next_event()
+
+    def follow_light(self, relit: Callable[[], None] | None) -> None:
+        """From now on call this whenever light has settled anew; it must return at once and not ask the world."""
+        with self._lock:
+            self._plant.follow(relit)
+
     # --- hosts ---
 
     def gpus(self, host: str) -> list[GpuCondition]:

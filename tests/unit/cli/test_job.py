@@ -33,7 +33,7 @@ def test_the_list_folds_accelerators_and_counts(job):
     code, out, _ = job("list")
     assert code == 0
     row = next(line.split() for line in out.splitlines() if line.startswith("train-a"))
-    assert row == ["train-a", "rack64", "32", "32", "h[01-08]-gpu[0-3]"]
+    assert row == ["train-a", "rack64", "-", "32", "32", "h[01-08]-gpu[0-3]"]
 
 
 def test_the_list_as_data(job):

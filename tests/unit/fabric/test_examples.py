@@ -87,14 +87,14 @@ def worst_margin_db(fabric):
     return worst
 
 
-@pytest.mark.parametrize(("name", "count"), [("prototype", 6), ("rack64", 60)])
+@pytest.mark.parametrize(("name", "count"), [("prototype", 6), ("rack64", 60), ("ring4", 4), ("ring8", 8)])
 def test_all_job_circuits_are_routed_from_an_idle_mesh(name, count):
     fabric = commissioned(name)
     assert sum(len(fabric.losses(device)) for device in fabric.inventory.devices) == count
     assert worst_margin_db(fabric) > 8
 
 
-@pytest.mark.parametrize("name", ["prototype", "rack64"])
+@pytest.mark.parametrize("name", ["prototype", "rack64", "ring4", "ring8"])
 def test_any_worker_is_swapped_for_the_spare_without_touching_another_circuit(name):
     fabric = commissioned(name)
     for failed in workers(fabric.inventory):

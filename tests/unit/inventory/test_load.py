@@ -153,7 +153,8 @@ def test_the_inventory_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytes
 
 
 def test_examples_are_found_by_name() -> None:
-    assert [example(name).name for name in EXAMPLES] == ["prototype.yaml", "rack64.yaml", "switched.yaml"]
+    files = ["prototype.yaml", "rack64.yaml", "switched.yaml", "ring4.yaml", "ring8.yaml"]
+    assert [example(name).name for name in EXAMPLES] == files
     with pytest.raises(UsageError) as caught:
         example("prototyp")
     assert caught.value.hint == "did you mean prototype?"

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lumctl.inventory.document import ProbesEntry, ThresholdsEntry
-from lumctl.inventory.examples import example
+from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.model import Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.inventory.schema import schema_text
@@ -34,6 +34,6 @@ def test_every_kind_of_probe_can_be_set() -> None:
 
 
 def test_examples_name_the_schema() -> None:
-    for name in ("prototype", "rack64"):
+    for name in EXAMPLES:
         first = example(name).read_text().split("\n", 1)[0]
         assert first == f"# yaml-language-server: $schema={Path(CHECKED_IN).name}"

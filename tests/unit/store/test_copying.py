@@ -11,6 +11,7 @@ from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.attention import Acknowledgement
 from lumctl.store import Record, Store, StoreError, store_at
 from lumctl.store.copying import copy
+from lumctl.store.packing import Values
 
 NOW = 100.0
 RUN = {"kind": "swap", "target": "rack", "title": "t", "inventory_digest": "i", "who": "me"}
@@ -70,6 +71,16 @@ def test_all_is_there_and_back_again(place: str, folder: str, opening: Callable[
         assert new.acknowledgements(now=NOW) == old.acknowledgements(now=NOW) != ()
         assert new.verify(digest) == ()
         assert new.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence == 2
+
+
+def test_readings_over_time_stay_behind_and_do_not_stand_in_the_way(
+    place: str, folder: str, opening: Callable[..., Store]
+) -> None:
+    old, new = opening(folder), opening(place)
+    lived(old)
+    for store in (old, new):
+        store.add_readings({int(NOW // 60): {"a": {"power": Values(1.0, 2.0, 3.0)}}})
+    assert "readings" not in copy(folder, place, "r1", digest=digest, now=NOW).rows
 
 
 def test_a_rack_that_is_being_changed_or_has_an_open_run_stays(

@@ -119,7 +119,7 @@ def test_a_migrated_store_has_the_schema_of_a_new_one(tmp_path: Path, left: str)
     assert set(rows(new)) == set(metadata.tables) - {"meta"}
 
 
-@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("step", [1, 2, 3])
 def test_a_migration_that_fails_half_way_leaves_the_old_store(
     old: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -188,6 +188,7 @@ def test_an_old_store_that_cannot_be_written_is_read_all_the_same(old: Path, ful
         assert store.first_break() is None
         assert (store.health_memory(), store.acknowledgements(now=0.0)) == (None, ())
         assert (store.windows(now=0.0), store.transitions(), store.last_states()) == ((), (), {})
+        assert store.readings("s0-gpu0", since=0.0, until=600.0) == {}
         with pytest.raises(StoreError, match="cannot be written"):
             store.remember_health({}, now=1.0)
     assert version(old) == "1"

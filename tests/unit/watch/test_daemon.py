@@ -223,6 +223,20 @@ def test_a_verdict_that_cannot_be_handed_on_does_not_end_the_daemon(stage, said)
     assert stage.looks == 2
 
 
+def test_readings_that_cannot_be_folded_cost_nothing_else(stage, said):
+    def fails(_look):
+        raise KeyError("h01")
+
+    daemon = stage.daemon()
+    daemon._sinks = replace(daemon._sinks, readings=SimpleNamespace(see=fails))
+    stage.seen.find(GPU)
+    daemon.beat()
+    daemon.beat()
+    assert stage.looks == 2
+    assert [line.partition(" at ")[0] for line in said[1:]] == ["folding: unexpected KeyError: 'h01'"]
+    assert [n.occasion.value for n in stage.told] == ["opened"]
+
+
 def run_in_thread(daemon):
     thread = threading.Thread(target=daemon.run)
     thread.start()

@@ -1,0 +1,63 @@
+"""``lumctl demo recover``: real training on a simulated rack; a rank and its GPU die, and the next step is done."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from lumctl.cli.drill import drilling, require_torch
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.recovery_tables import print_recovery
+from lumctl.errors import UsageError
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.recovery.about import About
+from lumctl.recovery.machine import this_machine
+from lumctl.recovery.saving import require_place, save
+from lumctl.runbook.document import make
+from lumctl.runbook.files import make_private_folder, write_private
+from lumctl.runbook.writing import dump
+from lumctl.store import state_folder
+
+VICTIM = 1
+"""The rank that dies."""
+
+
+def recover(cx: Invocation, picture: Path | None) -> None:
+    """Tell the story, and print its timeline.
+
+    Raises:
+        LumctlError: the job did not come back, or could not be started.
+    """
+    require_torch()
+    if picture is not None:
+        require_place(picture)
+    inventory = load_inventory(example("ring4")) if cx.inventory_path is None else cx.inventory
+    job = next((job.name for job in inventory.jobs.values() if job.run is not None), None)
+    if job is None:
+        raise UsageError(f"no job of {inventory.path} says how it is run", hint="name its `run:`; see lumctl-job(7)")
+    cx.out.narrate(f"the rack of {inventory.path.name} comes up on loopback, and its job {job} is started ...")
+    with drilling(inventory, job, say=lambda line: cx.out.detail(f"    {line}")) as drill:
+        drill.settle()
+        rate = drill.coordinator.document()["rate_steps_per_s"]
+        cx.out.narrate(f"    {len(drill.coordinator.group.crew)} ranks train, {rate:.3g} steps/s; spares are ready")
+        victim = drill.coordinator.placement[VICTIM]
+        cx.out.narrate(f"{victim} falls off the bus, and the process of rank {VICTIM} is killed ...")
+        timeline = drill.strike([VICTIM], lost=True)
+        drill.wait(lambda: not drill.coordinator.looking, "the end of the run", 30.0)
+        run = drill.coordinator.told[-1].run or ""
+        runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}-recover.yaml"
+        make_private_folder(runbook.parent)
+        write_private(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)))
+    if picture is not None:
+        about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
+        save(picture, timeline, about, title=f"A rank and its GPU die, of {len(drill.coordinator.group.crew)} ranks")
+    if cx.out.structured:
+        document = {**timeline.document(), "run": run, "runbook": str(runbook)}
+        document.pop("schema", None)
+        cx.out.document("demo-recover", {**document, "picture": str(picture) if picture is not None else None})
+        return
+    print_recovery(cx.out, timeline)
+    cx.out.text()
+    cx.out.text(f"runbook of pause, swap and resume: {runbook}")
+    if picture is not None:
+        cx.out.text(f"picture: {picture}")

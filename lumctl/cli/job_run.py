@@ -1,0 +1,158 @@
+"""``lumctl job run|stop``: run a job's processes on its accelerators, and bring it back after failures."""
+
+import os
+import signal
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.change_options import YesOption
+from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.job_state import nobody
+from lumctl.cli.output import OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, LumctlError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumctl.inventory.model import Job
+    from lumctl.recovery.running import Ways
+
+STOP_WITHIN_S = 120.0
+"""How long a job may take to write its checkpoint and end."""
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to a noun."""
+    verb(app, "run")(run)
+    verb(app, "stop")(stop)
+
+
+def run(
+    cx: Invocation,
+    job: JobArgument,
+    yes: YesOption = False,
+    no_swap: Annotated[
+        bool, typer.Option("--no-swap", help="Restart processes in place only; where a spare is needed, wait.")
+    ] = False,
+    take: Annotated[
+        bool, typer.Option("--take", help="Take the job over from another lumctl that does not answer any more.")
+    ] = False,
+) -> None:
+    """Run a job, and bring it back to its next step when a process, an accelerator or a host fails.
+
+    An agent on each host starts one process for each rank, and ready ones that wait on the spares and beside the ranks.
+    When a process dies or hangs, the others hold; where its accelerator is well a ready process takes the rank over,
+    else the swap is planned and applied while they wait: with --yes, or after a yes asked once at the start, which
+    holds for all recoveries until this command ends. The state comes from the others' memory, else from the newest
+    checkpoint, and the interrupted step is done again.
+
+    The job does not need this command to run on: when it ends (Ctrl-C), is killed, or its machine dies, the processes
+    go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
+    """
+    from lumctl.cli.job import find_job
+    from lumctl.recovery.healer import Consent
+    from lumctl.recovery.running import run_job
+    from lumctl.site import Site
+
+    _require_run(find_job(cx.inventory, job))
+    if not no_swap:
+        cx.confirm(f"Run {job}, and swap spares in whenever accelerators of it fail", yes=yes)
+    consent = Consent("" if no_swap else _who(job))
+    say = _stamped(cx.out.narrate)
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _as_ctrl_c)
+    try:
+        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _ways(cx, take=take), say)
+    except KeyboardInterrupt:
+        say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
+        raise
+    show(cx, ended.document())
+    if ended.failed:
+        raise JobStoppedError(
+            f"job {job} has stopped: {ended.why_ended}",
+            hint=_how_to_begin_again(job, ended.why_ended),
+        )
+
+
+class JobStoppedError(LumctlError):
+    """A job was stopped that nobody asked to stop."""
+
+    exit_code = ExitCode.UNHEALTHY
+
+
+def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
+    """Stop a job that lumctl job run runs: each process ends the step it is in, writes a checkpoint, and ends.
+
+    The next lumctl job run goes on from there; see lumctl-job(7).
+    """
+    from lumctl.cli.job import find_job
+    from lumctl.jobs.place import coordinator_socket
+    from lumctl.jobs.workers import ask
+
+    _require_run(find_job(cx.inventory, job))
+    cx.confirm(f"Stop job {job}", yes=yes)
+    found = ask(coordinator_socket(cx.inventory.path, str(cx.target), job), "stop", timeout_s=STOP_WITHIN_S)
+    if found is None:
+        raise nobody(cx, job)
+    if cx.out.structured:
+        cx.out.document("job-stop", {"target": str(cx.target), "job": job, **found})
+        return
+    cx.out.text(f"{found['state']} after {found['done']} steps")
+    for path in found["saved"]:
+        cx.out.text(f"checkpoint: {path}")
+
+
+def show(cx: Invocation, document: dict[str, Any]) -> None:
+    """Print a job that is run."""
+    from lumctl.cli.job_tables import print_job
+
+    if cx.out.structured:
+        cx.out.document("job-status", {"target": str(cx.target), **document})
+    elif cx.out.format is OutputFormat.NAME:
+        cx.out.names([rank["accelerator"] for rank in document["ranks"]])
+    else:
+        print_job(cx, document)
+
+
+def _require_run(job: "Job") -> None:
+    if job.run is None:
+        raise RefusedError(f"job {job.name} does not say how it is run", hint="name its `run:` in the inventory")
+
+
+def _ways(cx: Invocation, *, take: bool) -> "Ways":
+    from lumctl.recovery.running import Ways
+
+    return Ways(local=cx.target is Target.SIM, take=take)
+
+
+def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
+    """Lines with the time of day in front, to be laid beside the logs of hosts and workers."""
+
+    def say(line: str) -> None:
+        narrate(f"{datetime.now().astimezone().isoformat(sep=' ', timespec='milliseconds')[11:23]} {line}")
+
+    return say
+
+
+def _how_to_begin_again(job: str, why: str) -> str:
+    from lumctl.recovery.simulator import GONE
+
+    if why == GONE:
+        return f"begin again: lumctl sim up --detach, lumctl fabric apply --target sim, lumctl job run {job}"
+    return f"its processes' logs are on the hosts; start it again: lumctl job run {job}"
+
+
+def _who(job: str) -> str:
+    from lumctl.change.origin import origin
+
+    return f"job run {job} by {origin()}"
+
+
+def _as_ctrl_c(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,57 @@
+"""What a job does now or how it ended: asked of the ``lumctl job run`` that runs it, else what that one has left."""
+
+from typing import Any
+
+from lumctl.cli.invocation import Invocation
+from lumctl.errors import LumctlError, RefusedError
+
+ASK_WITHIN_S = 5.0
+LIST_WITHIN_S = 1.0
+"""The same for a list of jobs, in which one that does not answer must not hold up the others."""
+
+
+def status_of(cx: Invocation, job: str) -> dict[str, Any]:
+    """What the coordinator of a job says of it, or said when it ended.
+
+    Raises:
+        RefusedError: nobody runs it from this machine, and how it ended is not known.
+    """
+    from lumctl.jobs.kept import ended
+    from lumctl.jobs.place import COORDINATOR, job_folder
+    from lumctl.jobs.workers import ask
+
+    folder = job_folder(cx.inventory.path, str(cx.target), job)
+    found = ask(folder / COORDINATOR, "status", timeout_s=ASK_WITHIN_S) or ended(folder)
+    if found is None:
+        raise nobody(cx, job)
+    return found
+
+
+def state_of(cx: Invocation, job: str) -> str | None:
+    """The word for what a job does, ``None`` where nobody knows."""
+    from lumctl.jobs.kept import ended
+    from lumctl.jobs.place import COORDINATOR, job_folder
+    from lumctl.jobs.workers import ask
+
+    if cx.inventory.jobs[job].run is None:
+        return None
+    try:
+        folder = job_folder(cx.inventory.path, str(cx.target), job)
+        found = ask(folder / COORDINATOR, "status", timeout_s=LIST_WITHIN_S) or ended(folder)
+    except LumctlError:
+        return None
+    return str(found["state"]) if found is not None else None
+
+
+def nobody(cx: Invocation, job: str) -> RefusedError:
+    """Why a job cannot be asked or stopped: nobody runs it from this machine."""
+    from lumctl.cli.job_tables import ended_line
+    from lumctl.jobs.kept import ended
+    from lumctl.jobs.place import job_folder
+
+    last = ended(job_folder(cx.inventory.path, str(cx.target), job))
+    how = f": it {ended_line(last)}" if last is not None else ""
+    return RefusedError(
+        f"nobody runs job {job} from this machine{how}",
+        hint=f"lumctl job run {job} starts it, or takes its processes over where they run on",
+    )

@@ -1,0 +1,113 @@
+"""What ``lumctl job run`` and ``lumctl job status`` print of a job that lumctl runs: a headline and tables."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column
+from lumctl.inventory.folding import fold
+from lumctl.recovery.scale import in_words
+
+Row = Mapping[str, Any]
+
+RANKS = (
+    Column("RANK", "rank", right=True),
+    Column("ACCELERATOR", "accelerator"),
+    Column("HOST", "host"),
+    Column("WORKER", "worker", wide=True),
+    Column("PID", "pid", right=True, wide=True),
+    Column("DOES", "doing"),
+    Column("STEPS", "done", right=True),
+)
+READY = (
+    Column("READY ON", "accelerator"),
+    Column("HOST", "host"),
+    Column("WORKER", "worker", wide=True),
+    Column("PID", "pid", right=True, wide=True),
+)
+RECOVERIES = (
+    Column("AT", "at"),
+    Column("CAUSE", "cause"),
+    Column("FAILED", "failed"),
+    Column("REPLACED BY", "replaced_by"),
+    Column("CIRCUITS AFTER", "circuits", right=True),
+    Column("STEP AFTER", "step", right=True),
+    Column("RUN", "run"),
+)
+UNDER_WAY = "under way"
+NONE_DONE = "none"
+IN_PLACE = "restarted in place"
+
+
+def print_job(cx: Invocation, document: Row) -> None:
+    """Print the document of a running job."""
+    cx.out.text(headline(document, str(cx.target)))
+    if document.get("ended_at") is not None:
+        cx.out.text(f"{ended_line(document)}{': ' if document['why'] else ''}{document['why'] or ''}")
+        for path in document["saved"]:
+            cx.out.text(f"checkpoint: {path}")
+    elif document.get("why"):
+        cx.out.text(f"{document['state']}: {document['why']}")
+    tables: list[tuple[str, Sequence[Column], list[Row]]] = [
+        ("ranks", RANKS, [{**rank, "doing": rank["state"]} for rank in document["ranks"]]),
+        ("ready", READY, list(document["ready"])),
+        ("recoveries", RECOVERIES, recovery_rows(document)),
+    ]
+    for title, columns, rows in tables:
+        if rows:
+            cx.out.text()
+            cx.out.table(columns, rows, title=title)
+
+
+def ended_line(document: Row) -> str:
+    """How a job ended that has: ``stopped after 200 steps at 2027-01-15 09:00:00``."""
+    return f"{document['state']} after {_count(document['done'], 'step')} at {_second(document['ended_at'])}"
+
+
+def headline(document: Row, target: str) -> str:
+    """The job in a line: what it does, how far it is, how fast, and how often it was recovered."""
+    parts = [document["job"], document["state"], f"target: {target}"]
+    if 0 < len(document["ranks"]) < document["of"]:
+        parts.append(f"{len(document['ranks'])} of {document['of']} ranks")
+    parts.append(_count(document["done"], "step"))
+    if document.get("loss") is not None:
+        parts.append(f"loss: {document['loss']:.6g}")
+    if document.get("rate_steps_per_s") is not None and document["state"] == "running":
+        parts.append(f"{document['rate_steps_per_s']:.3g} steps/s")
+    parts.append(f"generation: {document['generation']}")
+    recovered = sum(recovery["failure_to_step_s"] is not None for recovery in document["recoveries"])
+    if recovered:
+        parts.append(f"recovered: {_count(recovered, 'time')}")
+    return "  ".join(parts)
+
+
+def recovery_rows(document: Row) -> list[Row]:
+    """One row for each recovery; only the last one of a job that recovers can be under way."""
+    recoveries = document["recoveries"]
+    last = len(recoveries) - 1 if document["state"] in {"recovering", "waiting"} else -1
+    return [_recovery_row(recovery, NONE_DONE if at != last else UNDER_WAY) for at, recovery in enumerate(recoveries)]
+
+
+def _recovery_row(recovery: Row, without_step: str) -> dict[str, Any]:
+    circuits, step = recovery["failure_to_circuits_s"], recovery["failure_to_step_s"]
+    spares = list(recovery["replaced_by"].values())
+    without = ", ".join(f"went on without rank {rank}" for rank in recovery["without"])
+    in_place = without or ("" if step is None else IN_PLACE)
+    return {
+        **recovery,
+        "at": _second(recovery["at"]),
+        "failed": ",".join(fold(recovery["failed"])),
+        "replaced_by": ",".join(fold(spares)) or in_place,
+        "circuits": None if circuits is None else in_words(circuits),
+        "step": without_step if step is None else in_words(step),
+    }
+
+
+def _second(at: float) -> str:
+    """A moment in the reader's own time zone, to the second."""
+    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,52 @@
+"""How the dashboard acknowledges what is found, as ``lumctl health ack`` does it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lumctl.cli.invocation import Invocation
+from lumctl.errors import RefusedError
+
+if TYPE_CHECKING:
+    from lumctl.site import Site
+
+
+def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
+    """Say that all findings of some components are known, until they clear; a line that says what was done.
+
+    Each rack keeps what is said of its own components, as one run with a runbook.
+
+    Raises:
+        RefusedError: nothing is found of them any more.
+        StoreError: a store cannot be written.
+    """
+    from lumctl.runbook.actions import acknowledge as said
+    from lumctl.runbook.actions import record, save_quietly
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        by_rack = _by_rack(site, components)
+        runs, troubles = [], []
+        for rack, named in by_rack.items():
+            steps: list[Any] = [said(rack, component, None, comment, None) for component in named]
+            title = f"acknowledge all findings of {named[0]}" + (f" and {len(named) - 1} more" if named[1:] else "")
+            runs.append(record(site, "ack", steps, at=site.now(), title=title))
+            if trouble := save_quietly(site, runs[-1], rack):
+                troubles.append(f"warning: {trouble}")
+    count = sum(map(len, by_rack.values()))
+    told = f"{components[0] if count == 1 else f'{count} components'} acknowledged until it clears ({', '.join(runs)})"
+    return "; ".join([told, *troubles])
+
+
+def _by_rack(site: "Site", components: Sequence[str]) -> dict[str, list[str]]:
+    from lumctl.cli.components import circuits, rack_of_named
+    from lumctl.cli.health_faults import faults_of
+
+    # Read once more: what has cleared meanwhile is not acknowledged.
+    seen, among = site.observe(), circuits(site)
+    by_rack: dict[str, list[str]] = {}
+    for component in components:
+        if faults_of(seen, component):
+            by_rack.setdefault(rack_of_named(site.inventory, component, among), []).append(component)
+    if not by_rack:
+        raise RefusedError(f"nothing is found of {components[0]} any more: there is nothing to acknowledge")
+    return by_rack

@@ -1,0 +1,158 @@
+"""``lumctl top``: the dashboard, connected to a rack and to all that may be done from it."""
+
+import gc
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import ASCII_GLYPHS, GLYPHS, OutputFormat
+from lumctl.cli.verbs import noun_app, verb
+from lumctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from lumctl.site import Observation, Site
+
+app = noun_app(NOUNS["top"].help)
+
+BETWEEN_COLLECTIONS = 100_000
+"""A look is some hundred thousand values in no cycle: to search them for one again and again costs, and finds none."""
+
+IntervalOption = Annotated[
+    float,
+    typer.Option(
+        "--interval",
+        metavar="SECONDS",
+        min=SHORTEST_S,
+        max=LONGEST_S,
+        callback=a_pause,
+        help="Seconds between two readings.",
+    ),
+]
+
+ThemeOption = Annotated[
+    str | None,
+    typer.Option("--theme", metavar="NAME", help="Colours: dark, light, contrast, ansi. Default: $LUMCTL_THEME."),
+]
+ReadOnlyOption = Annotated[
+    bool, typer.Option("--read-only", help="Only show; plan and apply nothing. Also $LUMCTL_READ_ONLY=1.")
+]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", help="Tell it in plain lines, for a screen reader or a pipe; type help for words.")
+]
+WebOption = Annotated[
+    bool, typer.Option("--web", help="Serve it to a browser on this machine, read-only, until Ctrl-C.")
+]
+PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --web: listen there.")]
+
+
+@verb(app)
+def top(
+    cx: Invocation,
+    interval: IntervalOption = 2.0,
+    theme: ThemeOption = None,
+    read_only: ReadOnlyOption = False,
+    plain: PlainOption = False,
+    web: WebOption = False,
+    port: PortOption = 8787,
+) -> int:
+    """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
+
+    An apply under way is never cut: whoever quits in its midst, or ends the program, is told its outcome once the
+    screen is closed. Where ``lumctl watch`` runs, its newest look is shown. Exit code: that of the last apply; 0 if
+    there was none.
+
+    Who may not write the rack's store, as who gives ``--read-only``, is shown everything and offered no change.
+    """
+    if cx.out.format is not OutputFormat.TABLE:
+        raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")
+    if web:
+        from lumctl.cli.top.web import serve
+
+        return serve(cx, theme, interval, port)
+    from lumctl.tui.look.themes import theme_name
+
+    chosen = theme_name(theme)
+    # Textual draws on stderr, so that one must be a terminal as well; a browser's driver needs none.
+    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not plain and not terminal and not os.environ.get("TEXTUAL_DRIVER"):
+        raise UsageError("the dashboard needs a terminal", hint="lumctl status --watch")
+    from lumctl.cli.top import ending, policies, runbooks, swapping
+    from lumctl.cli.top.acknowledging import acknowledge
+    from lumctl.cli.top.history import Historian
+    from lumctl.cli.top.meshes import mesh_view
+    from lumctl.cli.top.observer import Observer
+    from lumctl.cli.top.plain import plain_session
+    from lumctl.cli.top.records import Recorder
+    from lumctl.cli.top.rights import why_read_only
+    from lumctl.cli.top.runs import run_view, taking_back
+    from lumctl.tui.actions import Acts
+    from lumctl.tui.app import Dashboard
+    from lumctl.tui.look.marks import Marks
+    from lumctl.tui.sources import Sources
+
+    glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
+    from lumctl.watch.client import MAX_AGE_S, Asking, observation_of
+
+    def ask_daemon() -> "Observation | None":
+        return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))
+
+    forbidden = why_read_only(cx.inventory, str(cx.target), asked=read_only)
+    recorder = Recorder(cx.inventory, str(cx.target), watched=partial(policies.daemon_answers, cx))
+    kept = Historian(cx.inventory, str(cx.target))
+    with Observer(lambda: _open(cx), Asking(ask_daemon)) as observe, recorder as records, kept as history:
+        sources, acts = (
+            Sources(
+                observe,
+                records,
+                run=lambda run: run_view(cx, run),
+                mesh=lambda device: mesh_view(cx, device),
+                runbook=partial(runbooks.runbook_of, cx),
+                compare=partial(runbooks.compared, cx),
+                explain=partial(policies.explained, cx),
+                asked_plan=partial(policies.asked_plan, cx),
+                history=history,
+            ),
+            Acts(
+                lambda job, failed: swapping.plan(cx, job, failed),
+                lambda view, progress: swapping.apply_plan(cx, view, progress),
+                forbidden,
+                acknowledge=lambda components, comment: acknowledge(cx, components, comment),
+                take_back=lambda run: taking_back(cx, run),
+                replay=partial(runbooks.replayed, cx),
+                stop_autopilot=partial(policies.stop_autopilot, cx),
+                start_autopilot=partial(policies.start_autopilot, cx),
+                answer_plan=partial(policies.answer_plan, cx),
+            ),
+        )
+        dashboard = (
+            plain_session(cx, sources, acts, interval)
+            if plain
+            else Dashboard(
+                sources,
+                acts,
+                racks=cx.inventory.racks,
+                target=cx.target,
+                marks=Marks(glyphs, ascii_only=cx.out.ascii_only),
+                interval_s=interval,
+                theme=chosen,
+            )
+        )
+        with ending.stopped_by_signals(dashboard):
+            gc.freeze()
+            gc.set_threshold(BETWEEN_COLLECTIONS)
+            dashboard.run()
+            return ending.end(cx, dashboard)
+
+
+def _open(cx: Invocation) -> "Site":
+    from lumctl.site import Site
+
+    site = Site(cx.inventory, cx.target)
+    site.endpoints  # noqa: B018 - a simulator that does not run is an error before the screen is taken
+    return site

@@ -1,0 +1,53 @@
+"""How the dashboard ends: by a signal, with a plan under way, and with which exit code."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+from lumctl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from lumctl.tui.app import Dashboard
+    from lumctl.tui.plain.session import Session
+
+
+@contextmanager
+def stopped_by_signals(dashboard: "Dashboard | Session") -> Iterator[None]:
+    """While inside, a request to stop closes the screen and no more: an apply under way goes on to its end."""
+
+    def stop(*_: object) -> None:
+        if not os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else 2):
+            _forget_the_terminal()
+        dashboard.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _forget_the_terminal() -> None:
+    """Write into the void where the terminal has gone: an error of writing must not keep the screen from closing."""
+    void = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(void, stream)
+    os.close(void)
+
+
+def end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
+    """Say how the last apply ended, which the screen may not have shown, and give the exit code."""
+    if dashboard.applying.under_way:
+        cx.out.narrate("a plan is being applied and goes on to its end; waiting for it")
+    applied = dashboard.applying.outcome()
+    if applied is not None:
+        if applied.error is not None:
+            raise applied.error
+        for line in (applied.outcome, *applied.lines):
+            cx.out.narrate(line)
+    return ExitCode.INTERRUPTED if dashboard.interrupted else dashboard.return_code or ExitCode.DONE

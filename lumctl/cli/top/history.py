@@ -1,0 +1,64 @@
+"""What the dashboard shows of readings over time, read from the racks' stores when somebody looks at a component."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+from lumctl.errors import LumctlError
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
+    from lumctl.store import Store
+    from lumctl.tui.told.history import Series
+
+
+class Historian:
+    """Reads what the daemon keeps. Its stores are its own, so that any thread may ask."""
+
+    def __init__(self, inventory: "Inventory", target: str, now: Callable[[], float] = time.time) -> None:
+        self._inventory = inventory
+        self._target = target
+        self._now = now
+        self._lock = threading.Lock()
+        self._stores: dict[str, Store] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
+            self._stores.clear()
+
+    def __call__(self, component: str, seconds: float) -> "tuple[Series, ...]":
+        """The readings of a component, so many seconds back; empty of what no store speaks of.
+
+        Raises:
+            LumctlError: the store cannot be read; the next call opens it anew.
+        """
+        from lumctl.site.measured import UNITS
+        from lumctl.site.racks import rack_of
+        from lumctl.tui.told.history import Series
+
+        rack = rack_of(self._inventory, component)
+        if rack is None:
+            return ()
+        now = self._now()
+        try:
+            found = self._store(rack).readings(component, since=now - seconds, until=now)
+        except LumctlError:
+            with self._lock:
+                if (store := self._stores.pop(rack, None)) is not None:
+                    store.close()
+            raise
+        return tuple(Series(name, UNITS[name], found[name]) for name in UNITS if name in found)
+
+    def _store(self, rack: str) -> "Store":
+        from lumctl.store import open_store
+
+        with self._lock:
+            if rack not in self._stores:
+                self._stores[rack] = open_store(self._inventory, rack, self._target)
+            return self._stores[rack]

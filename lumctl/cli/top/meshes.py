@@ -1,0 +1,104 @@
+"""What the dashboard draws of meshes and switches: what they hold now, and what a plan would make of them."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+from lumctl.errors import LumctlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lumctl.change.plan import Plan, PlannedCircuit
+    from lumctl.devices.types import PucState
+    from lumctl.fabric import Mesh
+    from lumctl.fabric.drawing import Ways
+    from lumctl.site import Site
+    from lumctl.tui.actions import PlanView
+    from lumctl.tui.told.meshes import MeshChange, MeshView
+
+
+def mesh_view(cx: Invocation, device: str) -> "MeshView":
+    """What a device says that it holds; where it does not say, what the record knows.
+
+    Raises:
+        LumctlError: the record cannot be read either.
+    """
+    from lumctl.site import Site
+    from lumctl.tui.threads.collector import one_line
+    from lumctl.tui.told.meshes import MeshView
+
+    # A site of its own: the one that is observed belongs to the thread that reads.
+    with Site(cx.inventory, cx.target) as site:
+        recorded = site.known_cells(device)
+        try:
+            cells, powers = _read(site, device)
+        except LumctlError as error:
+            return MeshView(device, recorded, recorded=recorded, trouble=one_line(error))
+        return MeshView(device, cells, site.now(), recorded, powers)
+
+
+def _read(site: "Site", device: str) -> tuple[dict[int, str], dict[int, float]]:
+    """Cells and powers as the device tells them."""
+    from lumctl.devices.errors import UnsupportedError
+    from lumctl.devices.types import Capability
+    from lumctl.inventory.model import DeviceKind
+    from lumctl.inventory.switching import FREE, own_cells
+
+    written = site.inventory.devices[device]
+    if written.kind is DeviceKind.SWITCH:
+        joins = site.devices.switch(device).read_circuits()
+        ours = own_cells(site.inventory, written)
+        cells = {port: str(joins[port]) if port in joins else FREE for port in ours}
+    else:
+        mesh = site.devices.mesh(device)
+        if Capability.READ_STATES not in mesh.capabilities:
+            raise UnsupportedError(f"{device} cannot be read back")
+        cells = {puc: str(state.value) for puc, state in mesh.read_states().items()}
+    driver = site.devices.changing(device)
+    if Capability.READ_POWERS not in driver.capabilities:
+        return cells, {}
+    return cells, driver.read_powers(tuple(range(written.port_count)))
+
+
+def with_meshes(site: "Site", view: "PlanView") -> "PlanView":
+    """A plan as it is shown, with what it makes of each mesh."""
+    return replace(view, changes=mesh_changes(site, view.plan))
+
+
+def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
+    """What a plan makes of each mesh that it writes and of which it is known what it holds."""
+    from lumctl.devices.types import PucState
+    from lumctl.fabric import mesh_of
+    from lumctl.tui.told.meshes import MeshChange
+
+    found = []
+    for name in dict.fromkeys(change.device for change in plan.changes):
+        device = site.inventory.devices[name]
+        before = site.known_states(name)
+        if not before:  # a switch, or a mesh of which nothing is certain
+            continue
+        written = {c.puc: PucState(c.after) for c in plan.changes if c.device == name}
+        after = {**before, **written}
+        mesh = mesh_of(device)
+        found.append(
+            MeshChange(
+                device,
+                before,
+                after,
+                added=_ways(mesh, after, name, plan.add),
+                removed=_ways(mesh, before, name, plan.remove),
+                kept=_ways(mesh, after, name, plan.keep),
+            )
+        )
+    return tuple(found)
+
+
+def _ways(mesh: "Mesh", states: "Mapping[int, PucState]", device: str, circuits: "Sequence[PlannedCircuit]") -> "Ways":
+    """The ways that light takes in these states from where each circuit begins."""
+    from lumctl.fabric import Route, trace
+    from lumctl.fabric.drawing import Ways
+
+    here = [circuit for circuit in circuits if circuit.device == device]
+    ways = [trace(mesh, states, int(circuit.ends[0]["port"])) for circuit in here]
+    return Ways(tuple(c.id for c in here), tuple(Route((way.port, way.exit), way.passes) for way in ways))

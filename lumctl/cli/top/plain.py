@@ -1,0 +1,43 @@
+"""``lumctl top --plain``: the conversation in lines, between the standard streams."""
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from lumctl.tui.actions import Acts
+    from lumctl.tui.plain.session import Session
+    from lumctl.tui.sources import Sources
+
+
+def plain_session(cx: Invocation, sources: "Sources", acts: "Acts", interval_s: float) -> "Session":
+    """A conversation that tells on stdout and listens to stdin from now on."""
+    from lumctl.tui.plain.session import END, Session
+
+    session = Session(
+        sources, acts, racks=cx.inventory.racks, target=str(cx.target), say=cx.out.text, interval_s=interval_s
+    )
+
+    def listen() -> None:
+        for line in lines_of(0):
+            session.hear(line)
+        session.hear(END)
+
+    threading.Thread(target=listen, name="lumctl-input", daemon=True).start()
+    return session
+
+
+def lines_of(descriptor: int) -> Iterator[str]:
+    """The lines that come in at a descriptor, each as soon as it is whole.
+
+    Not through ``sys.stdin``: a thread that waits in there would be complained about when the program ends.
+    """
+    rest = b""
+    while piece := os.read(descriptor, 4096):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+    if rest:
+        yield rest.decode(errors="replace")

@@ -1,0 +1,149 @@
+"""Policies for the dashboard: what they would decide, the plans that wait for a yes, the autopilot's switch."""
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lumctl.errors import LumctlError, UnreachableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lumctl.autopilot.switch import Written
+    from lumctl.cli.invocation import Invocation
+    from lumctl.site.observation import Observation
+    from lumctl.tui.actions import ApplyView, PlanView
+
+ANSWERS_WITHIN_S = 0.5
+"""How long a daemon may take to say that it is there."""
+
+
+def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
+    """What would be decided in a rack by a look, with every condition; nothing is done."""
+    from lumctl.autopilot.checking import require_sound
+    from lumctl.autopilot.telling import decision_document
+    from lumctl.cli.policy import decisions
+    from lumctl.site import Site
+
+    require_sound(cx.inventory)
+    with Site(cx.inventory, cx.target) as site:
+        return tuple(decision_document(decision) for decision in decisions(site, seen, rack))
+
+
+def asked_plan(cx: "Invocation", rack: str, name: str) -> "PlanView":
+    """A plan that waits for approval, as ``swap apply --dry-run`` shows it."""
+    from lumctl.change import from_document
+    from lumctl.cli.plan_lines import plan_lines
+    from lumctl.site import Site
+    from lumctl.tui.actions import PlanView
+
+    with Site(cx.inventory, cx.target) as site:
+        kept = site.store(rack).plan(name)
+    if kept is None:
+        raise UsageError(f"{rack} keeps no plan {name!r}", hint="see: lumctl autopilot status")
+    plan = from_document(kept)
+    return PlanView(plan.title, plan.target, tuple(plan_lines(plan)[1:]), plan)
+
+
+def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve: bool) -> "ApplyView":
+    """Approve or reject a plan, as ``swap approve`` does."""
+    from lumctl.cli.swap_approve import answer
+    from lumctl.site import Site
+    from lumctl.tui.actions import ApplyView
+
+    plan = asked_plan(cx, rack, name).plan
+    with Site(cx.inventory, cx.target) as site:
+        answered = answer(site, plan, approve=approve, comment=comment)
+    told = f"{plan.id} ({plan.title}): {answered.state} by {answered.by}"
+    if not approve:
+        return ApplyView(told, done=True)
+    if answered.made_by.startswith("autopilot:"):
+        return ApplyView(told, done=True, lines=("the autopilot applies it if the fault still stands",))
+    return ApplyView(told, done=True, lines=(f"apply it: lumctl swap apply {plan.id} --target {plan.target}",))
+
+
+def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
+    """Stop the autopilot of a rack by every way there is, as ``autopilot stop --rack`` does.
+
+    Raises:
+        UnreachableError: no way worked.
+    """
+    from lumctl.autopilot import stopping, switch
+    from lumctl.change.origin import origin
+    from lumctl.cli.autopilot import keep_runbook, said_in_files
+    from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.store import files_of, open_store
+    from lumctl.tui.actions import ApplyView
+
+    who, at = origin(), time.time()
+    files = [files_of(cx.inventory, rack, cx.target)]
+    ways = stopping.stop_by_files(switch.places([rack], files, alone=True), said_in_files(who, at, comment))
+    if len(cx.inventory.racks) == 1:  # an order to a daemon is about all of its racks
+        ways += stopping.order_daemons(sockets_of(cx, cx.inventory), "stop", who)
+    opened = partial(open_store, cx.inventory, rack, cx.target)
+    ways.append(stopping.stop_in_store(opened, rack, who=who, comment=comment, at=at))
+    if all(way.trouble for way in ways):
+        raise UnreachableError(
+            f"the autopilot of {rack} could not be stopped by any way: {ways[0].trouble}", hint="lumctl autopilot stop"
+        )
+    lines = _told(ways)
+    if not ways[-1].trouble:
+        trouble = keep_runbook(cx.inventory, cx.target, rack, "stopped", comment)
+        lines += [f"warning: no runbook was written: {trouble}"] if trouble else []
+        lines += _under_way(cx, rack)
+    return ApplyView(f"the autopilot of {rack} is stopped", done=True, lines=tuple(lines))
+
+
+def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
+    """Let the autopilot of a rack act again, as ``autopilot start --rack`` does."""
+    from lumctl.autopilot import stopping, switch
+    from lumctl.change.origin import origin
+    from lumctl.cli.autopilot import keep_runbook
+    from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.site import Site
+    from lumctl.tui.actions import ApplyView
+
+    with Site(cx.inventory, cx.target) as site:
+        store = site.store(rack)
+        stopping.start_in_store(store, who=origin(), comment=comment, at=site.now())
+        stopping.release_files(switch.places([rack], [store.files]))
+    ways = stopping.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
+    lines = _told(way for way in ways if way.trouble)
+    trouble = keep_runbook(cx.inventory, cx.target, rack, "running", comment)
+    lines += [f"warning: no runbook was written: {trouble}"] if trouble else []
+    return ApplyView(f"the autopilot of {rack} may act", done=True, lines=tuple(lines))
+
+
+def daemon_answers(cx: "Invocation") -> bool:
+    """Whether a daemon of this user watches the inventory and says so."""
+    from lumctl.autopilot import orders
+    from lumctl.cli.autopilot_status import sockets_of
+
+    for path in sockets_of(cx, cx.inventory):
+        try:
+            orders.send(path, "status", timeout_s=ANSWERS_WITHIN_S)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+def _told(ways: "Iterable[Written]") -> list[str]:
+    """The ways that did not work, with why; of those that did, how many there are."""
+    found = list(ways)
+    worked = sum(not way.trouble for way in found)
+    lines = [f"by {worked} of {len(found)} ways"] if worked else []
+    return [*lines, *(f"not by {way.way}: {way.trouble}" for way in found if way.trouble)]
+
+
+def _under_way(cx: "Invocation", rack: str) -> list[str]:
+    """What the autopilot is in the midst of: that goes on to its end."""
+    from lumctl.autopilot.stopping import own_runs
+    from lumctl.site import Site
+
+    try:
+        with Site(cx.inventory, cx.target) as site:
+            mine = [run.id for run in own_runs(site.store(rack), now=site.now())]
+    except LumctlError as error:
+        return [f"whether a run of it is under way is not known: {error.message}"]
+    return [f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut"] if mine else []

@@ -1,0 +1,121 @@
+"""What the dashboard shows of the racks' stores, read again where something has been written since."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from lumctl.errors import LumctlError
+
+if TYPE_CHECKING:
+    from lumctl.health.transitions import Transition
+    from lumctl.inventory.model import Inventory
+    from lumctl.store import Head, Run, Store
+    from lumctl.tui.told.seen import Line, Records, Working
+
+MOST_LINES = 500
+"""How many lines of the log are shown."""
+RENEWED_S = 10.0
+"""What changes by time alone is read this often though nothing was written: an ask lapses, a limit frees a swap."""
+ASK_WITHIN_S = 0.5
+"""How long a job's coordinator may take to tell how the job stands."""
+
+
+class Recorder:
+    """Reads the stores of all racks of an inventory, and asks the coordinators of jobs on this machine."""
+
+    def __init__(
+        self,
+        inventory: "Inventory",
+        target: str,
+        *,
+        watched: Callable[[], bool] = lambda: False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._inventory = inventory
+        self._target = target
+        self._watched = watched
+        self._now = now
+        self._stores: dict[str, Store] = {}
+        self._heads: dict[str, Head] = {}
+        self._changed: dict[str, tuple[Transition, ...]] = {}
+        self._read: dict[str, _OfRack] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+
+    def __call__(self) -> "Records":
+        """Read what is new."""
+        from lumctl.tui.told.seen import Records
+
+        trouble = None
+        for rack in self._inventory.racks:
+            try:
+                self._renew(rack)
+            except LumctlError as error:
+                trouble = error.message
+        read = [self._read[rack] for rack in self._inventory.racks if rack in self._read]
+        runs = sorted((run for each in read for run in each.runs), key=lambda run: -run.started_at)
+        log = sorted((line for each in read for line in each.log), key=lambda line: -line.at)
+        return Records(
+            runs=tuple(runs),
+            autopilots=tuple(each.autopilot for each in read),
+            working=tuple(self._working()),
+            log=tuple(log[:MOST_LINES]),
+            trouble=trouble,
+        )
+
+    def _renew(self, rack: str) -> None:
+        from lumctl.autopilot.status import rack_status
+        from lumctl.cli.top.log import log_of
+        from lumctl.store import open_store
+
+        store = self._stores.get(rack)
+        if store is None:
+            store = self._stores[rack] = open_store(self._inventory, rack, self._target)
+        head, changes = store.head(), self._changes(rack, store)
+        news = self._heads.get(rack) != head or self._changed.get(rack) != changes
+        known, now = self._read.get(rack), self._now()
+        if not news and known is not None and now - known.told_at < RENEWED_S:
+            return
+        autopilot = rack_status(self._inventory, rack, store, now=now, watched=self._watched())
+        if not news and known is not None:
+            known.autopilot, known.told_at = autopilot, now
+            return
+        runs = store.runs()
+        self._read[rack] = _OfRack(runs, autopilot, log_of(rack, store.latest_entries(MOST_LINES), runs, changes), now)
+        self._heads[rack], self._changed[rack] = head, changes
+
+    def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
+        """The newest changes of state; after the first time only what is not older than the last one is read."""
+        known = self._changed.get(rack, ())
+        newest = store.transitions(since=known[-1].at if known else None, limit=MOST_LINES)
+        return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]
+
+    def _working(self) -> "list[Working]":
+        from lumctl.jobs.place import coordinator_socket
+        from lumctl.jobs.workers import ask
+        from lumctl.tui.told.seen import Working
+
+        found = []
+        for name, job in self._inventory.jobs.items():
+            if job.run is None:
+                continue
+            place = coordinator_socket(self._inventory.path, self._target, name)
+            try:
+                told = ask(place, "status", timeout_s=ASK_WITHIN_S)
+            except LumctlError:
+                told = None
+            found.append(Working(name, told))
+        return found
+
+
+class _OfRack:
+    def __init__(
+        self, runs: "tuple[Run, ...]", autopilot: Mapping[str, Any], log: "list[Line]", told_at: float
+    ) -> None:
+        self.runs, self.autopilot, self.log, self.told_at = runs, autopilot, log, told_at

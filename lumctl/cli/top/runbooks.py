@@ -1,0 +1,113 @@
+"""Runbooks for the dashboard: read from the store, compared, and replayed on a simulator of their own."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from lumctl.errors import LumctlError, RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumctl.change.plan import Step
+    from lumctl.cli.invocation import Invocation
+    from lumctl.runbook.counting import Count
+    from lumctl.runbook.document import Runbook
+    from lumctl.runbook.replay import ReplayResult
+    from lumctl.site import Site
+    from lumctl.tui.threads.replaying import Gate, ReplayView
+    from lumctl.tui.told.comparing import ComparisonView
+
+_OF_THE_PLAN = ("precondition", "verification", "undo")
+"""What the plan says of a step, and its runbook, which is to be replayed on any rack, does not."""
+
+
+def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:
+    """The runbook of a run, ``RACK/ID``: what ``runbook show`` prints, and what its plan and its template add to it."""
+    from lumctl.runbook.templates import template_of
+    from lumctl.site import Site
+
+    with Site(cx.inventory, cx.target) as site:
+        run, runbook = site.store(key.partition("/")[0]).run(key.rpartition("/")[2]), _found(site, key)
+    planned = {str(step["id"]): step for step in run.plan["steps"]}
+    document = dict(runbook.document)
+    document["steps"] = [
+        {**step, **{word: planned.get(str(step["id"]), {}).get(word) for word in _OF_THE_PLAN}}
+        for step in document["steps"]
+    ]
+    with suppress(UsageError):  # it has nothing that could be meant again
+        document["parameters"] = template_of(runbook)["parameters"]
+    return document
+
+
+def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
+    """What the runbooks of two runs do not have in common."""
+    from lumctl.runbook.counting import counted
+    from lumctl.runbook.differing import times, unlike
+    from lumctl.site import Site
+    from lumctl.tui.told.comparing import ComparisonView, Differing
+
+    with Site(cx.inventory, cx.target) as site:
+        one, other = _found(site, a).document, _found(site, b).document
+    found = unlike(one, other)
+    told = tuple(Differing(each.part, each.what, each.a, each.b) for each in found)
+    counts = tuple(_counted(each) for each in counted(found))
+    return ComparisonView(_named(one), _named(other), told, times(one, other), counts)
+
+
+def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate: "Gate") -> "ReplayView":
+    """Replay on a simulator of its own, which is gone when this returns; ``gate`` lets each step through."""
+    from lumctl.runbook.replay import replay_on_simulator
+    from lumctl.site import Site
+    from lumctl.tui.threads.replaying import ReplayView
+
+    stopped: list[Step] = []
+
+    def before_step(step: "Step") -> None:
+        if not gate(step.id):
+            stopped.append(step)
+            raise RefusedError(f"stopped before step {step.id}")
+
+    with Site(cx.inventory, cx.target) as site:
+        runbook = _found(site, key)
+    if runbook.inventory_digest != cx.inventory.digest:
+        progress(f"note: {runbook.id} was recorded with another text of the inventory")
+    try:
+        result = replay_on_simulator(runbook, cx.inventory, progress=progress, before_step=before_step)
+    except LumctlError:
+        if not stopped:
+            raise
+    if stopped:
+        return ReplayView(f"stopped before step {stopped[0].id}; what was done on the simulator was taken back", None)
+    return _view(runbook, result)
+
+
+def _view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
+    from lumctl.tui.threads.replaying import ReplayView
+
+    odd = result.first_difference
+    if odd is None:
+        steps = f"{len(runbook.steps)} steps" if len(runbook.steps) != 1 else "1 step"
+        told = f"identical: {runbook.outcome} as recorded, {steps} and the end compared, {result.seconds:.2f} s"
+        return ReplayView(told, result.identical)
+    where = f"at its {odd.step}" if odd.step in {"start", "end"} else f"at step {odd.step}"
+    return ReplayView(f"differs first {where}: {odd.what}", False, odd.step, odd.recorded, odd.replayed)  # noqa: FBT003
+
+
+def _found(site: "Site", key: str) -> "Runbook":
+    from lumctl.runbook.document import make, parse
+    from lumctl.runbook.writing import plain
+
+    rack, _, name = key.rpartition("/")
+    store = site.store(rack)
+    return parse(plain(make(store.run(name), store, site.inventory)), name)
+
+
+def _counted(count: "Count") -> str:
+    where = f" on {count.where}" if count.where else ""
+    told = f"{count.unlike} unlike, {count.only_a} only in the first, {count.only_b} only in the second"
+    return f"{count.part}{where}: {told}"
+
+
+def _named(document: Mapping[str, Any]) -> str:
+    return f"{document['id']}: {document['title']}"

@@ -1,0 +1,60 @@
+"""What the dashboard reads of a run, and how it plans to take one back."""
+
+import time
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from lumctl.change import Plan
+    from lumctl.tui.actions import PlanView
+    from lumctl.tui.told.runs import RunView
+
+
+def run_view(cx: Invocation, key: str) -> "RunView":
+    """A run, ``RACK/ID``, as its store holds it now; whoever is at work on it.
+
+    Raises:
+        UsageError: there is none of that name.
+        StoreError: the store cannot be read.
+    """
+    from lumctl.store import open_store
+    from lumctl.tui.told.runs import run_view as viewed
+
+    rack, _, name = key.partition("/")
+    store = open_store(cx.inventory, rack, str(cx.target))
+    try:
+        run = store.run(name)
+        return viewed(run, store.entries(name), cut=name in store.unfinished(now=time.time()))
+    finally:
+        store.close()
+
+
+def taking_back(cx: Invocation, key: str) -> "PlanView":
+    """Plan to take a run back, ``RACK/ID``; what it would set going on what is not well is said in the plan.
+
+    Raises:
+        RefusedError: it cannot be taken back, and why.
+    """
+    from lumctl.cli.top.meshes import with_meshes
+    from lumctl.cli.unfinished import where_ranks_return
+    from lumctl.runbook.files import find_run
+    from lumctl.site import Site
+    from lumctl.swap import plan_rollback
+
+    with Site(cx.inventory, cx.target) as site:
+        plan = plan_rollback(site, find_run(site, key))
+        return with_meshes(site, plan_view(plan, *where_ranks_return(site, plan)))
+
+
+def plan_view(plan: "Plan", *warnings: str) -> "PlanView":
+    """A plan as it is shown before a person says yes, with what is followed while it is applied."""
+    from lumctl.change import to_document
+    from lumctl.cli.plan_lines import plan_lines
+    from lumctl.tui.actions import PlanView
+    from lumctl.tui.told.light import planned_receivers
+    from lumctl.tui.told.steps import planned_steps
+
+    document = to_document(plan)
+    lines = (*plan_lines(plan)[1:], *(f"warning: {warning}" for warning in warnings))
+    return PlanView(plan.title, plan.target, lines, plan, planned_steps(document), planned_receivers(document))

@@ -1,0 +1,96 @@
+"""The change of a mesh in characters: what circuits are added, which go, which stay, and what PUCs are written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lumctl.devices.types import PucState
+from lumctl.fabric.condition import Condition
+from lumctl.fabric.drawing.carried import Carried, Circuit, carried
+from lumctl.fabric.drawing.grid import grid
+from lumctl.fabric.drawing.text import Glyph, Row, drawn, rows_of
+from lumctl.fabric.geometry import Mesh
+from lumctl.fabric.routing import Route
+
+_TO: Mapping[PucState, str] = {PucState.CROSS: "+", PucState.BAR: "-"}
+_DARK, _DARK_ASCII = "\u00b7", "."
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Circuits with their ways: the name of each, and its route at the same place."""
+
+    names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A drawn change: its rows, what its marks mean, and the circuits with their letters, added ones first."""
+
+    rows: tuple[Row, ...]
+    marks: Row
+    added: tuple[Circuit, ...]
+    kept: tuple[Circuit, ...]
+
+
+def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to be drawn
+    mesh: Mesh,
+    before: Mapping[int, PucState],
+    after: Mapping[int, PucState],
+    *,
+    added: Ways,
+    removed: Sequence[Route],
+    kept: Ways,
+    condition: Condition,
+    ascii_only: bool = False,
+    width: int = 120,
+) -> Difference:
+    """Draw a mesh as it will be: added circuits stand out, kept ones are quiet, dots mark the ways that go dark.
+
+    A PUC that is changed bears the sign of what it becomes: ``+`` cross, ``-`` bar.
+
+    Raises:
+        UsageError: the mesh has no positions, or does not fit.
+        InconsistentFabricError: a route is no way through this mesh.
+    """
+    shown = carried(mesh, after, (*added.routes, *kept.routes), condition, (*added.names, *kept.names))
+    places = grid(mesh, width)
+    cells = drawn(shown, places, ascii_only=ascii_only, chosen=range(len(added.routes)))
+    gone = carried(mesh, before, removed, condition, ())
+    for terminal in gone.lit:
+        if terminal not in shown.lit and mesh.peers[terminal] not in shown.lit:
+            cells[places.letters[terminal]] = Glyph(_DARK_ASCII if ascii_only else _DARK, "removed")
+    for puc, mark in _changes(shown, before, after).items():
+        cells.update(dict.fromkeys(places.pucs[puc], Glyph(mark, "changed")))
+    return Difference(
+        rows_of(cells, places),
+        _meanings(ascii_only=ascii_only),
+        shown.circuits[: len(added.routes)],
+        shown.circuits[len(added.routes) :],
+    )
+
+
+def _changes(shown: Carried, before: Mapping[int, PucState], after: Mapping[int, PucState]) -> dict[int, str]:
+    """What each written PUC becomes; one that is stuck does not change, whatever is written."""
+    return {
+        puc: _TO[state]
+        for puc, state in after.items()
+        if before.get(puc) is not state and puc not in shown.condition.stuck
+    }
+
+
+def _meanings(*, ascii_only: bool) -> Row:
+    dot = _DARK_ASCII if ascii_only else _DARK
+    words: tuple[tuple[str, str], ...] = (
+        ("+", "changed"),
+        (" becomes cross   ", ""),
+        ("-", "changed"),
+        (" becomes bar   ", ""),
+        (dot, "removed"),
+        (" goes dark   ", ""),
+        ("A", "chosen:0"),
+        (" added   ", ""),
+        ("B", "quiet"),
+        (" stays", "quiet"),
+    )
+    return tuple(Glyph(char, style) for text, style in words for char in text)

@@ -1,0 +1,57 @@
+"""What the kinds of job control need in an inventory: each is read by the plug-in that offers it."""
+
+from lumctl.errors import UsageError
+from lumctl.inventory.entry import Entry
+from lumctl.inventory.hook_entries import COMMAND, JobKindEntry
+from lumctl.inventory.scope import Scope
+from lumctl.offers import JOB_KINDS, Offer, imported, offered, the_offer
+
+GROUP = JOB_KINDS
+WHAT = "kind of job control"
+UNNAMED = frozenset({COMMAND, "workers"})
+"""Those that have no settings of their own: a hook without a kind, and a job with a ``run:``."""
+
+
+def kinds() -> tuple[Offer, ...]:
+    """Every kind that some installed package offers, from package metadata alone."""
+    return offered(GROUP)
+
+
+def entry_of(kind: str) -> type[JobKindEntry] | None:
+    """What a kind other than ``command`` needs; ``None`` if it is not one that a hook can name.
+
+    Raises:
+        UsageError: it is not installed, does not import, or does not say.
+    """
+    offer = the_offer(GROUP, kind, WHAT)
+    entry = getattr(imported(GROUP, offer, WHAT), "entry", "")
+    if entry is not None and not (isinstance(entry, type) and issubclass(entry, JobKindEntry)):
+        raise UsageError(
+            f"{WHAT} {kind!r} of {offer.origin} does not say what it needs", hint=f"upgrade {offer.distribution}"
+        )
+    return entry
+
+
+def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry | None:
+    """What is written for a kind, as its plug-in reads it; ``None`` if it is wrong, which is noted."""
+    from lumctl.inventory.reading import read_under  # noqa: PLC0415 - it reads the document that this is a part of
+
+    if hook.kind not in {offer.name for offer in kinds()}:
+        names = [COMMAND, *(offer.name for offer in kinds() if offer.name not in UNNAMED)]
+        scope.problems.unknown(hook.mark("kind"), WHAT, hook.kind, names, listed=True)
+        return None
+    try:
+        entry = entry_of(hook.kind)
+    except UsageError as error:
+        scope.problems.add(hook.mark("kind"), error.message, error.hint)
+        return None
+    if entry is None:
+        scope.problems.add(hook.mark("kind"), f"no hook is of kind {hook.kind!r}: a job has that without one")
+        return None
+    settings = read_under(entry, job.written, "hook", scope.problems)
+    if settings is None:
+        return None
+    wrong = list(settings.complaints(scope.hosts))
+    for mark, message in wrong:
+        scope.problems.add(mark, message)
+    return None if wrong else settings

@@ -1,0 +1,49 @@
+"""How ``lumctl job run`` runs a job, as it is written."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from lumctl.inventory.entry import Entry, Text
+from lumctl.inventory.hook_entries import Command
+from lumctl.inventory.running import JobRun, WithoutSpare
+
+_DEFAULT = JobRun(())
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+class JobRunEntry(Entry):
+    """How ``lumctl job run`` runs a job."""
+
+    command: Command = Field(description="Program and arguments of one process; it uses lumctl.jobs.torch.")
+    folder: Text | None = Field(None, description="Where it runs, on each host; the home folder unless given.")
+    environment: dict[Annotated[str, Field(pattern=_VARIABLE)], str] = Field(
+        {}, description="Variables that it is given. No secrets: they are shown."
+    )
+    agent: Command = Field(
+        list(_DEFAULT.agent), description="Program and arguments that start our agent on a host; lumctl is there."
+    )
+    heartbeat_s: Annotated[float, Field(ge=0.2, le=600, allow_inf_nan=False)] = Field(
+        _DEFAULT.heartbeat_s, description="A process that says nothing for so many seconds hangs."
+    )
+    stall_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
+        _DEFAULT.stall_s,
+        description="A job that does no step for so many seconds hangs, and so does a process that keeps it from one.",
+    )
+    start_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
+        _DEFAULT.start_s,
+        description="A process that is not ready so many seconds after it was started, libraries and model loaded, "
+        "never will be: a job that waits for it to begin stops.",
+    )
+    standby: bool = Field(
+        default=_DEFAULT.standby,
+        description="A ready process waits beside each rank, for when that one crashes and its accelerator is well.",
+    )
+    without_spare: WithoutSpare = Field(
+        _DEFAULT.without_spare,
+        strict=False,
+        description="When no spare is left: wait for one, go on with fewer ranks, or stop.",
+    )
+    restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        _DEFAULT.restarts, description="The job is stopped when so many recoveries saw no step done."
+    )

@@ -1,0 +1,41 @@
+"""How ``lumctl job run`` runs a job, as the inventory says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+WORKERS = "workers"
+"""The kind of control over a job that ``lumctl job run`` runs."""
+PAUSED_WITHIN_S = 60.0
+"""Seconds within which the processes of such a job hold, or have formed their group anew."""
+
+
+class WithoutSpare(StrEnum):
+    """What becomes of a job that has lost a rank when no spare is left."""
+
+    WAIT = "wait"
+    SHRINK = "shrink"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """The processes of a job: one for each rank, and ready ones beside them.
+
+    ``agent`` is the program, with its arguments, that starts our agent on a host; programs and ``folder`` are as on the
+    hosts. A process that says nothing for ``heartbeat_s`` hangs; so does a job none of whose ranks has done a step for
+    ``stall_s``, and a process that is not ready ``start_s`` after it was started. With ``standby`` a ready process
+    waits on the accelerator of each rank as well. The job is stopped when it was recovered ``restarts`` times with no
+    step done in between.
+    """
+
+    command: tuple[str, ...]
+    folder: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    agent: tuple[str, ...] = ("python3", "-m", "lumctl.jobs.agent")
+    heartbeat_s: float = 2.0
+    stall_s: float = 600.0
+    start_s: float = 600.0
+    standby: bool = True
+    without_spare: WithoutSpare = WithoutSpare.WAIT
+    restarts: int = 3

@@ -1,0 +1,172 @@
+"""The kinds of control over a job: how it is paused before its light moves, and goes on where it is placed then.
+
+A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``; ``command``, programs of the
+operator's own, is one among them. Its ``entry`` says what it needs in an inventory.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypedDict, Unpack
+
+from lumctl.errors import RefusedError, UnreachableError
+from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_kinds import GROUP, WHAT
+from lumctl.offers import usable
+from lumctl.programs import Ended
+
+RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
+QUIET = frozenset({PAUSED, STOPPED})
+"""States of a job in which its light may move."""
+PAUSE, RESUME, STATUS = "pause", "resume", "status"
+API_VERSION = 1
+_METHODS = ("status", "pause", "resume", "programs", "words")
+
+
+class HookRefusedError(RefusedError):
+    """A hook said no: the job is as it was."""
+
+
+class HookFailedError(UnreachableError):
+    """A hook did not come to its end, or did not tell: what the job does is not certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a job's control is told of the run that calls it; ``spares[i]`` takes the place of ``failed[i]``."""
+
+    run: str = ""
+    failed: Sequence[str] = ()
+    spares: Sequence[str] = ()
+
+
+NOBODY = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Where one rank of a job is placed; ``index`` is the accelerator's number on its host."""
+
+    rank: int
+    accelerator: str
+    host: str
+    index: int
+
+
+Placement = Sequence[Rank]
+
+
+class More(TypedDict, total=False):
+    """How many bytes of what a program prints are kept, where that is more than a few lines."""
+
+    most_said: int
+
+
+class Run(Protocol):
+    """Runs a program to its end, without a shell: no other of this job beside it, and none that outlives lumctl.
+
+    Its environment tells of the run, as that of every hook does.
+    """
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        act: str,
+        timeout_s: float,
+        **more: Unpack[More],
+    ) -> Ended:
+        """Run it.
+
+        Raises:
+            LumctlError: it could not be started.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What a job's control is made from.
+
+    ``settings`` is the ``entry`` of its kind as it was read, ``timeout_s`` the most that one act may take, and
+    ``inventory`` the file, to whose folder its paths are relative. ``placement`` gives where the job is placed now,
+    ``host_of`` the host of an accelerator and ``address_of`` where a host answers on the target. ``now`` (seconds) only
+    ever grows; ``wait`` waits for so many seconds where nothing tells that something has happened.
+    """
+
+    job: str
+    target: str
+    timeout_s: float
+    settings: Any
+    inventory: Path
+    placement: "Callable[[], Placement]"
+    host_of: Callable[[str], str]
+    address_of: Callable[[str], str]
+    run: Run
+    now: Callable[[], float]
+    wait: Callable[[float], object]
+
+
+class JobControl(Protocol):
+    """One kind of control over a job.
+
+    What it raises says what became of the job: a ``RefusedError`` that it is as it was and so is all else, any other
+    ``LumctlError`` that nobody knows. Evidence is for the journal: ``was`` and ``is`` are the job's states before and
+    after; no secret belongs there.
+    """
+
+    api_version: ClassVar[int]
+    entry: ClassVar[type[JobKindEntry] | None]
+
+    def __init__(self, context: JobContext) -> None: ...
+
+    def status(self) -> str | None:
+        """What the job does: running, paused or stopped; ``None`` where nothing tells.
+
+        One that may begin to run without being asked is running.
+        """
+        ...
+
+    def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
+        """Have the job pause, unless it is quiet already. ``placement`` is where it runs."""
+        ...
+
+    def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
+        """Have the job go on at ``placement``, unless it runs already.
+
+        What a pause of the same run did elsewhere and is not needed any more is taken back: the failed accelerators
+        are in the placement again where the swap was.
+        """
+        ...
+
+    @classmethod
+    def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
+        """The programs that it runs, each with its arguments, by what each does; all must be there before it acts."""
+        ...
+
+    @classmethod
+    def words(cls, settings: Any) -> str:
+        """How the job is controlled, in words for a person."""
+        ...
+
+
+@cache
+def load(kind: str) -> type[JobControl]:
+    """Import the control of that kind and check that this program can use it; a swap does not wait for a second look.
+
+    Raises:
+        UsageError: there is none of that name, two packages offer it, it does not import, or it is none.
+    """
+    control: type[JobControl] = usable(GROUP, kind, WHAT, _complaint)
+    return control
+
+
+def _complaint(found: object) -> str | None:
+    if not isinstance(found, type):
+        return "is not a class"
+    version = getattr(found, "api_version", None)
+    if version != API_VERSION:
+        return f"is made for job control API {version}, this program has {API_VERSION}"
+    missing = [name for name in _METHODS if not callable(getattr(found, name, None))]
+    return f"lacks {', '.join(missing)}" if missing else None

@@ -1,0 +1,82 @@
+"""Real text that any machine has: the sources of the running Python's own library, as bytes."""
+
+import sysconfig
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lumctl.errors import UsageError
+
+MOST_BYTES = 2 * 1024 * 1024
+EPOCHS = 1_000_003
+"""More epochs than are ever trained: no two seeds share an order."""
+
+
+def own_text(most: int = MOST_BYTES) -> bytes:
+    """Sources of the standard library, in the order of their names, until there are ``most`` bytes.
+
+    Raises:
+        UsageError: this Python came without its sources.
+    """
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    text = bytearray()
+    for path in sorted(folder.glob("*.py")):
+        text += path.read_bytes()
+        if len(text) >= most:
+            break
+    if not text:
+        raise UsageError(f"{folder} holds no source to learn from", hint="name a text with --text FILE")
+    return bytes(text[:most])
+
+
+class Windows:
+    """Cuts a text into sequences and deals them out: which ones is a function of seed, step, rank and world.
+
+    All ranks together get the same sequences for a step however many ranks there are, so a job that shrinks neither
+    loses nor repeats any. Each epoch holds every token as a target once, in an order of its own; the last
+    window is moved back where the text does not fill it.
+
+    Raises:
+        UsageError: the text is shorter than one sequence.
+    """
+
+    def __init__(self, text: bytes, *, context: int, sequences: int, seed: int) -> None:
+        if len(text) <= context:
+            raise UsageError(f"a text of {len(text)} bytes is shorter than one sequence of {context + 1}")
+        self._tokens = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        self._context = context
+        self._sequences = sequences
+        self._seed = seed
+        self._order = (-1, torch.empty(0))
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each window of an epoch starts, in the order of the text."""
+        last = len(self._tokens) - self._context - 1
+        starts = list(range(0, last, self._context))
+        return [*starts, last]
+
+    def share(self, step: int, rank: int, world: int) -> list[int]:
+        """Where the sequences of one rank start."""
+        first = step * self._sequences
+        return [self._start(first + index) for index in range(rank, self._sequences, world)]
+
+    def batch(self, step: int, rank: int = 0, world: int = 1) -> Tensor:
+        """The sequences of one rank: (sequences, context + 1) tokens.
+
+        Raises:
+            UsageError: there are more ranks than sequences.
+        """
+        if world > self._sequences:
+            raise UsageError(f"{world} ranks cannot share {self._sequences} sequences of a step")
+        starts = self.share(step, rank, world)
+        return torch.stack([self._tokens[start : start + self._context + 1] for start in starts]).long()
+
+    def _start(self, number: int) -> int:
+        epoch, position = divmod(number, len(self.starts))
+        if self._order[0] != epoch:
+            source = torch.Generator().manual_seed(self._seed * EPOCHS + epoch)
+            self._order = (epoch, torch.randperm(len(self.starts), generator=source))
+        return self.starts[int(self._order[1][position])]

@@ -1,0 +1,99 @@
+"""What installed packages offer by entry points: listing imports nothing, naming one imports it alone."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from lumctl.errors import UsageError
+from lumctl.inventory.hints import nearest
+
+JOB_KINDS = "lumctl.jobs"
+"""The entry points of kinds of job control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a package says of something it offers. ``target`` is ``module:attribute``; nothing of it was imported."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+
+    @property
+    def origin(self) -> str:
+        """The package and its version, as an error names them."""
+        return f"{self.distribution} {self.version}"
+
+
+def offered(group: str) -> tuple[Offer, ...]:
+    """Everything that some installed package offers in a group, by name, from package metadata alone."""
+    found = {_offer(point) for point in entry_points(group=group)}
+    return tuple(sorted(found, key=lambda offer: (offer.name, offer.distribution)))
+
+
+def the_offer(group: str, name: str, what: str) -> Offer:
+    """The one offer of that name; ``what`` is what it is called in an error.
+
+    Raises:
+        UsageError: there is none of that name, or two packages offer it.
+    """
+    # Only what offers it: to read what every package says of itself takes many times as long.
+    offers = sorted({_offer(point) for point in entry_points(group=group, name=name)}, key=lambda o: o.distribution)
+    if not offers:
+        names = [offer.name for offer in offered(group)]
+        near = nearest(name, names)
+        meant = f"did you mean {near}? " if near else ""
+        raise UsageError(f"no {what} {name!r} is installed", hint=f"{meant}installed: {_listed(names)}")
+    if len(offers) > 1:
+        origins = " and ".join(offer.origin for offer in offers)
+        raise UsageError(f"{what} {name!r} is offered twice, by {origins}", hint="uninstall one of them")
+    return offers[0]
+
+
+def imported(group: str, offer: Offer, what: str) -> object:
+    """Import what is offered; whatever a plug-in raises becomes one line that says whose fault it is.
+
+    Raises:
+        UsageError: it does not import.
+    """
+    try:
+        found: object = EntryPoint(offer.name, offer.target, group).load()
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything at import
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(
+            f"{what} {offer.name!r} of {offer.origin} does not import: {reason}",
+            hint=f"install what it needs, or uninstall {offer.distribution}",
+        ) from error
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _offer(point: EntryPoint) -> Offer:
+    package = point.dist
+    return Offer(
+        name=point.name,
+        target=point.value,
+        distribution=package.name if package else "unknown",
+        version=package.version if package else "unknown",
+    )
+
+
+def usable(group: str, name: str, what: str, complaint: Callable[[object], str | None]) -> Any:
+    """Import what is offered under a name; ``complaint`` says what is wrong with it, if anything is.
+
+    Raises:
+        UsageError: there is none of that name, two packages offer it, it does not import, or there is a complaint.
+    """
+    offer = the_offer(group, name, what)
+    found = imported(group, offer, what)
+    wrong = complaint(found)
+    if wrong:
+        raise UsageError(
+            f"{what} {offer.name!r} of {offer.origin} {wrong}", hint=f"upgrade {offer.distribution} or lumctl"
+        )
+    return found

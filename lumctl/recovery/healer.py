@@ -1,0 +1,212 @@
+"""Looks at the accelerators of a failure and has the swap done that they need. One thread; one look at a time."""
+
+import gc
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from lumctl.autopilot import switch
+from lumctl.change.engine import RunResult, apply
+from lumctl.change.light import LightProof
+from lumctl.change.plan import Do, Plan
+from lumctl.change.preconditions import require
+from lumctl.change.standby import Standby
+from lumctl.errors import LumctlError, RefusedError, RunError
+from lumctl.health.states import State
+from lumctl.inventory.wiring import circuits_of
+from lumctl.runbook.files import save
+from lumctl.site import Observation, Site
+from lumctl.swap.planning import plan_swap
+
+WELL = frozenset({State.OK, State.DEGRADED})
+"""States of an accelerator on which a process is started again."""
+LULL_S = 1.0
+"""How long nothing is to be done before what can wait is done."""
+Order = tuple[str, ...]
+"""Accelerators to look at."""
+
+
+class Told(Protocol):
+    """What a healer tells; called by its thread."""
+
+    def looked(self, bad: Mapping[str, str]) -> None:
+        """The accelerators that are not well, with the reason; the others are."""
+        ...
+
+    def planned(self, plan: Plan) -> None:
+        """Which spare takes whose place is settled, unless the swap fails."""
+        ...
+
+    def programmed(self) -> None:
+        """Every device is written."""
+        ...
+
+    def verified(self) -> None:
+        """Every new circuit is proved, and that is on disk."""
+        ...
+
+    def dark(self, why: str) -> None:
+        """They are well, and no light reaches the receivers of circuits of the job."""
+        ...
+
+    def healed(self, result: RunResult | None) -> None:
+        """It is over; ``None``: no light had to be moved."""
+        ...
+
+    def not_healed(self, error: LumctlError) -> None:
+        """No swap could be had, or it was taken back, or it is half done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Who has agreed to swaps for this job: ``who`` is empty where nobody has."""
+
+    who: str
+    stop_files: Sequence[object] = ()
+
+
+class Healer:
+    """Heals what failed of one job. ``look`` may be called from any thread; what comes of it is told by another."""
+
+    def __init__(self, open_site: Callable[[], Site], job: str, rack: str, consent: Consent, told: Told) -> None:
+        self._open_site = open_site
+        self._job, self._rack = job, rack
+        self._consent = consent
+        self._told = told
+        self._orders: SimpleQueue[Order | None] = SimpleQueue()
+        self._unsaved: list[str] = []
+        self._thread = threading.Thread(target=self._work, name=f"lumctl-heal-{job}", daemon=True)
+
+    def begin(self) -> None:
+        """Open sessions to hosts and devices now: a failure does not wait for them."""
+        self._thread.start()
+
+    def look(self, accelerators: Sequence[str]) -> None:
+        """See whether accelerators are well, and have those replaced that are not."""
+        self._orders.put(tuple(accelerators))
+
+    def close(self) -> None:
+        """End; what is under way is finished first."""
+        if self._thread.is_alive():
+            self._orders.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        """Follow orders to the end; where the site broke or could not be opened, the next order opens another."""
+        order: Order | None = ()  # look at nothing, be ready
+        while order is not None:
+            try:
+                with self._open_site() as site, Standby(site) as standby:
+                    if not order:
+                        self._rehearse(site)
+                    while order is not None:
+                        if order:
+                            self._follow(site, standby, order)
+                        order = ()  # it is told, whatever breaks now
+                        order = self._next(site, standby)
+                    self._save(site)
+            except Exception as error:  # noqa: BLE001 - the job's processes live on; whoever runs it is told
+                if order is None:
+                    return
+                if order:
+                    self._told.not_healed(_known(error))
+                order = self._orders.get()
+
+    def _follow(self, site: Site, standby: Standby, order: Order) -> None:
+        try:
+            self._heal(site, standby, order)
+        except (RefusedError, RunError) as error:  # nothing is wrong with the site
+            self._told.not_healed(error)
+
+    def _next(self, site: Site, standby: Standby) -> Order | None:
+        """The next order. What need not be done while the job waits for its step is done while there is none."""
+        with suppress(Empty):
+            return self._orders.get(timeout=LULL_S)
+        self._save(site)
+        with suppress(Exception):  # who arms a guard starts one, or says why there is none
+            standby.ready(self._rack)
+        # What lives by now lives long: Python's collector would look through all of it in the middle of a swap.
+        gc.collect()
+        gc.freeze()
+        return self._orders.get()
+
+    def _save(self, site: Site) -> None:
+        while self._unsaved:
+            with suppress(Exception):  # the journal has it
+                save(site, self._unsaved.pop(), self._rack)
+
+    def _rehearse(self, site: Site) -> None:
+        """Plan a swap, look at what it requires, prove the light that is, and forget it: all is loaded afterwards."""
+        with suppress(Exception):  # whoever needs it asks again
+            seen = site.observe()
+            placed = site.assignment()[self._job]
+            require(site, plan_swap(site, self._job, placed[:1], even_if_healthy=True, seen=seen))
+            ours = [each for each in circuits_of(site.inventory, site.assignment()) if each.owner == self._job]
+            LightProof(site.inventory, site.fleet, site.devices, now=site.now).sound(ours)
+
+    def _heal(self, site: Site, standby: Standby, accelerators: Sequence[str]) -> None:
+        seen = site.observe()
+        bad = not_well(seen, accelerators)
+        self._told.looked(bad)
+        if not bad:
+            if why := unlit(seen, self._job):
+                self._told.dark(why)
+            else:
+                self._told.healed(None)
+            return
+        self._require_consent(site)
+        placed = site.assignment()[self._job]
+        failed = [name for name in bad if name in placed]
+        if not failed:  # somebody has replaced them meanwhile
+            self._told.healed(None)
+            return
+        plan = plan_swap(site, self._job, failed, seen=seen)
+        self._told.planned(plan)
+        tells = {Do.PROGRAM: self._told.programmed, Do.VERIFY: self._told.verified}
+        of_step = {f"{step.id}.": tells[step.do] for step in plan.steps if step.do in tells}
+
+        def progress(line: str) -> None:
+            if (tell := of_step.get(line.split(" ", 1)[0])) is not None:
+                tell()
+
+        result = apply(site, plan, progress=progress, who=self._consent.who, arm=standby.arm)
+        self._unsaved.append(result.run)
+        self._told.healed(result)
+
+    def _require_consent(self, site: Site) -> None:
+        if not self._consent.who:
+            raise RefusedError(
+                f"job {self._job} needs a swap and nobody has agreed to it",
+                hint=f"lumctl swap plan {self._job} and swap apply, or run the job with --yes",
+            )
+        files = [site.store(self._rack).files]
+        if (why := switch.thrown(switch.places([self._rack], files))) is not None:
+            raise RefusedError(f"the autopilot is stopped {why}", hint="lumctl autopilot start")
+
+
+def _known(error: Exception) -> LumctlError:
+    return error if isinstance(error, LumctlError) else LumctlError(f"{type(error).__name__}: {error}")
+
+
+def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
+    """Those that no process should be started on, with the reason."""
+    bad = {}
+    for name in accelerators:
+        health = seen.report.accelerators[name]
+        if health.state not in WELL:
+            found = [finding for finding in health.findings if finding.state not in WELL]
+            bad[name] = found[0].evidence if found else f"it is {health.state}"
+    return bad
+
+
+def unlit(seen: Observation, job: str) -> str:
+    """The circuits of a job that are down, with what shows it; empty if all may carry traffic."""
+    down = [
+        circuit for circuit in seen.report.circuits.values() if circuit.owner == job and circuit.state is State.FAILED
+    ]
+    told = [f"{circuit.id}: {circuit.findings[0].evidence}" if circuit.findings else circuit.id for circuit in down]
+    return f"no light: {'; '.join(told)}" if told else ""

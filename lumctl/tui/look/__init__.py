@@ -1,0 +1,1 @@
+"""How things look: marks, styles, themes, moments."""

@@ -1,0 +1,50 @@
+"""What circuits and the marks of a mesh look like in each theme, under the names that a drawing gives its styles."""
+
+from collections.abc import Mapping
+
+from rich.style import Style
+from textual.theme import Theme
+
+from lumctl.fabric.drawing import terminal_style
+
+COUNT = 16
+"""So many circuits look different; what comes after begins again, and its letter tells it apart."""
+
+_ON_LIGHT = ("#0059a8", "#8a4b00", "#00664b", "#86104f", "#00597a", "#841a00", "#1b242c", "#665300")
+_OF_SIXTEEN = ("cyan", "yellow", "green", "magenta", "blue", "red", "bright_cyan", "default")
+
+
+def circuit_styles(theme: Theme) -> dict[str, Style]:
+    """The styles of ``COUNT`` circuits, plain and chosen, and of the marks, by the keys that a drawing uses."""
+    named = {key: _style(key, theme) for number in range(COUNT) for key in (f"circuit:{number}", f"chosen:{number}")}
+    return {**named, **_marks(theme.variables)}
+
+
+def _style(key: str, theme: Theme) -> Style:
+    palette = _OF_SIXTEEN if theme.ansi else () if theme.dark else _ON_LIGHT
+    found = Style.parse(terminal_style(key))
+    if not palette:
+        return found
+    return found + Style(color=palette[int(key.partition(":")[2]) % len(palette)])
+
+
+def _marks(variables: Mapping[str, str]) -> dict[str, Style]:
+    def mark(name: str, *, reverse: bool = True) -> Style:
+        return Style(color=variables[name].removeprefix("ansi_"), bold=True, reverse=reverse)
+
+    return {
+        "quiet": Style(color=variables["quiet"].removeprefix("ansi_")),
+        "shared": Style(bold=True),
+        "port": Style(),
+        "stuck": mark("state-degraded"),
+        "damaged": mark("state-failed"),
+        "blocked": mark("state-failed"),
+        "changed": mark("state-ok"),
+        "removed": mark("state-failed", reverse=False),
+    }
+
+
+def style_name(key: str) -> str:
+    """The name under which Rich knows the style of a drawing's key."""
+    kind, _, number = key.partition(":")
+    return f"{kind}:{int(number) % COUNT}" if number else key

@@ -1,0 +1,65 @@
+"""Every circuit that a job needs: whom its receivers hear, and with how much light."""
+
+from lumctl.health.states import CircuitEndHealth, CircuitHealth
+from lumctl.inventory.wiring import Direction
+from lumctl.tui.look.marks import Marks, power
+from lumctl.tui.panes.columns import AGE_OF_READING, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, not_well, state_cell, worst_first
+from lumctl.tui.told.seen import Seen
+
+
+def circuit_rows(seen: Seen, marks: Marks) -> list[Row]:
+    """Every circuit that a job needs: whom its receivers hear and with how much light, worst first."""
+    return worst_first(
+        Row(
+            circuit.id,
+            circuit.id,
+            circuit.state,
+            (
+                state_cell(circuit.state, marks),
+                Cell(circuit.id),
+                Cell(" / ".join(power(end.rx_power_dbm) for end in receivers(circuit))),
+                Cell("-" if circuit.loss_db is None else f"{circuit.loss_db:.1f}"),
+                Cell(_hears(receivers(circuit))),
+                Cell(
+                    f" {marks.arrow(duplex=circuit.direction == Direction.DUPLEX)} ".join(
+                        end.transponder for end in circuit.ends
+                    )
+                ),
+            ),
+            circuit.read_at,
+        )
+        for circuit in seen.observation.report.circuits.values()
+    )
+
+
+def receivers(circuit: CircuitHealth) -> tuple[CircuitEndHealth, ...]:
+    """The ends that are meant to hear somebody: both of a duplex circuit, the second of a directed one."""
+    return tuple(end for end in circuit.ends if end.expected is not None)
+
+
+def _hears(ends: tuple[CircuitEndHealth, ...]) -> str:
+    if ends and all(end.hears == end.expected for end in ends):
+        return "as intended"
+    wrong = [f"{end.hears}, not {end.expected}" for end in ends if end.hears not in {None, end.expected}]
+    return "; ".join(wrong) or "not shown"
+
+
+CIRCUITS = Pane(
+    "circuits",
+    "Circuits",
+    "circuits",
+    "Circuits: whom each receiver hears, and with how much light.",
+    (
+        STATE,
+        Column("id", "CIRCUIT", 10),
+        Column("power", "RX dBm", 11),
+        Column("loss", "LOSS dB", 7, right=True),
+        AGE_OF_READING,
+        Column("hears", "HEARS", 11),
+        Column("ends", "ENDS", 16),
+    ),
+    circuit_rows,
+    lambda seen: not_well(c.state for c in seen.observation.report.circuits.values()),
+    lists_components=True,
+)

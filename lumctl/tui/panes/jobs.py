@@ -1,0 +1,54 @@
+"""Jobs: where each runs, and how the ones that lumctl runs stand."""
+
+from lumctl.health.states import State
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes.columns import STATE
+from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row, state_cell
+from lumctl.tui.told.jobs import GOES, jobs_of, pace, state_of, told_of
+from lumctl.tui.told.seen import Seen
+
+
+def job_rows(seen: Seen, marks: Marks) -> list[Row]:
+    """Every job with the health of the accelerators of its ranks, and what its coordinator tells of it."""
+    observation, rows = seen.observation, []
+    for job in jobs_of(seen):
+        ranks = observation.assignment[job]
+        state, told = state_of(seen, job), told_of(seen, job)
+        cells = (
+            state_cell(state, marks),
+            Cell(job),
+            Cell(str(len(ranks))),
+            Cell(str(told["state"]) if told else "-"),
+            Cell(pace(told) if told else "-"),
+            Cell(str(len(told["recoveries"])) if told else "-"),
+            Cell(str(told.get("why") or "") if told else ""),
+        )
+        rows.append(Row(job, job, state, cells, observation.at))
+    return rows
+
+
+def _trouble(seen: Seen) -> tuple[State, ...]:
+    """The jobs that do not go on by themselves, or not yet; the health of their accelerators is counted elsewhere."""
+    told = (told_of(seen, job) for job in jobs_of(seen))
+    return tuple(GOES[each["state"]] for each in told if each and GOES.get(each["state"], State.OK) is not State.OK)
+
+
+JOBS = Pane(
+    "jobs",
+    "Jobs",
+    "jobs",
+    "Jobs: where each runs, and how those that lumctl runs stand.",
+    (
+        STATE,
+        Column("job", "JOB", 8),
+        Column("ranks", "RANKS", 5, right=True),
+        Column("running", "RUNS", 8),
+        Column("pace", "STEP, LOSS, RATE", 16),
+        Column("recoveries", "RECOVERED", 9, right=True),
+        Column(AGE, "AGE", 5, right=True),
+        Column("why", "WHY", 10),
+    ),
+    job_rows,
+    _trouble,
+    opens="job",
+)

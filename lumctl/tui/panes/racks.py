@@ -1,0 +1,89 @@
+"""Racks with their meshes and hosts beneath: what is there, and how much of it is well."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from lumctl.health.states import SEVERITY, ComponentHealth, State, worst
+from lumctl.site.observation import Observation
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes.columns import AGE_OF_READING, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, counts_cell, not_well, state_cell, worst_first
+from lumctl.tui.told.seen import Seen
+
+
+def rack_rows(seen: Seen, marks: Marks) -> list[Row]:
+    """Each rack, worst first, with its meshes and hosts beneath it: what is there, and how much of it is well."""
+    observation = seen.observation
+    inventory, report = observation.inventory, observation.report
+    accelerators, circuits = _accelerators_by_place(observation), _circuits_by_place(observation)
+
+    def line(kind: str, name: str, health: ComponentHealth | None) -> Row:
+        shown = name if kind == _RACK else f"  {name}"
+        state = health.state if health else State.UNKNOWN
+        counts = (counts_cell(accelerators[kind, name]), counts_cell(circuits[kind, name]))
+        cells = (state_cell(state, marks), Cell(shown), Cell(kind), *counts)
+        return Row(f"{kind}:{name}", name, state, cells, health.read_at if health else None)
+
+    racks: list[list[Row]] = []
+    for rack in inventory.racks:
+        devices = [line(d.kind, d.id, report.devices.get(d.id)) for d in inventory.light_devices if d.rack == rack]
+        hosts = [line(_HOST, h.name, report.hosts.get(h.name)) for h in inventory.hosts.values() if h.rack == rack]
+        beneath = worst_first([*devices, *hosts])
+        states = (*(row.state for row in beneath), *accelerators[_RACK, rack], *circuits[_RACK, rack])
+        # What was taken out of service says nothing of the rest.
+        state = worst(tuple(each for each in states if each is not State.DISABLED) or states)
+        oldest = min((row.at for row in beneath if row.at is not None), default=None)
+        head = line(_RACK, rack, ComponentHealth(rack, _RACK, state, read_at=oldest))
+        racks.append([head, *(replace(row, beneath=head.key) for row in beneath)])
+    racks.sort(key=lambda rows: -SEVERITY.index(rows[0].state))
+    return [row for rows in racks for row in rows]
+
+
+_RACK, _HOST = "rack", "host"
+_ByPlace = defaultdict[tuple[str, str], list[State]]
+
+
+def _accelerators_by_place(observation: Observation) -> _ByPlace:
+    """The states of the accelerators of each rack and host."""
+    found: _ByPlace = defaultdict(list)
+    for accelerator in observation.inventory.accelerators.values():
+        health = observation.report.accelerators.get(accelerator.id)
+        for place in ((_RACK, accelerator.rack), (_HOST, accelerator.host)):
+            found[place].append(health.state if health else State.UNKNOWN)
+    return found
+
+
+def _circuits_by_place(observation: Observation) -> _ByPlace:
+    """The states of the circuits of each rack, device, and host at which one ends."""
+    inventory = observation.inventory
+    found: _ByPlace = defaultdict(list)
+    for circuit in observation.report.circuits.values():
+        device = inventory.devices[circuit.device]
+        hosts = {(_HOST, inventory.transponders[end.transponder].host) for end in circuit.ends}
+        for place in {(_RACK, device.rack), (str(device.kind), device.id), *hosts}:
+            found[place].append(circuit.state)
+    return found
+
+
+RACKS = Pane(
+    "racks",
+    "Racks",
+    "racks, meshes and hosts",
+    "Racks with their meshes and hosts, and how much in each is well.",
+    (
+        STATE,
+        Column("name", "NAME", 12),
+        Column("kind", "KIND", 6),
+        AGE_OF_READING,
+        Column("accelerators", "ACCELERATORS", 16),
+        Column("circuits", "CIRCUITS", 16),
+    ),
+    rack_rows,
+    lambda seen: not_well(
+        health.state
+        for group in (seen.observation.report.hosts, seen.observation.report.devices)
+        for health in group.values()
+    ),
+    lists_components=True,
+    folds_at=1,
+)

@@ -1,0 +1,116 @@
+"""The data of a table as plain values: what a pane shows, before any widget is touched."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lumctl.health.states import SEVERITY, State, worst
+from lumctl.tui.look.marks import STATE_STYLES, Marks
+from lumctl.tui.told.seen import Seen
+
+AGE = "age"
+"""The key of the column that the table itself fills in, each second, from a row's ``at``."""
+COMPONENT = "component"
+"""The kind of the screen of whatever the inventory names."""
+
+
+class Cell(NamedTuple):
+    """The text of one cell and its Rich style."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``width`` is the least width in characters; a longer cell widens it."""
+
+    key: str
+    heading: str
+    width: int
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a pane: which component it speaks of, its cells in column order without the age, and since when.
+
+    ``opens`` is the kind and the key of what enter opens, where that is not what the pane says; ``beneath`` is the key
+    of the row that it is folded into, empty where it stands for itself.
+    """
+
+    key: str
+    component: str
+    state: State
+    cells: tuple[Cell, ...]
+    at: float | None
+    opens: tuple[str, str] | None = None
+    beneath: str = ""
+
+    def matches(self, words: Sequence[str]) -> bool:
+        """Whether every word (lower case) is found somewhere in the line."""
+        text = "\n".join(cell.text for cell in self.cells).lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked.
+
+    ``trouble`` are the states of whatever is not well, for the pane's tab; ``lines`` how many a row takes; ``opens`` of
+    what kind the screen is that enter opens for a row, ``lists_components`` whether a component is to be found here.
+    ``swaps`` tells of which accelerator a swap is planned for a row; ``None`` where none or several could be meant.
+    ``folds_at`` is the number of the cell that says whether the rows beneath one are folded, where rows have some.
+    """
+
+    id: str
+    title: str
+    noun: str
+    help: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Seen, Marks], list[Row]]
+    trouble: Callable[[Seen], tuple[State, ...]]
+    goes_stale: bool = True
+    lines: int = 1
+    opens: str = COMPONENT
+    lists_components: bool = False
+    swaps: Callable[[Seen, Row], str | None] | None = None
+    folds_at: int | None = None
+
+
+def state_cell(state: State, marks: Marks) -> Cell:
+    """A state as glyph, word and colour."""
+    return Cell(marks.state(state), STATE_STYLES[state])
+
+
+def counts_cell(states: Iterable[State]) -> Cell:
+    """How many are in which state, worst first, in the colour of the worst; ``-`` of none."""
+    counted = Counter(states)
+    if not counted:
+        return Cell("-")
+    ranked = sorted(counted, key=SEVERITY.index, reverse=True)
+    return Cell(", ".join(f"{counted[state]} {state}" for state in ranked), STATE_STYLES[worst(tuple(counted))])
+
+
+def number_cell(value: float | None, unit: str = "") -> Cell:
+    """A whole number, or ``-`` where the host did not say."""
+    return Cell("-" if value is None else f"{value:.0f}{unit}")
+
+
+def worst_first(rows: Iterable[Row]) -> list[Row]:
+    """Rows by severity; those of one state keep their order."""
+    return sorted(rows, key=lambda row: -SEVERITY.index(row.state))
+
+
+def not_well(states: Iterable[State]) -> tuple[State, ...]:
+    """Those that ask for a look: what is unknown does, what was taken out of service does not."""
+    return tuple(state for state in states if state not in {State.OK, State.DISABLED})
+
+
+def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:
+    """How many are not well, as a pane's tab says it: with the mark and the colour of the worst; empty of none."""
+    if not states:
+        return Cell("")
+    of_all = worst(states)
+    return Cell(f"{marks.glyphs.get(of_all, '')}{len(states)}", STATE_STYLES[of_all])

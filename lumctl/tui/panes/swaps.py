@@ -1,0 +1,49 @@
+"""Runs: every change of a rack, how it ended and who made it."""
+
+from lumctl.health.states import State
+from lumctl.store import ACTION_KINDS, Run
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row
+from lumctl.tui.told.seen import Seen
+
+STATES = {
+    "done": State.OK,
+    "undone": State.OK,
+    "superseded": State.OK,
+    "refused": State.OK,
+    "rolled-back": State.DEGRADED,
+    "running": State.DEGRADED,
+    "half-done": State.FAILED,
+}
+"""How a run's end looks; half done asks for a person."""
+
+
+def swap_rows(seen: Seen, marks: Marks) -> list[Row]:  # noqa: ARG001 - a run's outcome is its own word
+    """Every run that touched devices, newest first."""
+    return [_row(run) for run in seen.records.runs if run.kind not in ACTION_KINDS]
+
+
+def _row(run: Run) -> Row:
+    took = "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.1f} s"
+    cells = (Cell(run.id), Cell(run.state), Cell(took), Cell(run.title), Cell(run.who))
+    return Row(f"{run.rack}/{run.id}", run.id, STATES.get(run.state, State.UNKNOWN), cells, run.started_at)
+
+
+SWAPS = Pane(
+    "swaps",
+    "Swaps",
+    "runs",
+    "Swaps and other changes: how each ended; enter shows its steps.",
+    (
+        Column("run", "RUN", 12),
+        Column("outcome", "OUTCOME", 11),
+        Column("took", "TOOK", 6, right=True),
+        Column(AGE, "AGO", 5, right=True),
+        Column("title", "TITLE", 30),
+        Column("by", "BY", 8),
+    ),
+    swap_rows,
+    lambda seen: tuple(State.FAILED for run in seen.records.runs if run.state == "half-done"),
+    goes_stale=False,
+    opens="run",
+)

@@ -1,0 +1,167 @@
+"""A conversation in lines: what is seen is told as it changes, and words on the input ask for more."""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from queue import SimpleQueue
+
+from textual.message import Message
+
+from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
+from lumctl.tui.app import why_no_swap
+from lumctl.tui.plain.commands import answer
+from lumctl.tui.plain.sentences import changes, summary
+from lumctl.tui.sources import Sources
+from lumctl.tui.threads.applying import Applying
+from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
+from lumctl.tui.told.seen import Seen
+
+END = object()
+"""Put where the next line of input would be: there is none."""
+
+
+class Session:
+    """One dashboard in lines. Threads read and apply; they only put what they have into the queue of ``run``."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        acts: Acts,
+        *,
+        racks: Iterable[str],
+        target: str,
+        say: Callable[[str], None],
+        interval_s: float = 2.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.acts = only_shown(acts)
+        self.applying = Applying(self.acts.apply)
+        self.interrupted = False
+        self.return_code: int | None = None
+        self.seen: Seen | None = None
+        self.target = target
+        self.now = now
+        self._title = f"lumctl {', '.join(racks)}, target {target}"
+        self._say = say
+        self._events: SimpleQueue[object] = SimpleQueue()
+        self._collector = Collector(sources.look, interval_s, self._heard)
+        self._plan: PlanView | None = None
+        self._asked = False
+        self._trouble = ""
+        self._waiting: list[object] = []
+        """What was asked before there was anything to tell."""
+
+    def hear(self, line: object) -> None:
+        """Take a line of input, or ``END``; from any thread."""
+        self._events.put(line)
+
+    def stop(self) -> None:
+        """Leave at once; for a signal's handler. An apply under way goes on: ``applying`` tells how it ends."""
+        self.interrupted = not self.applying.under_way
+        self._events.put(None)
+
+    def run(self) -> None:
+        """Tell and answer until told to stop, or until the input has ended and everything asked was answered."""
+        self._tell(f"{self._title}. Type help and enter for what can be asked.")
+        if self.acts.forbidden:
+            self._tell(f"Nothing can be changed: {self.acts.forbidden}.")
+        self._collector.start()
+        try:
+            while (event := self._events.get()) is not None and self._goes_on(event):
+                pass
+        finally:
+            self._collector.stop()
+
+    def plan(self, accelerator: str) -> None:
+        """Make a plan and keep it for ``apply``."""
+        if self.seen is None:
+            return
+        observation = self.seen.observation
+        place = observation.place_of(accelerator)
+        if reason := self.acts.forbidden or why_no_swap(observation, accelerator):
+            self._tell(f"{reason}.")
+            return
+        self._plan = self.acts.plan(place[0] if place else "", accelerator)
+        self._tell(f"{self._plan.title}.")
+        for line in filter(None, map(str.strip, self._plan.lines)):
+            self._tell(line)
+        self._tell("Nothing was changed. Type apply to apply this plan.")
+
+    def ask_to_apply(self) -> None:
+        """Ask for a yes."""
+        if self._plan is None:
+            self._tell("There is no plan to apply. Type plan and the accelerator that failed.")
+            return
+        self._asked = True
+        self._tell(f"Apply this plan to TARGET {self._plan.target}? Type yes; anything else leaves it.")
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Say some lines."""
+        for line in lines:
+            self._tell(line)
+
+    def _heard(self, message: Message) -> None:
+        self._events.put(message)
+
+    def _goes_on(self, event: object) -> bool:
+        match event:
+            case Observed(seen=seen):
+                self._look(seen)
+                return self._catch_up()
+            case ObserveFailed(text=text):
+                if text != self._trouble:
+                    self._tell(f"The rack could not be read: {text}. What was told before may be old.")
+                self._trouble = text
+                return self._catch_up()
+            case ApplyView():
+                self.tell((event.outcome, *event.lines))
+                self._collector.refresh()
+            case partial():
+                event()
+            case str() if self.seen is not None or self._trouble:
+                return self._command(event.strip())
+            case _ if event is END and (self.seen is not None or self._trouble):
+                return False
+            case _ if isinstance(event, str) or event is END:
+                self._waiting.append(event)
+        return True
+
+    def _catch_up(self) -> bool:
+        waiting, self._waiting = self._waiting, []
+        return all(self._goes_on(event) for event in waiting)
+
+    def _look(self, seen: Seen) -> None:
+        before, self.seen = self.seen, seen
+        if self._trouble:
+            self._tell("The rack can be read again.")
+        self._trouble = ""
+        self.tell(summary(seen) if before is None else changes(before, seen))
+
+    def _command(self, line: str) -> bool:
+        asked, self._asked = self._asked, False
+        if asked:
+            if line.lower() == "yes" and self._plan is not None:
+                self._apply(self._plan)
+            else:
+                self._tell("Not applied; nothing was changed.")
+            return True
+        word, _, rest = line.partition(" ")
+        if word.lower() in {"quit", "q", "exit"}:
+            return False
+        try:
+            answer(self, word.lower(), rest.strip())
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line, never a traceback
+            self._tell(one_line(error))
+        return True
+
+    def _apply(self, plan: PlanView) -> None:
+        self._plan = None
+        if self.applying.under_way:
+            self._tell("A plan is being applied already.")
+            return
+        self._tell(f"Applying to TARGET {plan.target}.")
+        self.applying.begin(plan, lambda line: self._events.put(partial(self._tell, line)), self._events.put)
+
+    def _tell(self, line: str) -> None:
+        at = time.strftime("%H:%M:%S", time.localtime(self.now()))
+        self._say(f"{at} {line}")

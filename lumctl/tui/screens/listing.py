@@ -1,0 +1,106 @@
+"""A screen with a table of components in the middle: what is said of all of them above, more below."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from lumctl.tui.keys import Action
+from lumctl.tui.panes.rows import COMPONENT, Pane, Row
+from lumctl.tui.screens.main import PlanWanted, Wanted
+from lumctl.tui.sources import Context
+from lumctl.tui.told.seen import Seen
+from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.table import PaneTable
+
+
+class ListingScreen(Screen[None]):
+    """Shown anew each second. Enter opens the component under the cursor."""
+
+    KEYS: tuple[Action, ...] = ()
+
+    def __init__(self, title: str, pane: Pane, context: Context) -> None:
+        super().__init__()
+        self.shared = context
+        self._title = title
+        self._pane = pane
+
+    @abstractmethod
+    def head(self, seen: Seen) -> Text:
+        """What stands above the table."""
+
+    @abstractmethod
+    def more(self, seen: Seen, row: Row | None) -> Text:
+        """What stands below it; ``row`` is the one under the cursor."""
+
+    def questions(self) -> Iterable[Widget]:
+        """What may be asked below all of that."""
+        return ()
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        yield TopBar(self._title, self.shared.target)
+        yield Static(id="head", markup=False)
+        yield PaneTable(self._pane)
+        with VerticalScroll():
+            yield Static(id="more", markup=False)
+        yield Answer()
+        yield from self.questions()
+        yield KeyBar(self.KEYS)
+
+    def on_mount(self) -> None:
+        """Show it now and each second."""
+        self.table.focus()
+        self.show()
+        self.set_interval(1.0, self.show)
+        self.watch(self.table, "cursor_row", self._show_more, init=False)
+
+    @property
+    def table(self) -> PaneTable:
+        """The table."""
+        return self.query_one(PaneTable)
+
+    def say(self, text: str) -> None:
+        """Answer the operator in one line; an empty text takes the line away."""
+        self.query_one(Answer).say(text)
+
+    def show(self) -> None:
+        """Show what was seen last."""
+        if (seen := self.shared.seen()) is None:
+            return
+        rows, thresholds = self._pane.rows(seen, self.shared.marks), seen.observation.inventory.thresholds
+        self.table.show(rows, self.shared.now(), thresholds.stale_after_s)
+        self.query_one("#head", Static).update(self.head(seen))
+        self._show_more()
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self.table.move_cursor(row=self.table.cursor_row + by)
+
+    def action_open(self) -> None:
+        """Open the component under the cursor."""
+        if (row := self.table.selected) is not None:
+            self.post_message(Wanted(COMPONENT, row.component))
+
+    def action_plan_swap(self) -> None:
+        """Ask for a plan for the accelerator under the cursor."""
+        if (row := self.table.selected) is not None:
+            self.post_message(PlanWanted(row.component))
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+    def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
+        """Enter, or a click on the selected line."""
+        event.stop()
+        self.action_open()
+
+    def _show_more(self) -> None:
+        if (seen := self.shared.seen()) is not None:
+            self.query_one("#more", Static).update(self.more(seen, self.table.selected))

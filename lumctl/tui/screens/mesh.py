@@ -1,0 +1,229 @@
+"""The screen of a mesh or a switch: what it holds, with the circuits of the jobs traced through it.
+
+The device itself is asked in a thread; what it said stands until it says something else, with its age.
+"""
+
+import threading
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+
+from lumctl.errors import LumctlError
+from lumctl.health.states import State
+from lumctl.inventory.model import Device
+from lumctl.tui.keys import MESH, bindings
+from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
+from lumctl.tui.panes.rows import COMPONENT, counts_cell
+from lumctl.tui.screens.main import Wanted
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.told.chip import LED, Chip, chip, led_rows
+from lumctl.tui.told.meshes import Led, MeshView, circuits_on
+from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.table import PaneTable
+
+_READ_AGAIN_S = 10.0
+_TABLE_WIDTHS = (66, 46)
+"""What the table needs beside the drawing, all of it or as far as the powers; else it stands below."""
+
+
+@dataclass
+class MeshRead(Message):
+    """The device was asked; ``trouble`` is why nothing is known, not even from the record."""
+
+    view: MeshView | None
+    trouble: str = ""
+
+
+class MeshScreen(Screen[None]):
+    """Draws a device when it, the look at the rack, the choice or the terminal has changed."""
+
+    BINDINGS = bindings(MESH)  # type: ignore[assignment]
+
+    def __init__(self, device: Device, context: Context) -> None:
+        super().__init__()
+        self._device = device
+        self._shared = context
+        self._view: MeshView | None = None
+        self._trouble = ""
+        self._undrawable = ""
+        self._reading = False
+        self._filling = False
+        self._chosen: str | None = None
+        self._brought: str | None = None
+        self._leds: tuple[Led, ...] = ()
+        self._shown: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The drawing and the circuits, side by side where there is room."""
+        yield TopBar(self._device.id, self._shared.target)
+        yield Static(id="about", markup=False)
+        yield Answer()
+        with Container(id="sides"):
+            yield Picture(id="chip")
+            yield PaneTable(LED)
+        yield Picture(id="marks")
+        yield KeyBar(MESH)
+
+    def on_mount(self) -> None:
+        """Ask the device, and show what is known meanwhile."""
+        for picture in self.query(Picture):
+            picture.display = self._device.geometry is not None
+        table = self.query_one(PaneTable)
+        table.focus()
+        self.watch(table, "cursor_row", self._choose, init=False)
+        self.action_refresh_now()
+        self._show()
+        self.set_interval(1.0, self._show)
+        self.set_interval(_READ_AGAIN_S, self.action_refresh_now)
+
+    def on_screen_resume(self) -> None:
+        """Ask again: a swap may have been applied on the screen before."""
+        self.action_refresh_now()
+
+    def on_resize(self) -> None:
+        """Draw it to the new size."""
+        self.call_after_refresh(self._show)
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+    def action_refresh_now(self) -> None:
+        """Ask the device, unless it is being asked."""
+        if not self._reading and self.is_current:
+            self._reading = True
+            threading.Thread(target=self._read_in_thread, name="lumctl-mesh", daemon=True).start()
+
+    def action_choose(self, by: int) -> None:
+        """Let the next circuit stand out, or the one before."""
+        table = self.query_one(PaneTable)
+        table.move_cursor(row=table.cursor_row + by)
+        self._choose()
+
+    def action_choose_none(self) -> None:
+        """Draw all circuits alike."""
+        self._chosen = None
+        self._show()
+
+    def action_scroll_chip(self, columns: int, lines: int) -> None:
+        """Scroll the drawing."""
+        self.query_one("#chip", Picture).scroll_relative(columns, lines, animate=False)
+
+    def action_details(self) -> None:
+        """Open the circuit under the cursor."""
+        if (row := self.query_one(PaneTable).selected) is not None and row.component:
+            self.post_message(Wanted(COMPONENT, row.component))
+
+    def action_device_details(self) -> None:
+        """Open all that is known of the device."""
+        self.post_message(Wanted("facts", self._device.id))
+
+    def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
+        """Enter, or a click on the selected line."""
+        event.stop()
+        self.action_details()
+
+    def on_mesh_read(self, event: MeshRead) -> None:
+        """Show what the device said; what it said before stands if it says nothing now."""
+        event.stop()
+        self._reading = False
+        self._trouble = event.trouble
+        if event.view is not None:
+            self._view = event.view
+        self._show()
+
+    def _read_in_thread(self) -> None:
+        try:
+            self.post_message(MeshRead(self._shared.sources.mesh(self._device.id)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(MeshRead(None, one_line(error)))
+
+    def _choose(self) -> None:
+        """Let the circuit under the cursor stand out, unless the cursor only went with its line."""
+        row = self.query_one(PaneTable).selected
+        if not self._filling and row is not None:
+            self._chosen = row.component or None
+            self._show()
+
+    def _show(self) -> None:
+        """Show what has changed: ages grow each second, drawings change seldom."""
+        if not self.is_mounted or (seen := self._shared.seen()) is None:
+            return
+        observation, size = seen.observation, self.size
+        shown = (observation, self._view, self._chosen, size)
+        table = self.query_one(PaneTable)
+        if all(now is before for now, before in zip(shown, self._shown, strict=False)) and self._shown:
+            table.tick(self._shared.now(), observation.inventory.thresholds.stale_after_s)
+            self._say()
+            return
+        self._shown = shown
+        self._leds = circuits_on(observation, self._device, self._view)
+        rows = led_rows(self._device, self._view, self._leds, self._shared.marks)
+        self._filling = True
+        table.show(rows, self._shared.now(), observation.inventory.thresholds.stale_after_s)
+        self._filling = False
+        self._draw()
+        self._say()
+
+    def _say(self) -> None:
+        """What it is and how it is; how old the reading is; what is in the way of a newer one."""
+        seen, view = self._shared.seen(), self._view
+        health = seen.observation.report.devices.get(self._device.id) if seen else None
+        state = health.state if health else State.UNKNOWN
+        about = Text(f" {self._shared.marks.state(state)}", style=STATE_STYLES[state])
+        shape = f"{self._device.geometry.described}, " if self._device.geometry else ""
+        about.append(f"  {self._device.kind}, {shape}{self._device.port_count} ports; circuits: ", style="not bold")
+        counts = counts_cell(led.state for led in self._leds)
+        about.append(counts.text, style=counts.style)
+        self.query_one("#about", Static).update(about)
+        self.query_one(TopBar).say(self._age(view))
+        said = [text for text in (self._trouble, self._undrawable) if text]
+        if view is not None and view.trouble:
+            what = "the record of what was written last" if view.cells else "nothing, for the record is not certain"
+            said.append(f"{view.trouble}; shown is {what}")
+        if view is not None and view.astray:
+            where = ", ".join(map(str, view.astray[:8])) + (", ..." if len(view.astray) > 8 else "")  # noqa: PLR2004
+            said.append(f"it holds something else than was written at {len(view.astray)} cells: {where}")
+        self.query_one(Answer).say("; ".join(said))
+
+    def _age(self, view: MeshView | None) -> Text:
+        if view is None:
+            return Text("reading " if self._reading else "not read ", style="" if self._reading else STALE_STYLE)
+        if view.read_at is None:
+            return Text("from the record ", style=STALE_STYLE)
+        return Text(
+            f"device read {age(view.read_at, self._shared.now())} ago ", style=STALE_STYLE * bool(self._trouble)
+        )
+
+    def _draw(self) -> None:
+        if self._device.geometry is None or self._view is None or not self._view.cells:
+            return
+        try:
+            drawn, beside = self._fitted(self._view)
+        except LumctlError as error:
+            self._undrawable = error.message
+            return
+        self.set_class(beside, "-beside")
+        picture = self.query_one("#chip", Picture)
+        picture.styles.width = drawn.columns + 2 if beside else "1fr"
+        picture.show(len(drawn.lines), drawn.columns, lambda line: drawn.lines[line])
+        if drawn.begins is not None and self._chosen != self._brought:
+            picture.bring(*drawn.begins, width=6, height=3)
+        self._brought = self._chosen
+        self.query_one("#marks", Picture).show(1, len(drawn.marks), lambda _line: drawn.marks)
+
+    def _fitted(self, view: MeshView) -> tuple[Chip, bool]:
+        """The drawing as large as leaves room for the table beside it, and whether there is such room."""
+        marks, width = self._shared.marks, self.size.width
+        for room in _TABLE_WIDTHS:
+            drawn = chip(self._device, view, self._leds, width=max(width - room, 10), marks=marks, chosen=self._chosen)
+            if drawn.columns + room <= width:
+                return drawn, True
+        return chip(self._device, view, self._leds, width=width - 2, marks=marks, chosen=self._chosen), False

@@ -1,0 +1,217 @@
+"""The screen of a swap: the plan is made, read, confirmed by a person, applied, and its outcome stands."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from lumctl.health.states import State
+from lumctl.tui.actions import ApplyView, PlanView
+from lumctl.tui.keys import PLAN, bindings
+from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.threads.following import Following
+from lumctl.tui.told.changing import change_lines
+from lumctl.tui.told.light import light_text, powers_of
+from lumctl.tui.told.steps import steps_text
+from lumctl.tui.widgets.bars import KeyBar, TopBar
+from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.yes_line import YesLine
+
+
+class Phase(Enum):
+    """Where a swap stands on its screen."""
+
+    PLANNING = auto()
+    ASKING = auto()
+    APPLYING = auto()
+    ENDED = auto()
+
+
+@dataclass
+class Planned(Message):
+    """The plan was made."""
+
+    plan: PlanView
+
+
+@dataclass
+class Progressed(Message):
+    """One more thing was done."""
+
+    line: str
+
+
+@dataclass
+class Ended(Message):
+    """Nothing more will happen: it was applied, it failed, or there is no plan."""
+
+    view: ApplyView
+
+
+class ApplyEnded(Message):
+    """For the dashboard: the rack has changed, and nothing is being applied any more."""
+
+
+class PlanScreen(Screen[None]):
+    """Planning and applying block, so each runs in a thread that does nothing but post messages to this screen."""
+
+    BINDINGS = bindings(PLAN)  # type: ignore[assignment]
+
+    def __init__(self, title: str, plan: Callable[[], PlanView], context: Context) -> None:
+        super().__init__()
+        self.phase = Phase.PLANNING
+        self._title = title
+        self.shared = context
+        self._make_plan = plan
+        self._plan: PlanView | None = None
+        self._following = Following()
+        self._powers: dict[str, float | None] = {}
+        """What arrived when the plan was made."""
+        self._ended_at: float | None = None
+
+    def compose(self) -> ComposeResult:
+        """The plan and what becomes of it, one under the other; the question below."""
+        yield TopBar(self._title, self.shared.target)
+        with VerticalScroll():
+            yield Static(f"planning a {self._title}", id="plan", markup=False)
+            yield Static(id="progress", markup=False)
+            yield Static(id="outcome")
+        yield Picture(id="change")
+        yield Static(id="question")
+        yield YesLine("answer", keys="v")
+        yield KeyBar(PLAN)
+
+    def on_mount(self) -> None:
+        """Begin to plan."""
+        self.query_one(VerticalScroll).focus()
+        # A daemon, since Textual's own workers would hold the terminal until the last host has answered.
+        self.set_interval(1.0, self._show_progress)
+        threading.Thread(target=self._plan_in_thread, name="lumctl-plan", daemon=True).start()
+
+    def on_screen_resume(self) -> None:
+        """Show an outcome that came while another screen stood before this one."""
+        if self.phase is Phase.ENDED:
+            self.query_one(VerticalScroll).scroll_end(animate=False)
+
+    def action_scroll_plan(self, lines: int) -> None:
+        """Scroll while the answer has the keys."""
+        seen = self.query_one(Picture) if self.has_class("-viewing") else self.query_one(VerticalScroll)
+        seen.scroll_relative(y=lines, animate=False)
+
+    def action_view(self) -> None:
+        """Show the meshes with what the plan makes of them, or its text again."""
+        if self._plan is None or self.phase is Phase.APPLYING:
+            return
+        if not self._plan.changes:
+            self.query_one("#question", Static).update("this plan changes no mesh that could be drawn")
+            return
+        lines = change_lines(self._plan.changes, width=self.size.width - 4, marks=self.shared.marks)
+        picture = self.query_one(Picture)
+        picture.show(len(lines), max(line.cell_len for line in lines), lambda line: lines[line])
+        self.toggle_class("-viewing")
+
+    def action_back(self) -> None:
+        """Leave, unless the plan is being applied."""
+        if self.phase is Phase.APPLYING:
+            self.query_one("#question", Static).update(
+                "it is being applied and goes on to its end; wait for the outcome"
+            )
+        else:
+            self.dismiss()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Apply on a typed yes; anything else does nothing and says so."""
+        event.stop()
+        if self.phase is not Phase.ASKING or self._plan is None:
+            return
+        if event.value.strip().lower() in {"y", "yes"}:
+            self._begin(self._plan)
+        else:
+            event.input.value = ""
+            self._ask("that was not a yes; nothing was done.  ")
+
+    def on_planned(self, event: Planned) -> None:
+        """Show the plan and ask."""
+        event.stop()
+        self._plan = event.plan
+        self._following = Following(event.plan.steps)
+        self._powers = powers_of(self.shared.seen(), event.plan.receivers)
+        text = Text(f"{event.plan.title}\n\n", style=HEADING_STYLE)
+        text.append("\n".join(event.plan.lines), style="not bold")
+        self.query_one("#plan", Static).update(text)
+        self.phase = Phase.ASKING
+        self.add_class("-asking")
+        self._ask()
+        self.query_one(Input).focus()
+
+    def on_progressed(self, event: Progressed) -> None:
+        """Add a line, and keep the newest one in sight."""
+        event.stop()
+        self._following.told(event.line, self.shared.now())
+        self._show_progress()
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+
+    def on_ended(self, event: Ended) -> None:
+        """Show the outcome."""
+        event.stop()
+        was_applying = self.phase is Phase.APPLYING
+        self.phase = Phase.ENDED
+        if was_applying:
+            self._ended_at = self.shared.now()
+            self._following.end(event.view)
+            self._show_progress()
+        state = State.OK if event.view.done else State.FAILED
+        text = Text()
+        text.append(f"\n{event.view.outcome}\n", style=STATE_STYLES[state])
+        text.append("\n".join(event.view.lines))
+        self.query_one("#outcome", Static).update(text)
+        self.query_one("#question", Static).update("esc: back")
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+        if was_applying:
+            self.post_message(ApplyEnded())
+
+    def _ask(self, before: str = "") -> None:
+        target = self._plan.target if self._plan else self.shared.target
+        question = f"{before}Apply this plan to TARGET {target}? Type yes (or y) and press enter; esc leaves."
+        self.query_one("#question", Static).update(question)
+
+    def _begin(self, plan: PlanView) -> None:
+        self.phase = Phase.APPLYING
+        self.remove_class("-asking", "-viewing")
+        self.query_one("#question", Static).update(f"applying to TARGET {plan.target}")
+        self.query_one(VerticalScroll).focus()
+        self._following.begin(self.shared.now())
+        self._show_progress()
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+        self.shared.applying.begin(plan, self._progress_in_thread, lambda view: self.post_message(Ended(view)))
+
+    def _show_progress(self) -> None:
+        """The steps as they stand, what else was told, and the light at the receivers that the plan is about."""
+        if self._plan is None or self.phase not in {Phase.APPLYING, Phase.ENDED}:
+            return
+        marks, seen, now = self.shared.marks, self.shared.seen(), self.shared.now()
+        text = Text("\n")
+        text.append_text(steps_text(self._following.steps, marks, now))
+        text.append("\n".join(self._following.lines))
+        if self._plan.receivers:
+            text.append("\n\n" if self._following.lines else "\n")
+            text.append_text(light_text(self._plan.receivers, self._powers, seen, marks, now, self._ended_at))
+        self.query_one("#progress", Static).update(text)
+
+    def _plan_in_thread(self) -> None:
+        try:
+            self.post_message(Planned(self._make_plan()))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(Ended(ApplyView(f"no plan: {one_line(error)}", done=False)))
+
+    def _progress_in_thread(self, line: str) -> None:
+        self.post_message(Progressed(line))

@@ -1,0 +1,193 @@
+"""The screen of an autopilot, of one of its policies or of one of its decisions; here it is stopped and started."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+
+from lumctl.tui.actions import ApplyView
+from lumctl.tui.keys import POLICY, bindings
+from lumctl.tui.panes.policies import DECISION, find
+from lumctl.tui.screens.main import RefreshWanted
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.told.policy_text import autopilot_text, decision_text, policy_text
+from lumctl.tui.typed import NO_YES, typed_yes
+from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.question import Question
+
+
+@dataclass
+class Explained(Message):
+    """What would be decided now is known, or why it is not."""
+
+    decisions: Sequence[Mapping[str, Any]] | None
+    trouble: str = ""
+
+
+@dataclass
+class Switched(Message):
+    """The autopilot was stopped or started, or was not."""
+
+    view: ApplyView
+
+
+class PolicyScreen(Screen[None]):
+    """Shown anew each second: limits run out and breakers close while nothing else happens."""
+
+    BINDINGS = bindings(POLICY)  # type: ignore[assignment]
+
+    def __init__(self, key: str, context: Context) -> None:
+        super().__init__()
+        self._key = key
+        self._rack, _, self._rest = key.partition("/")
+        self.context = context
+        self._decision: Mapping[str, Any] | None = None
+        self._again: Sequence[Mapping[str, Any]] | None = None
+        self._trouble = ""
+        self._wanted = ""
+
+    def compose(self) -> ComposeResult:
+        """A scrolling text between the bars, and the question below it."""
+        yield TopBar(self._heading(), self.context.target)
+        with VerticalScroll():
+            yield Static(id="policy")
+        yield Answer()
+        yield Question()
+        yield KeyBar(POLICY)
+
+    def on_mount(self) -> None:
+        """Show it now and each second; of a decision, find out what would be decided now."""
+        self.query_one(VerticalScroll).focus()
+        self._show()
+        self.set_interval(1.0, self._show)
+        if self._decision is not None:
+            threading.Thread(target=self._explain, name="lumctl-explain", daemon=True).start()
+
+    def action_back(self) -> None:
+        """Close the question, else leave."""
+        question = self.query_one(Question)
+        if not question.opened:
+            self.dismiss()
+            return
+        question.close()
+        self.query_one(VerticalScroll).focus()
+
+    def action_switch(self) -> None:
+        """Ask whether to stop the autopilot, or to start it again."""
+        autopilot, target = self._autopilot(), self.context.target
+        if reason := self.context.acts.forbidden:
+            self._say(reason)
+        elif autopilot is None:
+            self._say("how the autopilot stands was not read yet")
+        elif autopilot["state"] == "off":
+            self._say(f"{self._rack} has no policies: nothing is ever done unasked, and there is nothing to stop")
+        else:
+            self._wanted = "start" if autopilot["state"] in {"stopped", "halted"} else "stop"
+            self._say("")
+            self.query_one(Question).ask(consequences(self._wanted, autopilot, target))
+
+    def on_question_answered(self, event: Question.Answered) -> None:
+        """Do it on a typed yes; anything else does nothing and says so."""
+        event.stop()
+        agreed, comment = typed_yes(event.text)
+        if not agreed:
+            autopilot = self._autopilot()
+            if autopilot is not None:
+                asked = consequences(self._wanted, autopilot, self.context.target)
+                self.query_one(Question).ask(f"{NO_YES}  {asked}")
+            return
+        self.query_one(Question).close()
+        self.query_one(VerticalScroll).focus()
+        self._say(f"{_DOING[self._wanted]} the autopilot of {self._rack}")
+        # No daemon: an order that was given is carried out, even if the screen is closed meanwhile.
+        threading.Thread(target=self._switch, args=(self._wanted, comment), name="lumctl-switch").start()
+
+    def on_switched(self, event: Switched) -> None:
+        """Say what came of it, and look again."""
+        event.stop()
+        self._say("\n".join((event.view.outcome, *event.view.lines)))
+        self.post_message(RefreshWanted())
+
+    def on_explained(self, event: Explained) -> None:
+        """Show what would be decided now."""
+        event.stop()
+        self._again, self._trouble = event.decisions, event.trouble
+        self._show()
+
+    def _heading(self) -> str:
+        kind, _, name = self._rest.partition("/")
+        return f"{kind} {name}" if kind == "policy" else f"{kind or 'autopilot'} in {self._rack}"
+
+    def _say(self, text: str) -> None:
+        self.query_one(Answer).say(text)
+
+    def _autopilot(self) -> Mapping[str, Any] | None:
+        seen = self.context.seen()
+        autopilots = seen.records.autopilots if seen is not None else ()
+        return next((each for each in autopilots if each["rack"] == self._rack), None)
+
+    def _show(self) -> None:
+        self.query_one("#policy", Static).update(self._text())
+
+    def _text(self) -> Text:
+        seen, autopilot = self.context.seen(), self._autopilot()
+        if seen is None or autopilot is None:
+            return Text(f"nothing was read of {self._rack} yet")
+        marks, now = self.context.marks, self.context.now()
+        policies, (kind, _, name) = seen.observation.inventory.policies, self._rest.partition("/")
+        if kind == DECISION:
+            # Kept while the screen is open: a decision drops out of the list as newer ones are made.
+            self._decision = self._decision or find(autopilot, self._rest)
+            if self._decision is None:
+                return Text("this decision is no longer among the newest: lumctl autopilot status")
+            return decision_text(self._decision, self._again, self._trouble, marks, now)
+        policy = next((policy for policy in policies if kind == "policy" and policy.name == name), None)
+        if policy is not None:
+            return policy_text(autopilot, policy, marks, now)
+        return autopilot_text(autopilot, marks, now)
+
+    def _explain(self) -> None:
+        seen = self.context.seen()
+        try:
+            if seen is not None:
+                self.post_message(Explained(self.context.sources.explain(seen.observation, self._rack)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(Explained(None, one_line(error)))
+
+    def _switch(self, wanted: str, comment: str) -> None:
+        acts = self.context.acts
+        order = acts.stop_autopilot if wanted == "stop" else acts.start_autopilot
+        try:
+            view = order(self._rack, comment)
+        except Exception as error:  # noqa: BLE001 - as above
+            view = ApplyView(f"not done: {one_line(error)}", done=False, error=error)
+        self.post_message(Switched(view))
+
+
+_DOING = {"stop": "stopping", "start": "starting"}
+
+
+def consequences(wanted: str, autopilot: Mapping[str, Any], target: str) -> str:
+    """What follows from stopping or starting an autopilot, as the question that asks for a yes."""
+    rack, how = autopilot["rack"], "Type yes (and why, if you like) and press enter; esc leaves."
+    if wanted == "stop":
+        return (
+            f"Stop the autopilot of {rack} on TARGET {target}? Nothing is done unasked any more, and no approved plan "
+            "is applied by it. A swap that it has under way is finished, or rolled back, and not cut. "
+            f"Swaps by hand go on. {how}"
+        )
+    halted = (
+        f"It stopped itself: {autopilot['why']}; look at that run first. " if autopilot["state"] == "halted" else ""
+    )
+    return (
+        f"{halted}Let the autopilot of {rack} act again on TARGET {target}? It does what its policies allow, at once "
+        f"where a fault stands; what has become older than a policy's oldest_s is left to people. {how}"
+    )

@@ -1,0 +1,127 @@
+"""The screen of a run: each of its steps as the journal has it, also while somebody is at work on it, and its light."""
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+
+from lumctl.tui.keys import RUN, bindings
+from lumctl.tui.screens.plan import PlanScreen
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.told.light import light_text, powers_of
+from lumctl.tui.told.runs import RunView, no_way_back, run_text
+from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+
+READ_EVERY_S = 1.0
+
+
+@dataclass
+class RunRead(Message):
+    """The run was read."""
+
+    view: RunView
+
+
+@dataclass
+class RunNotRead(Message):
+    """It could not be; ``text`` says why in one line."""
+
+    text: str
+
+
+class RunScreen(Screen[None]):
+    """Read again each second until it has come to its end, whoever is at work on it."""
+
+    BINDINGS = bindings(RUN)  # type: ignore[assignment]
+
+    def __init__(self, key: str, context: Context) -> None:
+        super().__init__()
+        self._key = key
+        self.shared = context
+        self._view: RunView | None = None
+        self._powers: dict[str, float | None] = {}
+        """What arrived when this screen was opened, of a run that is under way: it may have kept nothing of that."""
+        self._is_reading = False
+
+    def compose(self) -> ComposeResult:
+        """A scrolling text between the bars."""
+        yield TopBar(self._key.rpartition("/")[2], self.shared.target)
+        with VerticalScroll():
+            yield Static("reading the journal", id="run", markup=False)
+            yield Static(id="light", markup=False)
+        yield Answer()
+        yield KeyBar(RUN)
+
+    def on_mount(self) -> None:
+        """Read it now, and again while it is under way."""
+        self.query_one(VerticalScroll).focus()
+        self._read()
+        self.set_interval(READ_EVERY_S, self._turn)
+
+    def on_screen_resume(self) -> None:
+        """Read it anew after a plan was made from here: it may be taken back by now."""
+        self._read()
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+    def action_take_back(self) -> None:
+        """Plan to take the run back, or say why not."""
+        acts, view = self.shared.acts, self._view
+        if view is None:
+            return
+        if reason := acts.forbidden or no_way_back(view):
+            self.query_one(Answer).say(reason)
+            return
+        self.query_one(Answer).say("")
+        title = f"rollback of {view.run.id}"
+        self.app.push_screen(PlanScreen(title, partial(acts.take_back, self._key), self.shared))
+
+    def on_run_read(self, event: RunRead) -> None:
+        """Show it."""
+        event.stop()
+        self._is_reading = False
+        if self._view is None and event.view.live:
+            self._powers = powers_of(self.shared.seen(), event.view.receivers)
+        self._view = event.view
+        self._show()
+
+    def on_run_not_read(self, event: RunNotRead) -> None:
+        """Say why; what was read before stands."""
+        event.stop()
+        self._is_reading = False
+        if self._view is None:
+            self.query_one("#run", Static).update(event.text)
+        else:
+            self.query_one(Answer).say(event.text)
+
+    def _turn(self) -> None:
+        if self._view is None or self._view.live:
+            self._read()
+        self._show()
+
+    def _show(self) -> None:
+        if (view := self._view) is None:
+            return
+        marks, now, before = self.shared.marks, self.shared.now(), {**self._powers, **view.before}
+        self.query_one("#run", Static).update(run_text(view, marks, now))
+        light = light_text(view.receivers, before, self.shared.seen(), marks, now, view.run.ended_at)
+        self.query_one("#light", Static).update(light)
+
+    def _read(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            threading.Thread(target=self._read_in_thread, name="lumctl-run", daemon=True).start()
+
+    def _read_in_thread(self) -> None:
+        try:
+            self.post_message(RunRead(self.shared.sources.run(self._key)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(RunNotRead(one_line(error)))

@@ -1,0 +1,223 @@
+"""The screen of a runbook: it is read, replayed on a simulator of its own, and marked to be compared with another."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+
+from lumctl.tui.keys import RUNBOOK, bindings
+from lumctl.tui.screens.main import Wanted
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.threads.replaying import ReplayView, Stepper
+from lumctl.tui.told.runbook_text import Replay, replay_text, runbook_text
+from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+
+COMPARISON = "comparison"
+"""The kind of the screen that shows two runbooks beside each other; its key is both keys with a space between."""
+
+
+@dataclass
+class RunbookRead(Message):
+    """The runbook was read."""
+
+    document: Mapping[str, Any]
+
+
+@dataclass
+class ReadFailed(Message):
+    """It could not be; ``text`` says why in one line."""
+
+    text: str
+
+
+@dataclass
+class Reached(Message):
+    """The replay has come to a step."""
+
+    step: str
+
+
+@dataclass
+class Said(Message):
+    """The replay has done something."""
+
+    line: str
+
+
+@dataclass
+class Replayed(Message):
+    """The replay has ended."""
+
+    view: ReplayView
+
+
+class RunbookScreen(Screen[None]):
+    """Reading and replaying block, so each runs in a thread that does nothing but post messages to this screen."""
+
+    BINDINGS = bindings(RUNBOOK)  # type: ignore[assignment]
+
+    def __init__(self, key: str, context: Context) -> None:
+        super().__init__()
+        self._key = key
+        self.context = context
+        self._document: Mapping[str, Any] | None = None
+        self._stepper: Stepper | None = None
+        self.replay: Replay | None = None
+
+    def compose(self) -> ComposeResult:
+        """The runbook, and below it where a replay stands and what may be done now."""
+        yield TopBar(f"runbook {self._key.rpartition('/')[2]}", self.context.target)
+        with VerticalScroll():
+            yield Static("reading the runbook", id="runbook")
+        yield Static(id="standing", markup=False)
+        yield Answer()
+        yield KeyBar(RUNBOOK)
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.query_one(VerticalScroll).focus()
+        _in_thread("lumctl-runbook", self._read, daemon=True)
+
+    def on_unmount(self) -> None:
+        """However the screen is left: a replay under way ends."""
+        if self._stepper is not None:
+            self._stepper.stop()
+
+    def action_back(self) -> None:
+        """Stop the replay that is under way; else leave."""
+        if self.replay is None or self.replay.ended is not None or self.replay.stopping:
+            self.dismiss()
+        elif self._stepper is not None:
+            self.replay.stopping = True
+            self._stepper.stop()
+            self._show()
+
+    def action_replay(self) -> None:
+        """Replay it on a simulator of its own, a step at a time."""
+        if self._document is None:
+            self._say("the runbook was not read yet")
+        elif self.replay is not None and self.replay.ended is None:
+            self._say("it is being replayed; n: next step, g: to the end, esc: stop")
+        else:
+            self._say("")
+            self.replay = Replay()
+            self._stepper = Stepper(lambda step: self.post_message(Reached(step)))
+            # No daemon: its simulator is taken down by this thread, however the screen is left.
+            _in_thread("lumctl-replay", self._run, self._stepper, daemon=False)
+            self._show()
+
+    def action_next_step(self) -> None:
+        """Do the step that waits."""
+        if self._may_go_on() and self.replay is not None and self.replay.waits and self._stepper is not None:
+            self.replay.waits = False
+            self._stepper.go_on()
+            self._show()
+
+    def action_to_the_end(self) -> None:
+        """Do all steps that are left."""
+        if self._may_go_on() and self.replay is not None and self._stepper is not None:
+            self.replay.waits = False
+            self._stepper.to_the_end()
+            self._show()
+
+    def action_compare(self) -> None:
+        """Mark this runbook, or show it beside the one that is marked."""
+        marked = self.context.comparing
+        if marked.key is None or marked.key == self._key:
+            marked.key = None if marked.key == self._key else self._key
+            self._say("marked; go to another runbook and press c there" if marked.key else "no longer marked")
+        else:
+            first, marked.key = marked.key, None
+            self.post_message(Wanted(COMPARISON, f"{first} {self._key}"))
+
+    def on_runbook_read(self, event: RunbookRead) -> None:
+        """Show it."""
+        event.stop()
+        self._document = event.document
+        self._show()
+
+    def on_read_failed(self, event: ReadFailed) -> None:
+        """Say why there is nothing to read."""
+        event.stop()
+        self.query_one("#runbook", Static).update("")
+        self._say(f"not read: {event.text}")
+
+    def on_reached(self, event: Reached) -> None:
+        """Show at which step the replay is."""
+        event.stop()
+        if self.replay is not None and self._stepper is not None:
+            self.replay.begun.append(event.step)
+            self.replay.waits = not self._stepper.running_on
+            self._show()
+
+    def on_said(self, event: Said) -> None:
+        """Keep what the replay says."""
+        event.stop()
+        if self.replay is not None:
+            self.replay.said.append(event.line)
+            self._show()
+
+    def on_replayed(self, event: Replayed) -> None:
+        """Show how it ended, and where it differs."""
+        event.stop()
+        if self.replay is not None:
+            self.replay.ended = event.view
+            self._show()
+            self.query_one(VerticalScroll).scroll_end(animate=False)
+
+    def _may_go_on(self) -> bool:
+        if self.replay is None:
+            self._say("nothing is being replayed; s: replay it on the simulator")
+        return self.replay is not None and self.replay.ended is None and not self.replay.stopping
+
+    def _say(self, text: str) -> None:
+        self.query_one(Answer).say(text)
+
+    def _show(self) -> None:
+        if self._document is None:
+            return
+        if self.replay is None:
+            text, standing = runbook_text(self._document), ""
+        else:
+            text, standing = replay_text(self._document, self.replay, self.context.marks), self._standing(self.replay)
+        self.query_one("#runbook", Static).update(text)
+        self.query_one("#standing", Static).update(standing)
+
+    def _standing(self, replay: Replay) -> str:
+        """Where the replay stands, and the keys that do something now."""
+        if replay.ended is not None:
+            return "s: replay it again   esc: back"
+        if replay.stopping:
+            return "stopping: what was done on the simulator is taken back (esc: leave, it ends by itself)"
+        if not replay.begun:
+            return "a simulator of its own comes up and is brought to where the recording began (esc: stop)"
+        if replay.waits:
+            return f"waits before step {replay.begun[-1]}: n or space does it, g goes on to the end, esc stops"
+        return f"replaying step {replay.begun[-1]} on the simulator (esc: stop)"
+
+    def _read(self) -> None:
+        try:
+            self.post_message(RunbookRead(self.context.sources.runbook(self._key)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(ReadFailed(one_line(error)))
+
+    def _run(self, stepper: Stepper) -> None:
+        try:
+            view = self.context.acts.replay(self._key, self._progress_in_thread, stepper.gate)
+        except Exception as error:  # noqa: BLE001 - as above
+            view = ReplayView(f"not replayed: {one_line(error)}", None)
+        self.post_message(Replayed(view))
+
+    def _progress_in_thread(self, line: str) -> None:
+        self.post_message(Said(line))
+
+
+def _in_thread(name: str, work: Callable[..., None], *arguments: object, daemon: bool) -> None:
+    threading.Thread(target=work, args=arguments, name=name, daemon=daemon).start()

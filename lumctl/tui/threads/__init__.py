@@ -1,0 +1,1 @@
+"""What blocks, in threads that post messages: reading, applying, replaying."""

@@ -1,0 +1,77 @@
+"""A replay in a thread of its own, which goes on one step at a time, or to its end, or stops."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+Gate = Callable[[str], bool]
+"""Asked with a step's id before that step is done: waits until it may be, and says whether to go on at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayView:
+    """How a replay ended, in a line. ``identical`` is ``None`` where it was stopped or there is nothing to compare.
+
+    Where it differs, ``step`` is a step's id or ``start`` or ``end``, and the texts say how it was on either side.
+    """
+
+    outcome: str
+    identical: bool | None
+    step: str = ""
+    recorded: str = ""
+    replayed: str = ""
+
+
+class Replayer(Protocol):
+    """Replays the runbook of a run, by its key ``RACK/RUN``, on a simulator of its own."""
+
+    def __call__(self, key: str, progress: Callable[[str], None], gate: Gate, /) -> ReplayView:
+        """Replay; ``progress`` takes a line for each thing done. Both are called from any thread.
+
+        Raises:
+            LumctlError: it cannot be replayed with this inventory, or no simulator comes up.
+        """
+        ...
+
+
+class Stepper:
+    """The gate of a replay, opened by the keys of a screen."""
+
+    def __init__(self, reached: Callable[[str], object]) -> None:
+        self._reached = reached
+        self._turns = threading.Semaphore(0)
+        self._to_the_end = threading.Event()
+        self._stopped = threading.Event()
+
+    def gate(self, step: str) -> bool:
+        """Tell that a step is reached, wait for its turn, and say whether to go on; called by the replay's thread."""
+        if not self._stopped.is_set():
+            self._reached(step)
+            if not self._to_the_end.is_set():
+                self._turns.acquire()
+        return not self._stopped.is_set()
+
+    @property
+    def running_on(self) -> bool:
+        """Whether nobody is asked before a step any more."""
+        return self._to_the_end.is_set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopped.is_set()
+
+    def go_on(self) -> None:
+        """Let the step be done that waits."""
+        self._turns.release()
+
+    def to_the_end(self) -> None:
+        """Wait for nobody any more."""
+        self._to_the_end.set()
+        self._turns.release()
+
+    def stop(self) -> None:
+        """Do no further step; what was done is taken back by whoever did it."""
+        self._stopped.set()
+        self._turns.release()

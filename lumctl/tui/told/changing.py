@@ -1,0 +1,68 @@
+"""The change of a plan as a picture: each mesh as it will be, with what is added, what goes and what stays; pure."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from lumctl.errors import LumctlError
+from lumctl.fabric import condition_of, mesh_of
+from lumctl.fabric.drawing import Difference, difference
+from lumctl.fabric.drawing.carried import Circuit
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
+from lumctl.tui.told.chip import fitting, styled
+from lumctl.tui.told.meshes import MeshChange
+
+
+def change_lines(changes: Sequence[MeshChange], *, width: int, marks: Marks) -> list[Text]:
+    """The pictures of a plan one under the other; a mesh that cannot be drawn says so and lists its circuits."""
+    return [line for change in changes for line in _lines(change, width, marks)]
+
+
+def _lines(change: MeshChange, width: int, marks: Marks) -> Iterator[Text]:
+    written = sum(change.before.get(puc) is not state for puc, state in change.after.items())
+    kept = len(change.kept.names)
+    yield _told(f"{change.device.id}: {written} PUCs change, {kept} circuits stay as they are", HEADING_STYLE)
+    yield _told("")
+    try:
+        drawn = _drawn(change, width, marks)
+    except LumctlError as error:
+        yield _told(error.message, QUIET_STYLE)
+        yield from (_told(f"+ {name}") for name in change.added.names)
+        yield from (_told(f"- {name}") for name in change.removed.names)
+        return
+    yield from map(styled, drawn.rows)
+    yield _told("")
+    yield styled(drawn.marks)
+    yield from (_added(circuit) for circuit in drawn.added)
+    for name, route in zip(change.removed.names, change.removed.routes, strict=True):
+        a, b = route.ports
+        yield _told(f"-    {name}  {a}:{b}  {len(route.pucs)} PUCs go dark", "removed")
+    yield _told("")
+
+
+def _drawn(change: MeshChange, width: int, marks: Marks) -> Difference:
+    def drawn(columns: int) -> Difference:
+        return difference(
+            mesh_of(change.device),
+            change.before,
+            change.after,
+            added=change.added,
+            removed=change.removed.routes,
+            kept=change.kept,
+            condition=condition_of(change.device),
+            ascii_only=marks.ascii_only,
+            width=columns,
+        )
+
+    return fitting(drawn, width)
+
+
+def _added(circuit: Circuit) -> Text:
+    a, b = circuit.ports
+    text = _told("+ ", "changed")
+    text.append(f" {circuit.letter} {circuit.name}  {a}:{b}  {len(circuit.legs)} PUCs", style="not reverse")
+    return text
+
+
+def _told(words: str, style: str = "") -> Text:
+    return Text(words, style=style, no_wrap=True, end="")

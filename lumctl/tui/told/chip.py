@@ -1,0 +1,177 @@
+"""A mesh as its screen shows it: the drawing, and a line for each circuit with its letter; pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rich.text import Text
+
+from lumctl.errors import UsageError
+from lumctl.fabric import Route, condition_of, mesh_of
+from lumctl.fabric.drawing import Row as Glyphs
+from lumctl.fabric.drawing import carried, marks_row, text
+from lumctl.health.states import State
+from lumctl.inventory.model import Device, DeviceKind
+from lumctl.inventory.switching import FREE
+from lumctl.tui.look.circuit_styles import style_name
+from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
+from lumctl.tui.panes.circuits import receivers
+from lumctl.tui.panes.columns import AGE_OF_READING, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.told.meshes import Led, MeshView
+
+T = TypeVar("T")
+
+_WIDER = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
+"""Where a drawing does not fit, it is made wider than what is in sight, no more than it needs, and scrolled."""
+
+LED = Pane(
+    "led",
+    "Circuits",
+    "circuits",
+    "The circuits of a mesh or a switch.",
+    (
+        Column("letter", "", 2),
+        STATE,
+        Column("id", "CIRCUIT", 8),
+        Column("ports", "PORTS", 5),
+        Column("power", "RX dBm", 7),
+        Column("way", "WAY", 7),
+        AGE_OF_READING,
+    ),
+    lambda _seen, _marks: [],
+    lambda _seen: (),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A drawing: its lines, all of one length, and the line that says what its marks mean.
+
+    ``begins`` is where the chosen circuit is met first, line and column.
+    """
+
+    lines: tuple[Text, ...]
+    marks: Text
+    begins: tuple[int, int] | None = None
+
+    @property
+    def columns(self) -> int:
+        """How long the lines are."""
+        return max((len(line) for line in self.lines), default=0)
+
+
+def chip(
+    device: Device, view: MeshView, leds: Sequence[Led], *, width: int, marks: Marks, chosen: str | None = None
+) -> Chip:
+    """Draw a mesh on ``width`` columns or, where it does not fit, on more; the ``chosen`` circuit stands out.
+
+    Raises:
+        UsageError: it cannot be drawn in characters at all.
+    """
+    mesh, condition = mesh_of(device), condition_of(device)
+    routes, names = _routes(leds)
+    numbers = None if chosen is None else [number for number, name in enumerate(names) if name == chosen]
+
+    def rows(columns: int) -> Sequence[Glyphs]:
+        return text(
+            mesh,
+            view.states,
+            routes,
+            condition=condition,
+            names=names,
+            ascii_only=marks.ascii_only,
+            width=columns,
+            chosen=numbers,
+        )
+
+    shown = carried(mesh, view.states, routes, condition, names)
+    found = fitting(rows, width)
+    meanings = styled(marks_row(shown, ascii_only=marks.ascii_only))
+    return Chip(tuple(map(styled, found)), meanings, _first_chosen(found))
+
+
+def _first_chosen(rows: Sequence[Glyphs]) -> tuple[int, int] | None:
+    places = (
+        (line, column) for line, row in enumerate(rows) for column, glyph in enumerate(row) if "chosen" in glyph.style
+    )
+    return next(places, None)
+
+
+def fitting(drawn: Callable[[int], T], width: int) -> T:
+    """A drawing on ``width`` columns, or on as many more as it needs.
+
+    Raises:
+        UsageError: it cannot be drawn in characters at all.
+    """
+    trouble: UsageError | None = None
+    for times in _WIDER:
+        try:
+            return drawn(int(width * times))
+        except UsageError as error:
+            trouble = error
+    raise trouble or UsageError("it cannot be drawn")
+
+
+def styled(row: Glyphs) -> Text:
+    """A row of a drawing as Rich takes it."""
+    return Text.assemble(*((glyph.char, style_name(glyph.style)) for glyph in row), no_wrap=True, end="")
+
+
+def _routes(leds: Sequence[Led]) -> tuple[list[Route], list[str]]:
+    """The ways that are drawn, and the names of their circuits."""
+    drawn = [(led.route, led.circuit.id) for led in leds if led.route is not None]
+    return [route for route, _ in drawn], [name for _, name in drawn]
+
+
+def letters(device: Device, leds: Sequence[Led]) -> dict[str, tuple[str, str]]:
+    """The letter and its style of every circuit that is drawn, by its id."""
+    if device.geometry is None:
+        return {}
+    routes, names = _routes(leds)
+    shown = carried(mesh_of(device), {}, routes, condition_of(device), names)
+    return {each.name: (each.letter, style_name(f"circuit:{each.number}")) for each in shown.circuits}
+
+
+def led_rows(device: Device, view: MeshView | None, leds: Sequence[Led], marks: Marks) -> list[Row]:
+    """A line for each circuit, worst first; below them, what a switch joins and no job needs."""
+    known = letters(device, leds)
+    rows = worst_first(_row(led, known.get(led.circuit.id, ("", "")), view, marks) for led in leds)
+    if view is not None and device.kind is DeviceKind.SWITCH:
+        rows += _other_joins(view, leds)
+    return rows
+
+
+def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks) -> Row:
+    circuit, health = led.circuit, led.health
+    heard = " / ".join(power(end.rx_power_dbm) for end in receivers(health)) if health else "-"
+    cells = (
+        Cell(*letter),
+        state_cell(led.state, marks),
+        Cell(circuit.id),
+        Cell(f"{circuit.ports[0]}:{circuit.ports[1]}"),
+        Cell(heard),
+        _way(led, view),
+    )
+    return Row(circuit.id, circuit.id, led.state, cells, health.read_at if health else None)
+
+
+def _way(led: Led, view: MeshView | None) -> Cell:
+    """Whether the device makes the circuit, and the light that leaves its ports where the device measures that."""
+    if led.leads_to is None:
+        joined_with_none = view is not None and view.cells
+        return Cell("not joined", STATE_STYLES[State.FAILED]) if joined_with_none else Cell("not known")
+    if not led.made:
+        return Cell(f"to {led.leads_to}, not {led.circuit.ports[1]}", STATE_STYLES[State.FAILED])
+    made = f"{len(led.route.pucs)} PUCs" if led.route else "joined"
+    powers = [view.powers.get(port) for port in led.circuit.ports] if view and view.powers else []
+    return Cell(f"{made}, at the ports {' / '.join(map(power, powers))}" if powers else made)
+
+
+def _other_joins(view: MeshView, leds: Sequence[Led]) -> Iterator[Row]:
+    needed = {frozenset(led.circuit.ports) for led in leds}
+    for ingress, egress in sorted(view.cells.items()):
+        if egress == FREE or frozenset((ingress, int(egress))) in needed:
+            continue
+        words = ("", "", "no job needs it", f"{ingress}:{egress}", "-", "joined")
+        yield Row(f"join {ingress}", "", State.OK, tuple(Cell(word, QUIET_STYLE) for word in words), None)

@@ -1,0 +1,216 @@
+"""All that is known of one component, as headed lists of label and text; pure, for any kind of component."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lumctl.devices.types import OpticsReading
+from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus
+from lumctl.health.matching import gpu_readings
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
+from lumctl.inventory.model import Accelerator, Transponder
+from lumctl.site.observation import Observation
+from lumctl.tui.look.marks import age, duration, power
+from lumctl.tui.told.readings import Reading, readings_of
+
+Fact = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with its facts, each a label and a text, and with readings that have a history.
+
+    A reading older than ``stale_after_s`` is too old to rely on.
+    """
+
+    heading: str
+    facts: tuple[Fact, ...]
+    readings: tuple[Reading, ...] = ()
+    stale_after_s: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One component: what it is, its state, its findings, and what was read of it; ``maintenance`` if work goes on."""
+
+    id: str
+    kind: str
+    state: State
+    findings: tuple[Finding, ...]
+    sections: tuple[Section, ...]
+    maintenance: str | None = None
+
+
+def describe(observation: Observation, component: str, now: float) -> Detail:
+    """Everything known of a component by its id; of an unknown one, the findings that name it."""
+    inventory, report = observation.inventory, observation.report
+    if (accelerator := inventory.accelerators.get(component)) is not None:
+        return _detail(
+            "accelerator", component, report.accelerators.get(component), _accelerator(observation, accelerator)
+        )
+    if (transponder := inventory.transponders.get(component)) is not None:
+        return _detail(
+            "transponder", component, report.links.get(component), _transponder(observation, transponder, now)
+        )
+    if (circuit := report.circuits.get(component)) is not None:
+        return _detail("circuit", component, circuit, _circuit(circuit, now))
+    if component in inventory.hosts:
+        return _detail("host", component, report.hosts.get(component), _host(observation, component, now))
+    if (device := inventory.devices.get(component)) is not None:
+        return _detail(device.kind, component, report.devices.get(component), _device(observation, component, now))
+    findings = tuple(finding for finding in report.findings() if finding.component == component)
+    return Detail(component, "component", worst(tuple(f.state for f in findings)), findings, ())
+
+
+def _detail(
+    kind: str, component: str, health: ComponentHealth | CircuitHealth | None, sections: Iterator[Section]
+) -> Detail:
+    if health is None:
+        return Detail(component, kind, State.UNKNOWN, (), tuple(sections))
+    return Detail(component, kind, health.state, health.findings, tuple(sections), health.maintenance)
+
+
+def _section(heading: str, *facts: tuple[str, object]) -> Section:
+    return Section(heading, tuple((label, str(value)) for label, value in facts if value is not None))
+
+
+def _accelerator(observation: Observation, accelerator: Accelerator) -> Iterator[Section]:
+    place = observation.place_of(accelerator.id)
+    yield _section(
+        "place",
+        ("host", accelerator.host),
+        ("rack", accelerator.rack),
+        ("model", f"{accelerator.model}, {accelerator.memory_gib:g} GiB"),
+        ("role", observation.role_of(accelerator.id)),
+        ("job", f"{place[0]}, rank {place[1]}" if place else "none"),
+        ("PCI address", accelerator.pci),
+    )
+    gpu = gpu_readings(observation.inventory, observation.snapshot).get(accelerator.id)
+    yield from _gpu(observation, accelerator.id, gpu) if gpu else (_section("readings", ("GPU", "no reading of it")),)
+    lanes = observation.inventory.transponders_of(accelerator.id)
+    yield _section("light", *((lane.id, _optics_line(_optics(observation, lane))) for lane in lanes))
+    names = {lane.id for lane in lanes}
+    yield _section(
+        "circuits",
+        *(
+            (circuit.id, circuit.state)
+            for circuit in observation.report.circuits.values()
+            if any(end.transponder in names for end in circuit.ends)
+        ),
+    )
+
+
+def _gpu(observation: Observation, component: str, gpu: GpuReading) -> Iterator[Section]:
+    yield _readings(observation, component)
+    yield _section(
+        "condition",
+        ("row remap", {True: "failed", False: "well"}.get(gpu.remap_failed) if gpu.remap_failed is not None else None),
+        ("recovery action", gpu.recovery_action),
+        ("throttled by", ", ".join(sorted(gpu.throttle_reasons)) or None),
+        ("processes", ", ".join(f"{name} ({pid})" for pid, name in gpu.processes) or None),
+    )
+
+
+def _readings(observation: Observation, component: str) -> Section:
+    stale_after_s = observation.inventory.thresholds.stale_after_s
+    return Section("readings, and the last 15 minutes", (), readings_of(observation, component), stale_after_s)
+
+
+def _transponder(observation: Observation, transponder: Transponder, now: float) -> Iterator[Section]:
+    lane = transponder.lane
+    ports = f"port {lane.tx}" if lane.duplex else f"sends into port {lane.tx}, hears from port {lane.rx}"
+    yield _section(
+        "place",
+        ("accelerator", transponder.accelerator),
+        ("host", transponder.host),
+        ("interface", transponder.interface),
+        ("fabric", f"{lane.device}, {ports}"),
+        ("can be verified by", ", ".join(transponder.verify)),
+    )
+    optics = _optics(observation, transponder)
+    if optics is None:
+        yield _section("readings", ("optics", "no reading of it"))
+        return
+    yield _readings(observation, transponder.id)
+    yield _section(
+        f"module, read {age(optics.taken_at, now)} ago",
+        ("bias", _unit(optics.bias_ma, "mA")),
+        ("temperature", _unit(optics.temperature_c, "C")),
+        *((f"limit {name.replace('_', ' ')}", f"{value:g}") for name, value in optics.thresholds.items()),
+    )
+
+
+def _circuit(circuit: CircuitHealth, now: float) -> Iterator[Section]:
+    yield _section(
+        "path",
+        ("job", circuit.owner),
+        ("device", circuit.device),
+        ("direction", circuit.direction),
+        ("expected loss", _unit(circuit.loss_db, "dB")),
+        ("read", f"{age(circuit.read_at, now)} ago" if circuit.read_at is not None else "never"),
+    )
+    for end in circuit.ends:
+        yield _section(
+            f"end {end.transponder}",
+            ("port", end.port),
+            ("receives", power(end.rx_power_dbm, " dBm")),
+            ("is to hear", end.expected),
+            ("hears", (end.hears or "not shown") if end.expected else None),
+        )
+
+
+def _host(observation: Observation, host: str, now: float) -> Iterator[Section]:
+    written = observation.inventory.hosts[host]
+    read = observation.snapshot.hosts.get(host)
+    yield _section(
+        "place", ("rack", written.rack), ("address", written.address), *(_session(read, now) if read else ())
+    )
+    if read is not None:
+        yield _section(
+            "probes",
+            *(
+                (name, f"{probe.status}, {probe.seconds:.2f} s" + (f": {probe.detail}" if probe.detail else ""))
+                for name, probe in read.probes.items()
+                if probe.status != ProbeStatus.ABSENT
+            ),
+        )
+    accelerators = observation.inventory.accelerators_of(host)
+    health = observation.report.accelerators
+    yield _section("accelerators", *((a.id, health[a.id].state if a.id in health else "unknown") for a in accelerators))
+
+
+def _session(read: HostSnapshot, now: float) -> Iterator[Fact]:
+    yield "read", f"{age(read.taken_at, now)} ago"
+    yield "session", "open" if read.reachable else f"none: {read.error or 'not reachable'}"
+    if read.connect_seconds is not None:
+        yield "connected in", f"{read.connect_seconds:.2f} s"
+
+
+def _device(observation: Observation, device: str, now: float) -> Iterator[Section]:
+    written = observation.inventory.devices[device]
+    health = observation.report.devices.get(device)
+    shape = f"{written.geometry.described}, " if written.geometry else ""
+    yield _section(
+        "place",
+        ("rack", written.rack),
+        ("shape", f"{shape}{written.port_count} ports"),
+        ("driver", written.driver),
+        ("answered", f"{duration(now - health.read_at)} ago" if health and health.read_at is not None else "never"),
+    )
+    circuits = [circuit for circuit in observation.report.circuits.values() if circuit.device == device]
+    yield _section("circuits", *((circuit.id, circuit.state) for circuit in circuits))
+
+
+def _optics(observation: Observation, transponder: Transponder) -> OpticsReading | None:
+    host = observation.snapshot.hosts.get(transponder.host)
+    return host.optics.get(transponder.interface) if host else None
+
+
+def _optics_line(optics: OpticsReading | None) -> str:
+    if optics is None:
+        return "no reading of it"
+    return f"receives {power(optics.rx_power_dbm, ' dBm')}, sends {power(optics.tx_power_dbm, ' dBm')}"
+
+
+def _unit(value: float | None, unit: str) -> str | None:
+    return None if value is None else f"{value:g} {unit}"

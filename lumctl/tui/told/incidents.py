@@ -1,0 +1,117 @@
+"""What the dashboard says of an incident: its members, what to do, and what its acknowledgement means."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, is_fault
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
+from lumctl.tui.panes.rows import Row
+from lumctl.tui.told.seen import Seen
+from lumctl.watch.cases import Case, cases_of
+
+Health = ComponentHealth | CircuitHealth
+_LABEL_WIDTH = 14
+
+
+def case_of(seen: Seen, key: str) -> Case | None:
+    """An incident by its key; ``None`` once it is over."""
+    return cases_of(seen.observation.report).get(key)
+
+
+def members_of(seen: Seen, case: Case) -> list[Health]:
+    """The health of everything that an incident touches, in the order of importance; a name may stand for two."""
+    groups, wanted = seen.observation.report.groups().values(), {case.component, *case.members}
+    return [health for group in groups for health in group.values() if health.id in wanted]
+
+
+def accelerator_of(seen: Seen, case: Case) -> str | None:
+    """The accelerator that a swap would replace: the cause, or the only one in it that is not well.
+
+    Of a transponder it is the one that it serves. ``None`` where there is none, or where several are.
+    """
+    inventory = seen.observation.inventory
+    if case.component in inventory.accelerators:
+        return case.component
+    if (lane := inventory.transponders.get(case.component)) is not None:
+        return lane.accelerator
+    faulty = {h.id for h in members_of(seen, case) if is_fault(h.state)} & inventory.accelerators.keys()
+    return next(iter(faulty)) if len(faulty) == 1 else None
+
+
+def no_accelerator(seen: Seen, case: Case) -> str:
+    """Why no swap is planned for an incident as a whole, and what to do instead."""
+    count = sum(member in seen.observation.inventory.accelerators for member in case.members)
+    if count:
+        return f"{case.component} touches {count} accelerators: open one of them (enter), then press p"
+    return f"no accelerator is the cause of {case.component}'s trouble: what to do stands beside the finding"
+
+
+def to_acknowledge(seen: Seen, case: Case) -> tuple[str, ...]:
+    """The members with faults that nobody knows of yet."""
+    return tuple(dict.fromkeys(f.component for f in _faults(seen, case) if f.acknowledged is None))
+
+
+def consequences(seen: Seen, case: Case) -> str:
+    """What follows from acknowledging an incident, before a person does it."""
+    faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
+    count = f"{len(faults)} finding{'' if len(faults) == 1 else 's'}"
+    return (
+        f"Say that {count} of {case.component} are known? They go on being shown with your name and what you type; "
+        "lumctl check counts them no more and nobody is called for them, until they clear or become worse."
+    )
+
+
+def _faults(seen: Seen, case: Case) -> Iterator[Finding]:
+    return (f for health in members_of(seen, case) for f in health.findings if f.state is not State.OK)
+
+
+def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
+    """Above the members: the cause, since when, who knows of it, and what to do."""
+    if case is None:
+        return Text("it is over: nothing is found of it any more\n", style=STATE_STYLES[State.OK])
+    text = Text()
+    text.append(marks.state(case.state), style=STATE_STYLES[case.state])
+    text.append(f"  {case.summary}\n", style="bold" if case.state is State.FAILED else "")
+    _line(text, "cause", f"{case.component} ({case.rule}), for {duration(now - case.since)}")
+    known = list(dict.fromkeys(f.acknowledged for f in case.findings if f.acknowledged))
+    known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
+    _line(text, "known", "; ".join(known) if known else "to nobody yet")
+    accelerator = accelerator_of(seen, case)
+    if accelerator is not None and (place := seen.observation.place_of(accelerator)) is not None:
+        _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")
+    elif case.findings:
+        _line(text, "what to do", case.findings[0].advice)
+    return text
+
+
+def more_text(seen: Seen, case: Case | None, row: Row | None, marks: Marks, now: float) -> Text:
+    """Below the members: every finding of the one under the cursor, with evidence and advice."""
+    if case is None or row is None:
+        return Text()
+    text = Text()
+    text.append(f"findings of {row.component}\n", style=HEADING_STYLE)
+    found = [
+        f for health in members_of(seen, case) if f"{kind_of(health)}:{health.id}" == row.key for f in health.findings
+    ]
+    for finding in found:
+        text.append(marks.state(finding.state), style=STATE_STYLES[finding.state])
+        text.append(f"  {finding.rule}", style="bold")
+        text.append(f"  for {duration(now - finding.since)}\n", style=QUIET_STYLE)
+        _line(text, "evidence", finding.evidence)
+        _line(text, "what to do", finding.advice)
+        if finding.acknowledged:
+            _line(text, "acknowledged", finding.acknowledged)
+    if not found:
+        text.append("  none of its own: it is touched by the cause\n")
+    return text
+
+
+def kind_of(health: Health) -> str:
+    """What a component is, in a word."""
+    return "circuit" if isinstance(health, CircuitHealth) else health.kind
+
+
+def _line(text: Text, label: str, value: str) -> None:
+    text.append(f"  {label:<{_LABEL_WIDTH}}", style=QUIET_STYLE)
+    text.append(f" {value}\n")

@@ -1,0 +1,119 @@
+"""The steps of a change and where each stands: as planned, as a journal has them, as text."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from rich.text import Text
+
+from lumctl.health.states import State
+from lumctl.store import Entry
+from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks
+
+
+class Stand(StrEnum):
+    """Where a step stands, as a person reads it."""
+
+    WAITING = "waiting"
+    UNDER_WAY = "under way"
+    DONE = "done"
+    PASSED_OVER = "passed over"
+    FAILED = "failed"
+    UNDOING = "being undone"
+    UNDONE = "undone"
+    NOT_DONE = "not done"
+    NOT_KNOWN = "not known"
+
+
+_STATES: Mapping[Stand, State] = {
+    Stand.DONE: State.OK,
+    Stand.PASSED_OVER: State.DEGRADED,
+    Stand.FAILED: State.FAILED,
+    Stand.UNDOING: State.DEGRADED,
+    Stand.UNDONE: State.DEGRADED,
+    Stand.NOT_KNOWN: State.UNKNOWN,
+}
+AT_WORK = frozenset({Stand.UNDER_WAY, Stand.UNDOING})
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step: since when it is at work (seconds since the epoch), how long it took, and why it is not done.
+
+    Steps of one ``stage`` are done side by side; one of stage 0 is done alone.
+    """
+
+    id: str
+    title: str
+    required: bool = True
+    stage: int = 0
+    stand: Stand = Stand.WAITING
+    since: float | None = None
+    seconds: float | None = None
+    why: str = ""
+
+
+def planned_steps(plan: Mapping[str, Any]) -> tuple[StepView, ...]:
+    """The steps of a plan's document, none of them begun."""
+    return tuple(
+        StepView(str(step["id"]), str(step["title"]), step.get("required", True), step.get("stage", 0))
+        for step in plan.get("steps", ())
+    )
+
+
+def journalled(planned: Iterable[StepView], entries: Iterable[Entry], *, over: bool) -> tuple[StepView, ...]:
+    """The steps as the journal of a run leaves them; ``over``: nobody is at work on them any more."""
+    steps = {step.id: step for step in planned}
+    for entry in entries:
+        if (step := steps.get(entry.step)) is not None:
+            steps[entry.step] = _after(step, entry)
+    return tuple(_over(step) if over else step for step in steps.values())
+
+
+def _after(step: StepView, entry: Entry) -> StepView:
+    data, failed = entry.data, str(entry.data.get("failed", ""))
+    match entry.kind:
+        case "intent":
+            return replace(step, stand=Stand.UNDER_WAY, since=entry.at, seconds=None, why="")
+        case "outcome":
+            seconds = None if step.since is None else max(entry.at - step.since, 0.0)
+            stand = Stand.DONE if data.get("done") else Stand.FAILED if step.required else Stand.PASSED_OVER
+            return replace(step, stand=stand, seconds=seconds, why=failed)
+        case "undo-intent":
+            return replace(step, stand=Stand.UNDOING, since=entry.at)
+        case "undo-outcome":
+            if data.get("undone"):
+                return replace(step, stand=Stand.UNDONE)
+            return replace(step, stand=Stand.FAILED, why=f"it could not be undone: {failed}")
+        case _:
+            return step
+
+
+def _over(step: StepView) -> StepView:
+    if step.stand in AT_WORK:
+        return replace(step, stand=Stand.NOT_KNOWN, why="it was cut before it could tell")
+    return replace(step, stand=Stand.NOT_DONE) if step.stand is Stand.WAITING else step
+
+
+def steps_text(steps: Iterable[StepView], marks: Marks, now: float) -> Text:
+    """One line a step, as ``swap plan`` numbers them, and where it stands."""
+    text = Text()
+    for step in steps:
+        state = _STATES.get(step.stand)
+        glyph = ">" if step.stand is Stand.UNDER_WAY else marks.glyphs.get(state, " ") if state else " "
+        style = STATE_STYLES[state] if state else "bold" if step.stand is Stand.UNDER_WAY else QUIET_STYLE
+        text.append(f"{glyph} ", style=style)
+        text.append(f"{step.id}. {step.title}: ", style=QUIET_STYLE if step.stand is Stand.WAITING else "")
+        text.append(f"{_told(step, now)}\n", style=style)
+    return text
+
+
+def _told(step: StepView, now: float) -> str:
+    if step.stand is Stand.DONE:
+        return "done" if step.seconds is None else f"done in {step.seconds:.2f} s"
+    if step.stand in AT_WORK and step.since is not None:
+        return f"{step.stand} for {max(now - step.since, 0.0):.0f} s"
+    if step.stand is Stand.UNDONE and step.why:
+        return f"failed: {step.why}; undone"
+    return f"{step.stand}: {step.why}" if step.why else str(step.stand)

@@ -1,0 +1,110 @@
+"""Nodes taken out of use and given back: only what nobody else has taken out, and only what is ours."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+from lumctl.errors import LumctlError, UnreachableError
+from lumctl_slurm.cluster import Cluster, Node
+from lumctl_slurm.marks import Reason
+
+if TYPE_CHECKING:
+    from lumctl.jobs.control import Facts
+
+
+class StayDrainedError(UnreachableError):
+    """Nodes were drained for something that did not come to be, and could not be given back."""
+
+    def __init__(self, why: LumctlError, names: Collection[str], cause: LumctlError) -> None:
+        command = f"scontrol update nodename={','.join(names)} state=undrain"
+        super().__init__(
+            f"{why.message}; and node {', '.join(names)} may stay drained: {cause.message}",
+            hint=f"{why.hint}; then: {command}" if why.hint else command,
+        )
+
+
+class Nodes:
+    """The nodes of one cluster; ``said`` takes a line about each that is not as asked for."""
+
+    def __init__(self, cluster: Cluster, node_of: Callable[[str], str], said: list[str]) -> None:
+        self._cluster, self._node_of, self._said = cluster, node_of, said
+
+    def take_out(self, facts: "Facts", used: Collection[str]) -> list[str]:
+        """Drain the nodes of the accelerators that have failed; gives those that were drained now.
+
+        Nodes in ``used`` stay: Slurm cannot keep one accelerator of a node out of use.
+
+        Raises:
+            StayDrainedError: not all could be drained, and those that were could not be given back.
+            UnreachableError: not all could be drained, and none is.
+        """
+        reasons = self._reasons(facts)
+        drained: list[str] = []  # also one of which Slurm does not tell whether it is
+        found = self._cluster.nodes(reasons)
+        try:
+            for name, reason in reasons.items():
+                if name in used:
+                    self._said.append(f"node {name} is not drained: the job has other accelerators on it")
+                elif found[name].drained:
+                    self._tell_of(found[name], facts.run)
+                else:
+                    drained.append(name)
+                    self._cluster.tell("update", f"nodename={name}", "state=drain", f"reason={reason}")
+        except LumctlError as error:
+            self.put_back(drained, facts.run, error)
+            raise
+        return drained
+
+    def put_back(self, names: Iterable[str], run: str, why: LumctlError) -> None:
+        """Put nodes back into use that this run has drained, as far as Slurm lets us.
+
+        Raises:
+            StayDrainedError: not all of them are; ``why`` was the reason to put them back.
+        """
+        left: dict[str, LumctlError] = {}
+        for name in names:
+            try:
+                node = self._cluster.nodes([name])[name]
+                if (reason := Reason.read(node.reason)) is not None and reason.run == run:
+                    self._resume(node)
+            except LumctlError as error:
+                left[name] = error
+        if left:
+            raise StayDrainedError(why, left, next(iter(left.values()))) from why
+
+    def make_usable(self, names: Collection[str], run: str, placed: Collection[str]) -> list[str]:
+        """Put those nodes back into use that we have drained and that the job is to run on; gives their names.
+
+        One that an earlier run has drained is given back only if what failed on it is in use again.
+        """
+        resumed = []
+        for node in self._cluster.nodes(names).values():
+            if not node.drained:
+                continue
+            reason = Reason.read(node.reason)
+            if reason is None:
+                self._said.append(f"node {node.name} is {node.state}, and not by lumctl ({node.reason}): it stays so")
+            elif reason.run == run or set(reason.failed) <= set(placed):
+                self._resume(node)
+                resumed.append(node.name)
+            else:
+                self._said.append(f"node {node.name} stays {node.state}: {node.reason}")
+        return resumed
+
+    def _resume(self, node: Node) -> None:
+        self._cluster.tell("update", f"nodename={node.name}", "state=undrain")
+
+    def _reasons(self, facts: "Facts") -> dict[str, Reason]:
+        """Why each node that has a failed accelerator is drained."""
+        pairs: dict[str, list[tuple[str, str]]] = {}
+        for failed, spare in zip(facts.failed, facts.spares, strict=False):
+            pairs.setdefault(self._node_of(failed), []).append((failed, spare))
+        return {
+            node: Reason(facts.run, [failed for failed, _ in items], [spare for _, spare in items])
+            for node, items in pairs.items()
+        }
+
+    def _tell_of(self, node: Node, run: str) -> None:
+        reason = Reason.read(node.reason)
+        if reason is None or reason.run != run:
+            whose = "somebody else" if reason is None else "an earlier run"
+            self._said.append(f"node {node.name} was {node.state} by {whose}: {node.reason}; it is left as it is")

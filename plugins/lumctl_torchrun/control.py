@@ -1,0 +1,190 @@
+"""A job of torchrun's: ended on all its hosts while its light moves, started on those where it is placed then."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lumctl.errors import LumctlError, RefusedError, UnreachableError
+from lumctl.programs import plain, through
+from lumctl_torchrun.settings import TorchrunHookEntry
+
+if TYPE_CHECKING:
+    from lumctl.jobs.control import Facts, JobContext, Placement, Rank
+
+RUNNING, STOPPED = "running", "stopped"
+STATE = "~/.local/state/lumctl/torchrun"
+"""Where a host keeps what was started there."""
+LEAST_S = 2.0
+"""What is left to look after a host even if the time is over."""
+
+
+class Torchrun:
+    """Ends torchrun on the job's hosts, and starts it where the job is placed."""
+
+    api_version: ClassVar[int] = 1
+    entry: ClassVar[type[TorchrunHookEntry]] = TorchrunHookEntry
+
+    def __init__(self, context: "JobContext") -> None:
+        self._context = context
+        self._settings: TorchrunHookEntry = context.settings
+        self._id = self._settings.id or context.job
+        self._begin("status")
+
+    def status(self) -> str:
+        """Whether any of its hosts has a torchrun of the job."""
+        self._begin("status")
+        silent: LumctlError | None = None
+        for host in _hosts(self._context.placement()):
+            try:
+                if self._ask(host, "status")["running"]:
+                    return RUNNING
+            except LumctlError as error:
+                silent = error
+        if silent is not None:
+            raise silent
+        return STOPPED
+
+    def pause(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
+        """End it everywhere: asked first, and killed after a grace."""
+        self._begin("pause")
+        lost = {rank.host for rank in placement if rank.accelerator in facts.failed}
+        said: list[str] = []
+        ran = self._end(_hosts(placement), lost, said)
+        return {"was": RUNNING if ran else STOPPED, "is": STOPPED, **({"said": "\n".join(said)} if said else {})}
+
+    def resume(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
+        """Start it, and see its workers come up."""
+        del facts
+        self._begin("resume")
+        groups = self._groups(placement)
+        running = [host for host in groups if self._ask(host, "status")["running"]]
+        if len(running) == len(groups):
+            return {"was": RUNNING, "is": RUNNING}
+        self._end(running, (), [])  # the others would never meet those that are left of an earlier start
+        try:
+            for node, host in enumerate(groups):
+                self._require(host, self._ask(host, "start", **self._start(node, groups)), started=False)
+            for host, ranks in groups.items():
+                up = self._ask(host, "up", workers=len(ranks), within_s=max(self._left_s() - LEAST_S, LEAST_S))
+                self._require(host, up, started=len(ranks) <= up.get("workers", 0))
+        except LumctlError:
+            self._end(groups, set(groups), [])
+            raise
+        return {"was": STOPPED, "is": RUNNING, "said": f"started on {', '.join(groups)}"}
+
+    @classmethod
+    def programs(cls, settings: TorchrunHookEntry) -> Mapping[str, Sequence[str]]:
+        """What is run here: what leads to the hosts, or what is run on them."""
+        return {"on": settings.on} if settings.on else {"python": [settings.python], "torchrun": settings.torchrun}
+
+    @classmethod
+    def words(cls, settings: TorchrunHookEntry) -> str:
+        """What it starts."""
+        return f"torchrun ({' '.join(settings.command)})"
+
+    def _begin(self, act: str) -> None:
+        self._act, self._ends = act, self._context.now() + self._context.timeout_s
+
+    def _left_s(self) -> float:
+        return max(self._ends - self._context.now(), LEAST_S)
+
+    def _end(self, hosts: Iterable[str], lost: Iterable[str], said: list[str]) -> bool:
+        """End it on all these hosts; whether it ran on any. Those that are ``lost`` may be silent."""
+        ran, asked = False, []
+        for host in hosts:
+            try:
+                ran |= bool(self._ask(host, "term")["running"])
+                asked.append(host)
+            except LumctlError as error:
+                if host not in lost:
+                    raise
+                said.append(f"{host} was not asked: {error.message}")
+        ends = self._context.now() + self._settings.grace_s
+        for host in asked:
+            left_s = min(ends - self._context.now(), self._left_s() - LEAST_S)
+            if self._ask(host, "gone", within_s=max(left_s, 0.0))["running"]:
+                raise UnreachableError(f"torchrun of job {self._context.job} does not end on {host}")
+        return ran
+
+    def _groups(self, placement: "Placement") -> dict[str, list["Rank"]]:
+        """The ranks of each host, in the order of the hosts: torchrun numbers ranks host by host."""
+        groups: dict[str, list[Rank]] = {}
+        last = ""
+        for rank in placement:
+            if rank.host in groups and rank.host != last:
+                raise RefusedError(
+                    f"torchrun cannot place job {self._context.job}: rank {rank.rank} is on {rank.host}, and rank "
+                    f"{rank.rank - 1} between its other ranks is on {last}",
+                    hint="torchrun numbers ranks host by host: choose another spare",
+                )
+            groups.setdefault(rank.host, []).append(rank)
+            last = rank.host
+        return groups
+
+    def _start(self, node: int, groups: Mapping[str, Sequence["Rank"]]) -> dict[str, Any]:
+        settings, host = self._settings, list(groups)[node]
+        ranks = groups[host]
+        address = self._context.address_of(next(iter(groups))) if settings.on else "127.0.0.1"
+        argv = [
+            *settings.torchrun,
+            f"--nnodes={len(groups)}",
+            f"--node-rank={node}",
+            f"--nproc-per-node={len(ranks)}",
+            f"--rdzv-id={self._id}",
+            "--rdzv-backend=static",
+            f"--rdzv-endpoint={settings.endpoint or f'{address}:{settings.port}'}",
+            *settings.options,
+            *settings.command,
+        ]
+        environment = {
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # or else four ranks do not find together again
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": ",".join(str(rank.index) for rank in ranks),
+            "LUMCTL_ACCELERATORS": ",".join(rank.accelerator for rank in ranks),
+            **settings.environment,
+        }
+        return {"argv": argv, "environment": environment, "folder": settings.folder}
+
+    def _require(self, host: str, told: Mapping[str, Any], *, started: bool) -> None:
+        job = self._context.job
+        if not told["running"]:
+            lines = [
+                plain(line) for line in str(told.get("error") or told.get("said", "")).splitlines() if line.strip()
+            ]
+            why = lines[-1] if lines else "it said nothing"
+            raise RefusedError(f"torchrun of job {job} did not start on {host}: {why}", hint=_log(told))
+        if "workers" in told and not started:
+            raise UnreachableError(
+                f"torchrun of job {job} has {told['workers']} workers on {host} after {self._context.timeout_s:g} s",
+                hint=_log(told),
+            )
+
+    def _ask(self, host: str, act: str, **more: Any) -> dict[str, Any]:
+        """Have a host's minder do something; what it answers.
+
+        Raises:
+            UnreachableError: it did not.
+        """
+        order = {"act": act, "name": f"{self._context.job}@{host}", "id": self._id, "state": STATE, **more}
+        source = files("lumctl_torchrun").joinpath("minder.py").read_text()
+        command = [self._settings.python, "-I", "-S", "-c", source, json.dumps(order)]
+        ended = self._context.run(
+            through(self._settings.on, command, host=host), act=self._act, timeout_s=self._left_s() + LEAST_S
+        )
+        try:
+            told = json.loads(ended.last_line) if not ended.code and not ended.late else None
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            how = "took too long" if ended.late else plain(ended.last_line) or f"exit code {ended.code}"
+            raise UnreachableError(f"torchrun of job {self._context.job} cannot be looked after on {host}: {how}")
+        return told
+
+
+def _hosts(placement: "Placement") -> list[str]:
+    return list(dict.fromkeys(rank.host for rank in placement))
+
+
+def _log(told: Mapping[str, Any]) -> str | None:
+    return f"see {told['log']} there" if "log" in told else None

@@ -1,0 +1,181 @@
+"""How long a job is away when one of its ranks dies: real training on a simulated rack, beside torchrun and torchft.
+
+    python tests/bench/jobs/recover.py [--ranks 4,8] [--runs 30] [--kinds gpu,crash,hang,host]
+        [--beside torchrun,torchft] [--times 5] [--picture FILE.svg] [--seed 1]
+
+t0 is the kill; the end is the next step done by the whole group. Kinds, of a rank drawn by lot:
+  gpu    its accelerator falls off the bus and its process is killed: a spare of the rack takes its place, its circuits
+         are programmed and proved by light, its journal is on disk
+  crash  its process is killed on a well accelerator: it goes on in place, no light moves
+  hang   its process is stopped (SIGSTOP): the heartbeat finds it (2 s), and it goes on in place
+  host   all accelerators of its host are lost, and their processes killed (8 ranks: two at once)
+One job serves all runs of a kind; after each, ranks return to their own accelerators and all spares are ready again.
+The simulator and its lanes, which carry the ranks' traffic, run on the same cores. Not exercised: CUDA, NCCL, real
+transceivers, the settling of a real mesh beyond what the inventory states (5 ms), models of real size.
+
+The contenders train the same model on the same data over loopback, without a swap: --times kills each, each in a job of
+its own, one after each kind of ours. They need tests/bench/jobs/requirements.txt. Ends with 1 if the median of gpu with
+4 ranks is above 0.25 s, or a run did not come back.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from lumctl.change import apply
+from lumctl.cli.drill import Drill, drilling
+from lumctl.health.states import State
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.recovery.about import About
+from lumctl.recovery.machine import this_machine
+from lumctl.recovery.saving import save
+from lumctl.recovery.several import several
+from lumctl.recovery.timeline import Timeline
+from lumctl.runbook.actions import end_window, open_window, record
+from lumctl.swap import plan_return
+
+LIMIT_S = 0.25
+WELL, WELL_WITHIN_S = {State.OK, State.DISABLED}, 30.0
+HOST_RANKS = 2
+INVENTORIES = {4: "ring4", 8: "ring8"}
+CONTENDERS = Path(__file__).parent / "contenders"
+TIGHT_MS = {"torchft": (150, 500), "torchrun": (0,)}
+"""The time-outs of collectives to try: three steps, and ten. The shortest that every rank keeps is the fastest."""
+MOMENTS = ("detected", "held", "health", "planned", "circuits", "verified", "state", "joined", "step")
+
+
+def strike(drill: Drill, kind: str, choice: random.Random) -> Timeline:
+    """One failure of a kind."""
+    ranks = len(drill.coordinator.group.crew)
+    rank = choice.randrange(ranks)
+    if kind == "host":
+        host = drill.coordinator.host_of(drill.coordinator.placement[rank])
+        beside = [r for r, name in enumerate(drill.coordinator.placement) if drill.coordinator.host_of(name) == host]
+        return drill.strike(beside, lost=True)
+    how = signal.SIGSTOP if kind == "hang" else signal.SIGKILL
+    return drill.strike([rank], lost=kind == "gpu", how=how)
+
+
+def mend(drill: Drill) -> None:
+    """All accelerators are well again, and each rank is back on its own."""
+    drill.wait(lambda: not drill.coordinator.looking, "the end of the run", 30.0)
+    drill.sim.clear()
+    if tuple(drill.coordinator.placement) != drill.inventory.jobs[drill.job].ranks:
+        repaired(drill)
+        apply(drill.site, plan_return(drill.site, drill.job))
+    drill.settle(steps=5)
+
+
+def repaired(drill: Drill) -> None:
+    """What was seen of accelerators before they were repaired is not held against them: they were worked on."""
+    site, rack = drill.site, drill.inventory.jobs[drill.job].rack
+    record(site, "maintain", [open_window(rack, rack, "new accelerators", starts_in_s=0, for_s=60)], at=site.now())
+    site.observe()
+    record(site, "maintain", [end_window(rack, rack)], at=site.now())
+    deadline = time.monotonic() + WELL_WITHIN_S
+    while ill := {n: h.state for n, h in site.observe().report.accelerators.items() if h.state not in WELL}:
+        assert time.monotonic() < deadline, f"not well again: {ill}"
+
+
+def ours(ranks: int, kind: str, runs: int, seed: int) -> list[Timeline]:
+    """Failures of one kind, in one job."""
+    choice = random.Random(seed)
+    inventory = load_inventory(example(INVENTORIES[ranks]))
+    found = []
+    with drilling(inventory, "train") as drill:
+        drill.settle(steps=10)
+        for number in range(runs):
+            one = strike(drill, kind, choice)
+            found.append(one)
+            print(f"  {number + 1}/{runs}: step after {one.failure_to_step_s:.3f} s", file=sys.stderr, flush=True)
+            if number + 1 < runs:
+                mend(drill)
+    return found
+
+
+def show(ranks: int, kind: str, timelines: list[Timeline]) -> float:
+    """Print the moments; gives the median of the step."""
+    print(f"\n{kind}, {ranks} ranks: {len(timelines)} runs, milliseconds since the kill")
+    for name in MOMENTS:
+        times = sorted(1000 * at for each in timelines if (at := each.at(name)) is not None)
+        if times:
+            print(f"  {name:10} median {median(times):8.1f}   best {times[0]:8.1f}   worst {times[-1]:8.1f}")
+    return median([each.failure_to_step_s or float("inf") for each in timelines])
+
+
+def beside(contender: str, ranks: int, times: int, seed: int) -> float:
+    """Seconds from the kill to the next step, the median, with the time-out that serves it best."""
+    return min(median(with_timeout(contender, ms, ranks, times, seed)) for ms in TIGHT_MS[contender])
+
+
+def with_timeout(contender: str, ms: int, ranks: int, times: int, seed: int) -> list[float]:
+    """Seconds from each kill to the next step, of all ranks or of those left; infinite if none came."""
+    script = "torchft_manager.py" if contender == "torchft" else f"{contender}.py"
+    command = [
+        sys.executable,
+        str(CONTENDERS / script),
+        str(ranks),
+        "--times",
+        str(times),
+        "--seed",
+        str(seed),
+        "--json",
+    ]
+    environment = {**os.environ, **({"TORCHFT_COLLECTIVE_MS": str(ms)} if ms else {})}
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
+    found = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    best = [
+        min((each[key] for key in ("whole_s", "shrunk_s") if each.get(key)), default=float("inf")) for each in found
+    ]
+    whole = [each["whole_s"] or float("inf") for each in found]
+    named = f"{contender}, time-out {ms} ms" if ms else contender
+    print(f"\n{named}, {ranks} ranks: {len(found)} kills, seconds to the next step, without any swap")
+    print(f"  of all ranks       median {median(whole):8.3f}   worst {max(whole):8.3f}")
+    if best != whole:
+        print(f"  of those left, too median {median(best):8.3f}   worst {max(best):8.3f}")
+    return best
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", default="4,8")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--kinds", default="gpu,crash,hang,host")
+    parser.add_argument("--beside", default="torchrun,torchft")
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}  {this_machine()}")
+    slow = False
+    for ranks in (int(word) for word in options.ranks.split(",")):
+        medians = {}
+        for kind in options.kinds.split(","):
+            if kind == "host" and ranks < 2 * HOST_RANKS + 1:
+                continue  # a host of ring4 has one rank: that is gpu
+            timelines = ours(ranks, kind, options.runs, options.seed)
+            medians[kind] = show(ranks, kind, timelines)
+            if kind == "gpu" and options.picture is not None and ranks == 4:
+                title = f"A rank and its GPU die, of {ranks} ranks: {options.runs} runs"
+                about = About(this_machine(), f"{datetime.now(UTC):%Y-%m-%d}")
+                save(options.picture, several(timelines), about, title=title)
+        for contender in filter(None, options.beside.split(",")):
+            theirs = beside(contender, ranks, options.times, options.seed)
+            for kind in ("gpu", "crash"):
+                if kind in medians:
+                    print(f"  {contender} takes {theirs / medians[kind]:.1f}x of our {kind}")
+        slow |= ranks == 4 and medians.get("gpu", 0.0) > LIMIT_S
+    return int(slow)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

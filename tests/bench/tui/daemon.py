@@ -1,0 +1,34 @@
+"""Serves a new look at many racks each second on the daemon's own socket: ``daemon.py INVENTORY TARGET FAILED...``."""
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from looks import Looks
+
+from lumctl.inventory.load import load_inventory
+from lumctl.watch.answering import Answering
+from lumctl.watch.newest import Newest
+from lumctl.watch.place import socket_path
+
+EACH_S = 1.0
+
+
+def main(path: str, target: str, *failed: str) -> None:
+    """Serve until the process is told to end."""
+    inventory = load_inventory(Path(path))
+    looks, newest, ended = Looks(inventory, target=target), Newest(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    place = socket_path(inventory, target)
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    newest.put(looks.look(time.time(), failed=failed))
+    with Answering(place, newest):
+        print("ready", flush=True)
+        while not ended.wait(EACH_S):
+            newest.put(looks.look(time.time(), failed=failed))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

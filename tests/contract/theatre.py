@@ -1,0 +1,229 @@
+"""A job whose agents, workers and healer are played: what they say comes at once, or when a test says so.
+
+The workers play by the rules of the real ones and complain about whatever breaks them: a step is done by all or by
+none, only a parked worker is given a state, and a group is joined with the state of the step that it goes on from.
+"""
+
+import math
+import random
+from collections import deque
+from pathlib import Path
+
+from theatre_lines import PlayedLines
+from theatre_runs import PlayedRuns
+from theatre_workers import PlayedWorkers, Player
+
+from lumctl.inventory.load import load_inventory
+from lumctl.inventory.running import JobRun, WithoutSpare
+from lumctl.recovery.coordinator import Coordinator
+from lumctl.recovery.standing import Means, Phase
+
+INVENTORY = """
+lumctl: 1
+racks: {r: {}}
+hosts:
+  - name: h[0-3]
+    accelerators: [{id: "{host}-a", model: M, memory_gib: 1}]
+  - name: h[4-5]
+    accelerators: [{id: "{host}-a", model: M, memory_gib: 1, role: spare}]
+jobs:
+  - name: train
+    ranks: h[0-3]-a
+    run: {command: [train]}
+"""
+
+
+class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
+    """Plays all but the coordinator. What is to be said waits in ``says`` and is said in an order drawn by ``seed``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int = 0,
+        layout: str = "replicated",
+        without_spare: WithoutSpare = WithoutSpare.WAIT,
+        standby: bool = False,
+        restarts: int = 3,
+        start_s: float = 86_400.0,
+    ) -> None:
+        path = folder / "theatre.yaml"
+        path.write_text(INVENTORY)
+        self.inventory = load_inventory(path)
+        job = self.inventory.jobs["train"]
+        self.run_as = JobRun(
+            ("train",), without_spare=without_spare, standby=standby, restarts=restarts, start_s=start_s
+        )
+        self.layout = layout
+        self.random = random.Random(seed)  # noqa: S311 - the same choices in every run
+        self.players: dict[str, Player] = {}
+        self.placed = list(job.ranks)
+        self.broken: set[str] = set()
+        self.dead_hosts: set[str] = set()
+        self.no_light = False
+        self.dark = ""
+        self.mute: set[str] = set()
+        self.lifelines = bool(seed % 3)
+        self.said: list[str] = []
+        self.says: deque = deque()
+        self.dead: list[Player] = []
+        self.lines: set[str] = set()
+        self.late: dict[str, list] = {}
+        """What is said on a line before it was told who lives there."""
+        self.refuses: dict[str, int] = {}
+        """How often a host lets nobody in yet."""
+        self.opened: list[str] = []
+        self.locked = False
+        """A run is under way."""
+        self.moves = False
+        """Light moves: nobody may form a group."""
+        self.patient: list = []
+        """What the healer looks at again when something has happened."""
+        self.runs = 0
+        self.at = 1000.0
+        self.means = Means(
+            ask=self.ask,
+            open=self.open,
+            look=self.look,
+            placement=lambda: list(self.placed),
+            ready_on=self.spares,
+            environment=lambda _host: {},
+            say=self.said.append,
+            now=lambda: self.at,
+        )
+        self.coordinator = Coordinator(self.inventory, job, self.run_as, self.means)
+
+    # What the coordinator acts through.
+
+    def spares(self):
+        return [name for name in ("h4-a", "h5-a") if name not in self.placed]
+
+    def restart_lumctl(self):
+        """lumctl is killed, and the next one takes the job over."""
+        hosts = {each.host for each in self.inventory.accelerators.values()}
+        self.says = deque((who, work) for who, work in self.says if who not in {"healer", *hosts})
+        self.patient.clear()
+        self.lines.clear()
+        self.late.clear()
+        self.coordinator = Coordinator(self.inventory, self.inventory.jobs["train"], self.run_as, self.means)
+        for host in self.coordinator.hosts():
+            self.coordinator.lines.open(host)
+
+    def ask(self, host, message):
+        if host in self.dead_hosts or host not in self.lines:
+            return False
+        match message["ask"]:
+            case "start":
+                player = Player(message["worker"], message["accelerator"], host, self.layout)
+                self.players[player.name] = player
+                self.say(player, self.ready(player), before=lambda: setattr(player, "ready", True))
+            case "kill":
+                self.kill(message["worker"])
+            case "tell":
+                if (player := self.players.get(message["worker"])) is not None:
+                    self.told(player, message["message"])
+        return True
+
+    # What happens.
+
+    def group(self):
+        """Who has a rank."""
+        return set(self.coordinator.group.crew.values())
+
+    def well(self, accelerator):
+        return accelerator not in self.broken and self.host_of(accelerator) not in self.dead_hosts
+
+    def host_of(self, accelerator):
+        return self.inventory.accelerators[accelerator].host
+
+    def later(self, who, work):
+        self.says.append((who, work))
+
+    def say(self, player, message, before=lambda: None):
+        def work():
+            if player.name in self.players and player.name not in self.mute and player.host not in self.dead_hosts:
+                before()
+                said = message() if callable(message) else message
+                player.last.pop(said["say"], None)
+                player.last[said["say"]] = said
+                self.hears(player.host, {"tell": "said", "worker": player.name, "message": said, "at": self.at})
+
+        self.later(player.name, work)
+
+    def kill(self, name):
+        player = self.players.pop(name, None)
+        if player is not None:
+            self.dead.append(player)
+            dying = {"tell": "dying", "worker": name, "at": self.at}
+            if self.lifelines:
+                self.later(name, lambda: self.hears(player.host, dying))
+            told = {"tell": "exited", "worker": name, "code": None, "signal": 9, "at": self.at}
+            self.later(name, lambda: self.hears(player.host, told))
+
+    def kill_host(self, host):
+        self.dead_hosts.add(host)
+        self.lines.discard(host)
+        self.late.pop(host, None)
+        for name in [p.name for p in self.players.values() if p.host == host]:
+            del self.players[name]
+        self.later(host, lambda: self.coordinator.heard(host, None, "connection lost"))
+
+    def turn(self):
+        """Something that waits to be said is said; of one speaker, in order."""
+        self.at += 0.01
+        if self.says:
+            waits, self.patient = self.patient, []
+            first = {}
+            for number, (who, _) in enumerate(self.says):
+                first.setdefault(who, number)
+            number = self.random.choice(sorted(first.values()))
+            _, work = self.says[number]
+            del self.says[number]
+            self.coordinator.post(work)
+            self.coordinator.turn()
+            self.says.extend(("healer", each) for each in waits)
+            return True
+        return False
+
+    def does_a_step(self):
+        """The job runs, and all its ranks do a step."""
+        assert self.coordinator.phase is Phase.RUNNING, self.said
+        assert self.step()
+        self.settle()
+
+    def settle(self, turns=2000):
+        """Play until nobody has anything to say."""
+        for _ in range(turns):
+            if not self.turn():
+                return
+        raise AssertionError(f"it does not come to rest: {self.said[-5:]}")
+
+    def wait(self, seconds):
+        """Time passes in which nobody says anything."""
+        self.at += seconds
+        self.coordinator.post(lambda: None)
+        self.coordinator.turn()
+        self.settle()
+
+    def come_to_rest(self):
+        """Play until nothing follows any more, with time for what is tried again."""
+        for _ in range(5):
+            self.settle()
+            trouble, away = self.coordinator.trouble, self.coordinator.lines.next_at != math.inf
+            if self.coordinator.phase.over or not (away or (trouble is not None and trouble.retry_at is not None)):
+                return
+            self.at += 10
+            self.coordinator.turn()
+
+    def start(self):
+        for host in self.coordinator.hosts():
+            self.open(host)
+        self.settle()
+        assert self.coordinator.phase is Phase.RUNNING, self.said
+
+
+def at_work(theatre):
+    """Have its job start and do a step."""
+    theatre.start()
+    theatre.does_a_step()
+    return theatre

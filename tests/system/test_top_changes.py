@@ -1,0 +1,68 @@
+"""What the dashboard reads of runs, takes back and acknowledges, on a simulated rack with a store of its own."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lumctl import site as rooms
+from lumctl.change import apply
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.top.acknowledging import acknowledge
+from lumctl.cli.top.runs import run_view, taking_back
+from lumctl.errors import RefusedError, UsageError
+from lumctl.inventory.examples import example
+from lumctl.inventory.load import load_inventory
+from lumctl.runbook.stage import no_guard
+from lumctl.site import Site
+from lumctl.swap import commission, plan_swap
+from lumctl.tui.told.steps import Stand
+
+
+@pytest.fixture
+def rack(tmp_path: Path, simulate, monkeypatch):
+    """The four-server example with its circuits, and what opens it as the dashboard does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "rack.yaml"
+    path.write_text(example("prototype").read_text() + "\nthresholds: {light_deadline_s: 0.6}\n")
+    inventory = load_inventory(path)
+    simulated = simulate(inventory)
+
+    def opened(inventory, target):
+        return Site(inventory, target, endpoints=simulated.endpoints)
+
+    monkeypatch.setattr(rooms, "Site", opened)
+    with opened(inventory, "sim") as site:
+        commission(site)
+        cx = Invocation.compose({"inventory": str(path), "target": "sim"}, {})
+        yield SimpleNamespace(cx=cx, site=site, simulated=simulated)
+
+
+def test_a_run_is_read_by_its_journal_and_taken_back_by_a_plan(rack):
+    plan = plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True)
+    key = f"{plan.rack}/{apply(rack.site, plan, arm=no_guard).run}"
+    view = run_view(rack.cx, key)
+    assert (view.run.state, view.live, view.cut, view.proved) == ("done", False, False, 4)
+    assert {step.stand for step in view.steps} == {Stand.DONE}
+    assert all(step.seconds is not None for step in view.steps)
+    assert {receiver.transponder for receiver in view.receivers} >= {"s3-gpu0-a", "s3-gpu0-b"}
+
+    back = taking_back(rack.cx, key)
+    assert back.title.startswith(f"take back {view.run.id}")
+    assert [step.title for step in back.steps] == [step.title for step in back.plan.steps]
+    assert {receiver.transponder for receiver in back.receivers} >= {"s1-gpu0-a", "s1-gpu0-b"}
+    apply(rack.site, back.plan, arm=no_guard)
+    with pytest.raises(RefusedError, match="nothing"):
+        taking_back(rack.cx, key)
+    with pytest.raises(UsageError, match="no run"):
+        run_view(rack.cx, f"{plan.rack}/swap-9999")
+
+
+def test_what_is_found_is_acknowledged_as_one_run_and_what_is_not_found_is_refused(rack):
+    with pytest.raises(RefusedError, match="nothing is found of s0-gpu0"):
+        acknowledge(rack.cx, ["s0-gpu0"], "known")
+    rack.simulated.process.inject("s0-gpu0", "ecc")
+    said = acknowledge(rack.cx, ["s0-gpu0", "s2-gpu0"], "a spare is ordered")
+    assert said.startswith("s0-gpu0 acknowledged until it clears (ack-0002)")
+    findings = rack.site.observe().report.accelerators["s0-gpu0"].findings
+    assert all("a spare is ordered" in (finding.acknowledged or "") for finding in findings)

@@ -1,0 +1,209 @@
+"""Readings over time without a screen: what was seen is remembered, joined with what is kept, and drawn."""
+
+import math
+import queue
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from lumctl.errors import UsageError
+from lumctl.store.packing import Point
+from lumctl.tui.sources import Sources
+from lumctl.tui.threads.asking import HistoryAsker
+from lumctl.tui.told.history import History, Ring, Series, joined, nothing_kept
+from lumctl.tui.told.readings import Limit, readings_of
+from lumctl.tui.widgets.canvas import scale_of
+from lumctl.tui.widgets.plot import ZOOMS, plot
+from lumctl.tui.widgets.sparkline import ASCII_STEPS, columns, sparkline
+
+GPU, LANE, LOST = "r1-h1-g0", "r1-h1-g0-l0", "r1-h2-g1"
+NOW = 1_795_000_000.0
+
+
+def minute(back, value, **changed):
+    return Point(**{"at": NOW - back * 60, "low": value, "mean": value, "high": value, **changed})
+
+
+# -- remembered -------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_seen_is_remembered_by_name(kit):
+    ring = Ring()
+    for seconds in range(0, 30, 2):
+        ring.add(kit.observation(at=kit.START + seconds))
+    temperature = ring.series(GPU)["temperature"]
+    assert [point.at - kit.START for point in temperature] == [0, 6, 12, 18, 24]
+    assert {point.mean for point in temperature} == {58.0}
+    assert ring.series(LANE)["receives"][0].mean == pytest.approx(-4.2)
+    assert ring.series(LOST) == {}
+    assert ring.series(f"{LOST}-l0")["receives"][0].mean == -math.inf
+    assert ring.series("nobody") == {}
+
+
+def test_a_reading_that_is_too_old_is_a_gap(kit):
+    ring, first = Ring(), kit.observation()
+    ring.add(first)
+    ring.add(replace(first, at=kit.START + 31))
+    assert len(ring.series(GPU)["temperature"]) == 1
+
+
+def test_memory_is_bounded_and_another_time_begins_anew(kit):
+    ring = Ring(most_s=50, step_s=5)
+    for seconds in range(0, 200, 5):
+        ring.add(kit.observation(at=kit.START + seconds))
+    assert len(ring.series(GPU)["power"]) == 10
+    ring.add(kit.observation(at=kit.START))
+    assert len(ring.series(GPU)["power"]) == 1
+
+
+def test_every_look_of_the_sources_is_remembered(stage):
+    sources = Sources(stage.observe)
+    sources.look()
+    assert sources.readings(GPU, 900).of("power")[0].mean == 612.5
+
+
+# -- joined -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_seen_takes_over_where_it_begins(kit):
+    ring = Ring()
+    ring.add(kit.observation(at=NOW - 90))
+    kept = (Series("temperature", "C", (minute(3, 40.0), minute(2, 41.0), minute(1, 42.0))),)
+    history = joined(lambda *_: kept, ring, GPU, 900)
+    assert [point.mean for point in history.of("temperature")] == [40.0, 41.0, 58.0]
+    assert history.series[0].unit == "C"
+    assert history.of("nothing") == ()
+
+
+def test_a_store_that_cannot_be_read_is_told_and_what_was_seen_stands(kit):
+    ring = Ring()
+    ring.add(kit.observation())
+
+    def fails(*_):
+        raise UsageError("the store is gone", hint="put it back")
+
+    history = joined(fails, ring, GPU, 900)
+    assert history.trouble == "the store is gone (hint: put it back)"
+    assert history.of("temperature")
+    assert joined(nothing_kept, Ring(), GPU, 900).series == ()
+
+
+# -- now --------------------------------------------------------------------------------------------------------------
+
+
+def test_readings_have_their_value_their_age_and_their_limits(kit):
+    seen = kit.observation()
+    readings = {reading.name: reading for reading in readings_of(seen, GPU)}
+    assert readings["temperature"].text == "58 C"
+    assert readings["temperature"].limits == (Limit("slows at", 87),)
+    assert readings["memory used"].text == "72704 MiB"
+    assert readings["memory used"].nearest == Limit("of", 81920)
+    assert readings["ECC uncorrectable"].nearest is None
+    received = readings_of(seen, f"{LOST}-l0")[0]
+    assert (received.name, received.text) == ("receives", "dark")
+    assert received.limits == (Limit("low alarm", -14.0),)
+    assert readings_of(seen, LOST) == readings_of(seen, "mesh1") == ()
+
+
+def test_the_limit_that_is_shown_is_the_nearest(kit):
+    seen = kit.observation()
+    host = seen.snapshot.hosts["r1-h1"]
+    limits = {"rx_power_low_alarm": -14.0, "rx_power_high_alarm": 3.0}
+    optics = {name: replace(read, thresholds=limits) for name, read in host.optics.items()}
+    hosts = {**seen.snapshot.hosts, "r1-h1": replace(host, optics=optics)}
+    received = readings_of(replace(seen, snapshot=replace(seen.snapshot, hosts=hosts)), LANE)[0]
+    assert received.nearest == Limit("high alarm", 3.0)
+
+
+# -- drawn ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sparkline_rises_and_a_gap_is_a_gap():
+    points = [minute(15 - n, float(n)) for n in range(15) if n != 7]
+    drawn = sparkline(points, NOW, seconds=900, width=15)
+    assert drawn == "▁▁▂▃▃▃▄ ▅▅▆▇▇▇█"
+    plain = sparkline(points, NOW, seconds=900, width=15, ascii_only=True)
+    assert plain[7] == " "
+    assert set(plain) == {*ASCII_STEPS, " "}
+
+
+def test_a_sparkline_of_what_does_not_change_is_level_and_of_nothing_empty():
+    assert set(sparkline([minute(n, 5.0) for n in range(1, 16)], NOW, seconds=900, width=15)) == {"▄"}
+    assert sparkline([], NOW, seconds=900, width=15) == " " * 15
+
+
+def test_no_light_has_a_mark_of_its_own():
+    points = [minute(2, -4.0), minute(1, -math.inf)]
+    assert sparkline(points, NOW, seconds=120, width=2) == "▄x"
+
+
+def test_a_column_holds_the_least_and_the_greatest_of_its_time():
+    first, second = columns([minute(4, 2.0, low=1.0), minute(3, 6.0, high=9.0), minute(1, 3.0)], NOW - 240, NOW, 2)
+    assert (first.low, first.mean, first.high) == (1.0, 4.0, 9.0)
+    assert second.mean == 3.0
+
+
+def test_a_scale_holds_all_points_and_limits_and_ends_at_round_values():
+    scale = scale_of([minute(1, 58.3), minute(2, 61.0)], [87.0], 15)
+    assert (scale.low, scale.high, scale.dark) == (50.0, 90.0, False)
+    assert list(scale.ticks()) == [50.0, 60.0, 70.0, 80.0, 90.0]
+    assert scale_of([minute(1, -4.0), minute(2, -math.inf)], [], 15).dark
+    still = scale_of([minute(1, 0.0)], [], 15)
+    assert (still.low, still.high) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize("zoom", ZOOMS, ids=[zoom.words for zoom in ZOOMS])
+@pytest.mark.parametrize("size", [(110, 24), (80, 18), (12, 4)])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_plot_has_just_the_size_that_it_is_given(zoom, size, ascii_only):
+    points = [minute(n, 50.0 + n % 7) for n in range(40, 0, -1)]
+    text = plot(points, NOW, zoom, [Limit("slows at", 87.0)], "C", size, ascii_only=ascii_only).plain
+    lines = text.splitlines()
+    assert len(lines) == max(size[1], 5)
+    assert max(map(len, lines)) <= max(size[0], 19)
+    assert text.isascii() is ascii_only
+
+
+def test_a_plot_tells_the_limit_the_values_and_the_time(monkeypatch):
+    monkeypatch.setattr("time.localtime", time.gmtime)
+    points = [minute(n, 50.0 + n) for n in range(15, 0, -1)]
+    text = plot(points, NOW, ZOOMS[1], [Limit("slows at", 87.0)], "C", (80, 18), ascii_only=True).plain
+    assert "--- slows at 87 C" in text
+    assert "     90 |" in text
+    assert "10:54" in text.splitlines()[-1]
+
+
+def test_lost_light_lies_at_the_bottom_and_is_called_dark():
+    points = [minute(2, -4.0), minute(1, -math.inf)]
+    lines = plot(points, NOW, ZOOMS[0], [], "dBm", (60, 12), ascii_only=True).plain.splitlines()
+    assert lines[-3].startswith("   dark |")
+    assert lines[-3].endswith("*")
+
+
+def test_what_lies_outside_the_time_does_not_stretch_the_scale():
+    points = [minute(600, 1000.0), minute(1, 50.0)]
+    assert "1000" not in plot(points, NOW, ZOOMS[0], [], "C", (60, 12)).plain
+
+
+# -- asked for --------------------------------------------------------------------------------------------------------
+
+
+def test_of_questions_that_come_while_one_is_answered_only_the_newest_is_put():
+    answered, may_answer, began = queue.SimpleQueue(), threading.Event(), threading.Event()
+
+    def read(_seconds):
+        began.set()
+        assert may_answer.wait(20)
+        return History()
+
+    asker = HistoryAsker(read, answered.put)
+    asker.ask(300)
+    assert began.wait(20)
+    asker.ask(900)
+    asker.ask(3600)
+    may_answer.set()
+    assert [answered.get(timeout=20).seconds for _ in range(2)] == [300, 3600]
+    asker.ask(60)
+    assert answered.get(timeout=20).seconds == 60

@@ -1,0 +1,221 @@
+"""Readings over time on the screen: beside each reading of a component, and as a plot."""
+
+import threading
+import time
+
+import pytest
+
+from lumctl.errors import UsageError
+from lumctl.store.packing import Point
+from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.plot import PlotScreen
+from lumctl.tui.told.history import Series
+from lumctl.tui.widgets.sparkline import BLOCKS
+
+GPU, LANE = "r1-h1-g0", "r1-h1-g0-l0"
+
+
+@pytest.fixture(autouse=True)
+def _in_greenwich(monkeypatch):
+    monkeypatch.setattr("time.localtime", time.gmtime)
+
+
+class Kept:
+    """A store's readings: a week of minutes; slow, failing or empty on command."""
+
+    def __init__(self, now):
+        self.now = now
+        self.asked = []
+        self.error = None
+        self.empty = False
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def __call__(self, component, seconds):
+        self.asked.append((component, seconds))
+        assert self.may_answer.wait(20)
+        if self.error is not None:
+            raise self.error
+        if self.empty:
+            return ()
+        if component == LANE:
+            return (self._series("receives", "dBm", seconds, lambda n: -4.0 - n % 3 / 10),)
+        return (
+            self._series("temperature", "C", seconds, lambda n: 50.0 + (n * 7 % 13)),
+            self._series("power", "W", seconds, lambda n: 600.0 + n % 5),
+        )
+
+    def _series(self, name, unit, seconds, value):
+        minutes = [n for n in range(int(seconds // 60), 0, -1) if n % 60 not in {9, 10}]
+        points = (Point(self.now - n * 60, value(n) - 1, value(n), value(n) + 1) for n in minutes)
+        return Series(name, unit, tuple(points))
+
+
+@pytest.fixture(autouse=True)
+def kept(stage, kit):
+    stage.sources["history"] = Kept(kit.START)
+    return stage.sources["history"]
+
+
+def readings_read(pilot):
+    screen = pilot.app.screen
+    return isinstance(screen, PlotScreen) and "reading..." not in str(screen.query_one("#plot-heading").content)
+
+
+async def open_plot(pilot, kit, component=GPU):
+    await pilot.press("colon")
+    pilot.app.focused.insert_text_at_cursor(component)
+    await pilot.press("enter")
+    await pilot.pause()
+    if not isinstance(pilot.app.screen, DetailScreen):
+        await pilot.press("enter")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, DetailScreen))
+    await pilot.press("h")
+    await kit.until(pilot, lambda: readings_read(pilot))
+
+
+def test_a_component_shows_the_last_minutes_beside_each_reading(stage, kit, kept):
+    async def script(pilot):
+        await pilot.press("2", "down", "enter")
+        await kit.until(pilot, lambda: BLOCKS[-1] in kit.screen_text(pilot.app))
+        lines = {line.split()[0]: line for line in kit.screen_text(pilot.app).splitlines() if line.strip()}
+        assert "58 C" in lines["temperature"]
+        assert lines["temperature"].endswith("0 s  slows at 87 C")
+        assert not set(lines["utilization"]) & set(BLOCKS[1:3])
+        assert kept.asked[0] == (GPU, 900.0)
+
+    kit.drive(stage.dashboard(), script, size=(80, 30))
+
+
+def test_a_store_that_cannot_be_read_is_one_line_and_the_readings_stand(stage, kit, kept):
+    kept.error = UsageError("the store is gone", hint="put it back")
+
+    async def script(pilot):
+        await pilot.press("2", "down", "enter")
+        said = "could not read the history: the store is gone (hint: put it back)"
+        await kit.until(pilot, lambda: said in kit.screen_text(pilot.app))
+        assert "58 C" in kit.screen_text(pilot.app)
+        await pilot.press("h")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, PlotScreen))
+        await kit.until(pilot, lambda: said in kit.screen_text(pilot.app))
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_one_reading_at_a_time_and_both_ways_round(stage, kit):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        shown = []
+        for key in ("]", "left_square_bracket", "left", "right"):
+            await pilot.press({"]": "right_square_bracket"}.get(key, key))
+            shown.append(kit.screen_text(pilot.app).splitlines()[1].split("  ")[0].strip())
+        assert shown == ["utilization in %", "temperature in C", "ECC uncorrectable", "temperature in C"]
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_zooming_reads_more_and_ends_at_seven_days_and_five_minutes(stage, kit, kept):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        spans = []
+        for key in (*["minus"] * 5, *["plus"] * 6):
+            await pilot.press(key)
+            await kit.until(pilot, lambda: readings_read(pilot))
+            spans.append(kit.screen_text(pilot.app).splitlines()[1].partition("last ")[2].split("  ")[0])
+        assert spans == ["1 h", "6 h", "1 d", "7 d", "7 d", "1 d", "6 h", "1 h", "15 min", "5 min", "5 min"]
+        assert (GPU, 7 * 86_400) in kept.asked
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_while_it_is_read_that_is_said_and_no_key_waits(stage, kit, kept):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        kept.may_answer.clear()
+        await pilot.press("minus")
+        assert "last 1 h  reading..." in kit.screen_text(pilot.app)
+        await pilot.press("right")
+        assert "utilization" in kit.screen_text(pilot.app)
+        kept.may_answer.set()
+        await kit.until(pilot, lambda: readings_read(pilot))
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_how_old_the_newest_point_is(stage, kit):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        stage.now += 200
+        pilot.app.screen._show()
+        assert "newest 3 min ago" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_a_limit_is_a_line_with_its_words(stage, kit):
+    async def script(pilot):
+        await open_plot(pilot, kit, LANE)
+        assert "--- low alarm -14.0 dBm" in kit.screen_text(pilot.app)
+        assert kit.screen_text(pilot.app).isascii()
+
+    kit.drive(stage.dashboard(ascii_only=True), script)
+
+
+def test_what_has_no_history_says_why(stage, kit, kept):
+    async def script(pilot):
+        await open_plot(pilot, kit, "r1-h1-g1")
+        kept.empty = True
+        await pilot.press("right", "minus")
+        await kit.until(pilot, lambda: readings_read(pilot))
+        await pilot.press("escape", "escape")
+        await open_plot(pilot, kit, "r1-h3")
+        assert "r1-h3 has no readings over time" in kit.screen_text(pilot.app)
+        assert await pilot.press("right", "minus", "escape") is None
+
+    kit.drive(stage.dashboard(), script)
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(110, 30), (80, 24)], ids=["large", "small"])
+def test_the_picture_of_a_plot(looks_as_before, stage, kit, size):
+    async def show(pilot):
+        await open_plot(pilot, kit)
+
+    assert looks_as_before(stage, size=size, then=show)
+
+
+def test_the_picture_of_a_day_in_ascii(looks_as_before, stage, kit):
+    async def show(pilot):
+        await open_plot(pilot, kit, LANE)
+        await pilot.press("minus", "minus", "minus")
+        await kit.until(pilot, lambda: readings_read(pilot))
+
+    assert looks_as_before(stage, ascii_only=True, then=show)
+
+
+def test_the_picture_of_light_that_was_lost(looks_as_before, stage, kit, kept):
+    kept.empty = True
+
+    async def show(pilot):
+        await open_plot(pilot, kit, f"{kit.LOST}-l0")
+
+    assert looks_as_before(stage, then=show)
+
+
+def test_the_picture_of_nothing_kept(looks_as_before, stage, kit, kept):
+    kept.empty = True
+
+    async def show(pilot):
+        await open_plot(pilot, kit, kit.LOST)
+
+    assert looks_as_before(stage, then=show)
+
+
+@pytest.mark.parametrize("size", [(110, 36), (80, 24)], ids=["large", "small"])
+def test_the_picture_of_a_component_with_its_last_minutes(looks_as_before, stage, kit, size):
+    async def show(pilot):
+        await kit.until(pilot, lambda: BLOCKS[-1] in kit.screen_text(pilot.app))
+
+    assert looks_as_before(stage, "2", "down", "enter", size=size, then=show)

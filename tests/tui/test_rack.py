@@ -1,0 +1,168 @@
+"""The screen of a rack and the folding of racks, used by their keys."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumctl.health.states import State
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes.rows import Cell, Row
+from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.main import MainScreen
+from lumctl.tui.screens.plan import PlanScreen
+from lumctl.tui.screens.rack import RackScreen
+from lumctl.tui.told.folding import Folding
+from lumctl.tui.widgets.picture import Picture
+
+LOST = "r1-h2-g1"
+
+
+def fleet(*racks, state=State.OK):
+    """Racks with two hosts each; the second host of the first rack is in the given state."""
+    rows = []
+    for rack in racks:
+        rows.append(Row(f"rack:{rack}", rack, state, (Cell(""), Cell(rack)), None))
+        for host in "ab":
+            of_host = state if (rack, host) == (racks[0], "b") else State.OK
+            name = f"{rack}-{host}"
+            rows.append(Row(f"host:{name}", name, of_host, (Cell(""), Cell(name)), None, beneath=f"rack:{rack}"))
+    return rows
+
+
+def names(folding, rows, *, ascii_only=False):
+    return [row.cells[1].text for row in folding.seen(rows, 1, Marks({}, ascii_only=ascii_only))]
+
+
+async def open_rack(pilot, kit):
+    await pilot.press("enter")
+    await kit.until(pilot, lambda: isinstance(pilot.app.screen, RackScreen))
+
+
+def test_a_single_small_rack_stands_open_and_several_are_folded_but_for_what_is_not_well():
+    assert names(Folding(), fleet("r1")) == ["▾ r1", "r1-a", "r1-b"]
+    assert names(Folding(), fleet("r1", "r2", state=State.FAILED)) == ["▸ r1", "r1-b", "▸ r2"]
+    assert names(Folding(), fleet("r1", "r2"), ascii_only=True) == ["+ r1", "+ r2"]
+
+
+def test_a_rack_of_many_lines_begins_folded():
+    (head, *_), host = fleet("r1"), fleet("r1")[1]
+    rows = [head, *(replace(host, key=f"host:{number}") for number in range(40))]
+    assert names(Folding(), rows) == ["▸ r1"]
+
+
+def test_what_hides_something_is_unfolded_and_what_hides_nothing_folded():
+    folding, rows = Folding(), fleet("r1", "r2", state=State.FAILED)
+    assert folding.turn(rows[2], rows) == "rack:r1"
+    assert names(folding, rows) == ["▾ r1", "r1-a", "r1-b", "▸ r2"]
+    folding.turn(rows[0], rows)
+    assert names(folding, rows) == ["▸ r1", "▸ r2"]
+
+
+def test_space_folds_the_rack_of_the_selected_line_and_the_cursor_goes_to_it(stage, kit):
+    async def script(pilot):
+        await pilot.press("1", "j", "j", "space")
+        assert "5 of them folded away (space: unfold)" in kit.screen_text(pilot.app)
+        assert pilot.app.screen._table.selected.component == "r1"
+        await pilot.press("space")
+        assert "▾ r1" in kit.screen_text(pilot.app)
+        assert "r1-h4" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_a_name_unfolds_the_rack_that_it_is_in(stage, kit):
+    async def script(pilot):
+        await pilot.press("space", "colon", *"r1-h3", "enter")
+        assert pilot.app.screen._table.selected.component == "r1-h3"
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_folding_does_nothing_where_nothing_folds(stage, kit):
+    async def script(pilot):
+        await pilot.press("2", "space")
+        assert "16 accelerators" in kit.screen_text(pilot.app).splitlines()[2]
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_accelerators_stand_on_their_hosts_with_job_rank_and_spares(stage, kit):
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        lines = kit.screen_text(pilot.app).splitlines()
+        assert lines[0].startswith(" r1  TARGET sim")
+        at = next(number for number, line in enumerate(lines) if " r1-h2 " in line)
+        assert lines[at].split() == ["r1-h2", "*●", "g0", "✖", "g1", "*●", "g2", "●", "g3"]
+        assert lines[at + 1].split() == ["llm/4", "llm/5", "llm/6", "llm/7"]
+        assert lines[at + 5].split() == ["spare"] * 4
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_the_links_of_the_chosen_accelerator_come_first(stage, kit):
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        links = [line for line in kit.screen_text(pilot.app).splitlines() if " ↔ " in line]
+        assert [line.strip()[0] for line in links[:3]] == ["*", "*", "●"]
+        assert f"r1-h2-g0 ↔ {LOST}  llm/4-5  dark / dark" in links[0]
+        await pilot.press("down", "right")
+        await pilot.pause()
+        links = [line for line in kit.screen_text(pilot.app).splitlines() if " ↔ " in line]
+        assert "r1-h3-g1 ↔ r1-h3-g2" in links[0]
+        assert "✖" in links[2]
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_an_accelerator_is_opened_and_its_swap_planned(stage, kit):
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        await pilot.press("enter")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, DetailScreen))
+        await pilot.press("escape", "p")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen))
+        assert stage.planned == [("llm", LOST)]
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_a_swap_of_a_well_accelerator_is_answered_in_a_line(stage, kit):
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        await pilot.press("up", "p")
+        await pilot.pause()
+        assert "r1-h1-g1 and its links are ok" in kit.screen_text(pilot.app)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_a_click_chooses_an_accelerator(stage, kit):
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        await pilot.click("#hosts", offset=(8 + 18 + 2, 6))
+        await pilot.pause()
+        assert "r1-h4-g1  ● ok  spare" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+@pytest.mark.parametrize("hosts", [8, 128])
+def test_many_hosts_of_eight_scroll_at_eighty_columns(stage, kit, monkeypatch, hosts):
+    monkeypatch.setattr(kit, "HOSTS", hosts)
+    monkeypatch.setattr(kit, "PER_HOST", 8)
+    monkeypatch.setattr(kit, "WORKERS", 8 * hosts - 8)
+
+    async def script(pilot):
+        pilot.app.screen.go_to("r1")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, RackScreen))
+        pilot.app.screen.action_choose(0, hosts - 3)
+        await pilot.press(*["down"] * 4, *["right"] * 8)
+        await pilot.pause()
+        text = kit.screen_text(pilot.app)
+        assert f"r1-h{hosts}-g7  ● ok  spare" in text
+        assert f" r1-h{hosts} " in text
+        assert "spare" in text.splitlines()[pilot.app.screen.query_one("#hosts", Picture).region.bottom - 1]
+
+    kit.drive(stage.dashboard(), script, size=(80, 24))

@@ -1,0 +1,124 @@
+"""Where nothing may be changed: it is said, it is not offered, and no way leads to a change."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from lumctl.cli.top.rights import VARIABLE, why_read_only
+from lumctl.errors import RefusedError
+from lumctl.store import open_store
+from lumctl.tui.actions import Acts, only_shown
+from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.main import MainScreen
+
+WHY = "read-only: the store of r1 cannot be written: Permission denied"
+
+
+@pytest.fixture
+def forbidden(stage):
+    stage.forbidden = WHY
+    return stage
+
+
+@pytest.fixture
+def rack(kit, tmp_path, monkeypatch):
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return kit.inventory()
+
+
+def test_it_is_a_word_in_the_top_bar_of_every_screen(forbidden, kit):
+    async def script(pilot):
+        for keys in (["1"], ["2", "enter"], ["escape", "question_mark"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert " read-only" in kit.screen_text(pilot.app).splitlines()[0]
+
+    kit.drive(forbidden.dashboard(), script, size=(80, 24))
+
+
+def test_no_change_is_offered_and_the_reason_is_told(forbidden, kit):
+    async def script(pilot):
+        await pilot.press("2")
+        assert "plan swap" not in kit.screen_text(pilot.app)
+        await pilot.press("p")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, MainScreen)
+        assert WHY in kit.screen_text(pilot.app)
+        await pilot.press("enter")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, DetailScreen))
+        assert "plan swap" not in kit.screen_text(pilot.app)
+        await pilot.press("p")
+        await kit.until(pilot, lambda: WHY in kit.screen_text(pilot.app))
+
+    kit.drive(forbidden.dashboard(), script)
+    assert forbidden.planned == []
+
+
+def test_the_help_says_why_and_leaves_out_what_may_not_be_done(forbidden, kit):
+    async def script(pilot):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert WHY in kit.screen_text(pilot.app)
+        assert "Plan a spare" not in kit.screen_text(pilot.app)
+
+    kit.drive(forbidden.dashboard(), script, size=(110, 90))
+
+
+def test_whoever_may_is_offered_it(stage, kit):
+    async def script(pilot):
+        await pilot.press("2")
+        assert "plan swap" in kit.screen_text(pilot.app)
+        assert "read-only" not in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_no_act_is_done_by_whatever_way_it_is_asked_for(stage):
+    acts = only_shown(Acts(stage.plan, stage.apply, forbidden=WHY))
+    for act in (acts.plan, acts.apply, acts.acknowledge, acts.take_back):
+        with pytest.raises(RefusedError, match="read-only"):
+            act("llm", "r1-h2-g1")
+    assert stage.planned == stage.applied == []
+
+
+def test_a_store_that_can_be_written_allows_it(rack):
+    assert why_read_only(rack, "sim", asked=False) == ""
+
+
+def test_asked_for_by_the_option_or_the_environment(rack, monkeypatch):
+    assert "--read-only" in why_read_only(rack, "sim", asked=True)
+    monkeypatch.setenv(VARIABLE, "1")
+    assert f"${VARIABLE}" in why_read_only(rack, "sim", asked=False)
+    monkeypatch.setenv(VARIABLE, "0")
+    assert why_read_only(rack, "sim", asked=False) == ""
+
+
+def test_a_store_that_may_only_be_read(rack, monkeypatch):
+    open_store(rack, "r1", "sim").close()
+    really = os.open
+
+    def refuse(path, flags, *rest, **more):
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert why_read_only(rack, "sim", asked=False) == WHY
+
+
+def test_a_store_that_cannot_be_made(rack, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "file"))
+    assert why_read_only(rack, "sim", asked=False).startswith("read-only: the store at ")
+
+
+def test_a_store_out_of_reach_says_nothing_of_rights(rack, monkeypatch):
+    rack = replace(rack, racks={"r1": replace(rack.racks["r1"], store="postgresql://127.0.0.1:1/none")})
+    monkeypatch.delenv("LUMCTL_STATE")
+    assert why_read_only(rack, "rack", asked=False) == ""
+
+
+def test_it_looks_as_before(looks_as_before, forbidden):
+    assert looks_as_before(forbidden, "2", "p", size=(80, 24))

@@ -1,0 +1,112 @@
+"""Runbooks and policies as pictures: read, replayed, compared; calm and in trouble; small, plain and empty."""
+
+import pytest
+import top_told as told
+
+from lumctl.tui.actions import PlanView
+from lumctl.tui.threads.replaying import ReplayView
+from lumctl.tui.told.comparing import ComparisonView, Differing
+
+SMALL = (80, 24)
+UNLIKE = (
+    Differing("start", "where llm runs", "rank 5 on r1-h2-g1", "rank 5 on r1-h2-g2"),
+    Differing("steps", "step 2", "program 14 cells of mesh1", "program 15 cells of mesh1"),
+    Differing("cells", "mesh1/17", "to bar", None),
+)
+
+
+@pytest.fixture
+def filled(stage, kit):
+    """A rack with two runbooks, and a policy by which a plan waits."""
+
+    def replay(_key, progress, gate):
+        for number, title, _ in told.STEPS[:2]:
+            if not gate(number):
+                return ReplayView("stopped before step 1; what was done on the simulator was taken back", None)
+            progress(f"{number}. {title}: 0.01 s")
+        recorded, replayed = "cell 17 bar (of 14)", "cell 17 cross (of 14)"
+        return ReplayView("differs first at step 2: program 14 cells of mesh1", False, "2", recorded, replayed)  # noqa: FBT003
+
+    stage.records = kit.Records(runs=(kit.run(7), kit.run(6)), autopilots=(told.autopilot(),))
+    again = told.decision(told.START, act="nothing", because="limits", conditions=[told.QUIET, told.HOUR])
+    stage.sources = {
+        "runbook": lambda _key: told.runbook(),
+        "compare": lambda _a, _b: ComparisonView("swap-0007", "swap-0006", UNLIKE, (("recorded", 1.51, 1.62),)),
+        "explain": lambda _seen, _rack: (again,),
+        "asked_plan": lambda _rack, _plan: PlanView("llm: replace r1-h2-g1 by r1-h4-g0", "sim", kit.PLAN_LINES, None),
+    }
+    stage.acts = {"replay": replay}
+    return stage
+
+
+@pytest.fixture
+def stands(kit):
+    """Wait until some words stand on the screen."""
+
+    def wait(words, *keys):
+        async def then(pilot):
+            for each in words:
+                await kit.until(pilot, lambda each=each: each in kit.screen_text(pilot.app))
+                if keys:
+                    await pilot.press(*keys)
+
+        return then
+
+    return wait
+
+
+@pytest.mark.parametrize("size", [(110, 48), SMALL], ids=["large", "small"])
+def test_a_runbook(looks_as_before, filled, stands, size):
+    assert looks_as_before(filled, "7", "enter", size=size, then=stands(["A replay runs"]))
+
+
+def test_a_replay_that_waits(looks_as_before, filled, stands, kit):
+    async def replay(pilot):
+        await stands(["A replay runs"], "s")(pilot)
+        await stands(["waits before step 1"], "n")(pilot)
+        await kit.until(pilot, lambda: "waits before step 2" in kit.screen_text(pilot.app))
+
+    assert looks_as_before(filled, "7", "enter", size=SMALL, then=replay)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["marks", "ascii"])
+def test_a_replay_that_differs(looks_as_before, filled, stands, kit, ascii_only):
+    async def replay(pilot):
+        await stands(["A replay runs"], "s")(pilot)
+        await stands(["waits before step 1"], "g")(pilot)
+        await kit.until(pilot, lambda: "differs first" in kit.screen_text(pilot.app))
+
+    assert looks_as_before(filled, "7", "enter", size=SMALL, ascii_only=ascii_only, then=replay)
+
+
+def test_two_runbooks(looks_as_before, filled, stands):
+    keys = ("7", "enter", "c", "escape", "j", "enter", "c")
+    assert looks_as_before(filled, *keys, size=SMALL, then=stands(["program 15 cells"]))
+
+
+def test_policies_in_trouble(looks_as_before, filled):
+    assert looks_as_before(filled, "8")
+
+
+def test_an_autopilot(looks_as_before, filled):
+    assert looks_as_before(filled, "8", "enter", size=(110, 36))
+
+
+def test_a_stop_that_asks(looks_as_before, filled):
+    assert looks_as_before(filled, "8", "enter", "x", size=SMALL)
+
+
+def test_an_autopilot_without_policies(looks_as_before, filled, kit):
+    filled.records = kit.Records(
+        autopilots=(told.autopilot(state="off", policies=[], waiting=[], decisions=[], last_decided_at=None),)
+    )
+    assert looks_as_before(filled, "8", "enter", size=SMALL)
+
+
+def test_a_decision(looks_as_before, filled, stands):
+    keys = ("8", "j", "j", "j", "j", "enter")
+    assert looks_as_before(filled, *keys, size=SMALL, then=stands(["1 of 1 swaps"]))
+
+
+def test_a_plan_that_waits_for_approval(looks_as_before, filled, stands):
+    assert looks_as_before(filled, "8", "j", "j", "enter", size=SMALL, then=stands(["spares considered"], "y"))

@@ -1,0 +1,112 @@
+"""What a job did last, told after the end of the ``lumctl job run`` that ran it."""
+
+import json
+import re
+
+import pytest
+
+from lumctl.cli import job_run
+from lumctl.cli.main import run
+from lumctl.errors import ExitCode
+from lumctl.inventory.examples import example
+from lumctl.jobs.kept import keep
+from lumctl.jobs.place import COORDINATOR, job_folder
+from lumctl.recovery.desk import Desk
+
+ENDED = {
+    "job": "train",
+    "state": "stopped",
+    "why": "somebody asked for it",
+    "generation": 2,
+    "of": 4,
+    "done": 200,
+    "ended_at": 1_800_000_000.0,
+    "saved": ["/data/run7/step-00000200.pt"],
+    "loss": None,
+    "rate_steps_per_s": None,
+    "ranks": [],
+    "ready": [],
+    "recoveries": [],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The run folder of a job that nobody runs."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "state"))
+    made = job_folder(example("ring4"), "rack", "train")
+    made.mkdir(parents=True, mode=0o700)
+    return made
+
+
+@pytest.fixture
+def job(folder, capsys):
+    """Run the command on the example that names how its job is run."""
+    assert folder.is_dir()
+
+    def command(*words):
+        code = run(["-i", str(example("ring4")), "--target", "rack", "job", *words])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def listed(job):
+    return next(line.split() for line in job("list")[1].splitlines() if line.startswith("train"))[2]
+
+
+def test_how_a_job_has_ended_is_told_after_its_end(job, folder):
+    keep(folder, ENDED)
+    code, out, _ = job("status", "train")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith("train  stopped  target: rack")
+    assert re.fullmatch(r"stopped after 200 steps at 2027-01-1\d \d\d:\d\d:\d\d: somebody asked for it", lines[1])
+    assert lines[2] == "checkpoint: /data/run7/step-00000200.pt"
+    told = json.loads(job("status", "train", "-o", "json")[1])
+    assert (told["state"], told["ended_at"], told["saved"]) == ("stopped", ENDED["ended_at"], ENDED["saved"])
+    assert listed(job) == "stopped"
+
+
+def test_who_stops_a_job_that_has_ended_is_told_how(job, folder):
+    keep(folder, ENDED)
+    code, _, err = job("stop", "train", "--yes")
+    assert code == ExitCode.REFUSED
+    assert "nobody runs job train from this machine: it stopped after 200 steps at 2027-01-1" in err
+
+
+@pytest.mark.parametrize("left", ["nothing", "running", "what cannot be read"])
+def test_of_a_job_whose_end_nobody_saw_nothing_is_told(job, folder, left):
+    if left == "running":
+        keep(folder, {**ENDED, "state": "running", "ended_at": None})
+    elif left == "what cannot be read":
+        (folder / "last.json").write_text("{")
+    code, out, err = job("status", "train")
+    assert (code, out) == (ExitCode.REFUSED, "")
+    assert err.startswith("lumctl: nobody runs job train from this machine\n")
+    assert listed(job) == "-"
+    assert json.loads(job("list", "-o", "json")[1])["jobs"][0]["state"] is None
+
+
+def test_what_runs_is_asked_and_what_it_left_before_is_no_news(job, folder):
+    keep(folder, ENDED)
+    desk = Desk(folder / COORDINATOR, lambda _request, answer: answer({"state": "recovering"}))
+    try:
+        assert listed(job) == "recovering"
+    finally:
+        desk.close()
+
+
+def test_lines_have_the_time_of_day_in_front():
+    said = []
+    job_run._stamped(said.append)("4 ranks begin (group 1)")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} 4 ranks begin \(group 1\)", said[0])
+
+
+@pytest.mark.parametrize(("why", "hint"), [("its simulator has ended", "sim up"), ("no spare can be had", "logs are")])
+def test_what_to_do_about_a_stop(why, hint):
+    full = f"{why}, and with it the light between the ranks" if "simulator" in why else why
+    assert hint in job_run._how_to_begin_again("train", full)

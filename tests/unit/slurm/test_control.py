@@ -1,0 +1,85 @@
+"""What a control of Slurm's jobs does where Slurm stops answering in the middle of it."""
+
+import time
+from pathlib import Path
+
+import pytest
+from lumctl_slurm.control import Slurm
+from lumctl_slurm.settings import SlurmHookEntry
+
+from lumctl.errors import RefusedError, UnreachableError
+from lumctl.jobs.control import Facts, JobContext, Rank
+from lumctl.programs import Ended
+
+FACTS = Facts("swap-1", ["h1-g0", "h2-g0"], ["h5-g0", "h6-g0"])
+PLACED = [Rank(0, "h1-g0", "h1", 0), Rank(1, "h2-g0", "h2", 0)]
+
+
+def ended(code, said):
+    return Ended(code, late=False, said=said)
+
+
+GONE = ended(1, "slurm_update error: Unable to contact slurm controller (connect failure)")
+
+
+class Cluster:
+    """Slurm with one job on two nodes; it answers no more once a command that holds one of these words was given."""
+
+    def __init__(self, *last_words: str) -> None:
+        self.last_words = last_words
+        self.reasons = {"h1": "none", "h2": "none"}
+        self.answers = True
+
+    def run(self, argv, **_):
+        if not self.answers:
+            return GONE
+        said = " ".join(argv)
+        self.answers = not any(word in said for word in self.last_words)
+        return self.done(argv, said)
+
+    def done(self, argv, said):
+        if argv[0] == "squeue":
+            return ended(0, "7|u|RUNNING|100|h1,h2|7|train\n" if "--format" in argv[-1] else "(null)\n")
+        if argv[0] == "sinfo":
+            return ended(0, "".join(f"{node}|idle|{why}\n" for node, why in self.reasons.items()))
+        if argv[:2] == ["scontrol", "show"]:
+            return ended(0, "h1\nh2\n")
+        if "nodename=" in said:
+            node = argv[2].partition("=")[2]
+            self.reasons[node] = argv[4].partition("=")[2] if len(argv) > 4 else "none"
+        return ended(0, "")
+
+
+def control(cluster) -> Slurm:
+    settings = SlurmHookEntry.model_validate({"kind": "slurm"})
+    where = (Path("inventory.yaml"), lambda: PLACED, lambda accelerator: accelerator.partition("-")[0], str)
+    return Slurm(JobContext("train", "rack", 3.0, settings, *where, cluster.run, time.monotonic, time.sleep))
+
+
+def test_nodes_that_stay_drained_are_told_of():
+    with pytest.raises(UnreachableError, match="nodename=h2 failed") as error:
+        control(Cluster("nodename=h1")).pause(FACTS, PLACED)
+    assert "node h1, h2 may stay drained" in error.value.message
+    assert "scontrol ping; then: scontrol update nodename=h1,h2 state=undrain" in error.value.hint
+
+
+def test_where_they_are_given_back_nothing_was_done():
+    class OneRefused(Cluster):
+        def done(self, argv, said):
+            return ended(1, "Access denied") if "nodename=h2" in said else super().done(argv, said)
+
+    cluster = OneRefused()
+    with pytest.raises(RefusedError, match="nodename=h2 failed: Access denied"):
+        control(cluster).pause(FACTS, PLACED)
+    assert cluster.reasons == {"h1": "none", "h2": "none"}
+
+
+def test_nodes_that_stay_drained_as_the_job_is_not_requeued_are_told_of():
+    class NeverRequeued(Cluster):
+        def done(self, argv, said):
+            return ended(1, "disabled") if "requeuehold" in said else super().done(argv, said)
+
+    cluster = NeverRequeued("nodename=h1 state=undrain")
+    with pytest.raises(UnreachableError, match="requeuehold 7 failed: disabled; and node h2 may stay drained"):
+        control(cluster).pause(FACTS, PLACED)
+    assert cluster.reasons["h2"].startswith("lumctl swap-1: h2-g0")
