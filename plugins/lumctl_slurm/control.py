@@ -18,6 +18,8 @@ RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5
 """Slurm tells nobody that a job has changed: it is asked again after a while that grows."""
 T = TypeVar("T")
+REVOKED_S = 1.0
+"""A node's slurmd refuses whatever of a job was allotted in the second in which it ended the job, and the job fails."""
 LEAST_S = 0.5
 """What a command is given even if the time is over: what is ours must be taken back."""
 
@@ -31,6 +33,7 @@ class Slurm:
     def __init__(self, context: "JobContext") -> None:
         self._context = context
         self._settings: SlurmHookEntry = context.settings
+        self._ended_at: float | None = None
         self._begin("status")
 
     def status(self) -> str:
@@ -69,6 +72,7 @@ class Slurm:
             nodes.put_back(drained, facts.run, error)
             raise RefusedError(f"job {job.id} was not requeued: {error.message}", hint=error.hint) from error
         job = self._await(job, lambda seen: _word(seen) != RUNNING)
+        self._ended_at = self._context.now()
         if _word(job) == RUNNING:
             raise UnreachableError(
                 f"job {job.id} was told to end, and is {job.state} after {self._context.timeout_s:g} s",
@@ -103,9 +107,7 @@ class Slurm:
             )
             return self._told(job, was, was)
         if job.waits or job.held:
-            self._cluster.tell("release", job.id)
-            if job.waits and held.requeued:  # Slurm lets a requeued job wait for two minutes
-                self._cluster.tell("update", f"jobid={job.id}", "StartTime=now")
+            self._release(job, held)
         self._comment(job, without(comment))
         job = self._await(job, lambda seen: seen.state == RUNNING.upper() or seen.ended)
         if job.ended:
@@ -157,6 +159,17 @@ class Slurm:
             self._context.wait(min(pause_s, self._left_s()))
             pause_s = min(2 * pause_s, LAST_LOOK_S)
         return seen
+
+    def _release(self, job: SlurmJob, held: Held) -> None:
+        """Have Slurm start a job again that is held; what was requeued not in the second in which it ended."""
+        if held.requeued:
+            now = self._context.now()
+            ended = now if self._ended_at is None else self._ended_at
+            if (left := ended + REVOKED_S - now) > 0:
+                self._context.wait(left)
+        self._cluster.tell("release", job.id)
+        if job.waits and held.requeued:  # Slurm lets a requeued job wait for two minutes
+            self._cluster.tell("update", f"jobid={job.id}", "StartTime=now")
 
     def _hold(self, job: SlurmJob, run: str, comment: str) -> None:
         """Have Slurm keep a job back, and say there before that it is us."""

@@ -121,14 +121,13 @@ class Slurm:
         return state, nodes
 
     def runs(self, number: str, nodes: str) -> None:
-        """Wait until a job runs on its nodes, its script too.
-
-        Slurm may end a job that is requeued before its script runs: it takes what is said of that for the end of the
-        next one.
-        """
+        """Wait until a job runs on its nodes."""
         self.until(lambda: self.job(number) == ("RUNNING", nodes))
+
+    def script_runs(self, number: str) -> bool:
+        """Whether the script of a job that was last started has begun."""
         restarts = self("squeue", "--noheader", f"--jobs={number}", "--Format=RestartCnt").stdout.strip()
-        self.until((self.folder / f"script-{number}-{restarts}").exists)
+        return (self.folder / f"script-{number}-{restarts}").exists()
 
     def states(self) -> dict[str, str]:
         """The state of each node."""

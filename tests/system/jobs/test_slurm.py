@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from campaigning import campaign
 from lumctl_slurm.control import Slurm as Control
 from lumctl_slurm.settings import SlurmHookEntry
 from racks import rack_of
 from slurm import Slurm
 
 from lumctl import change as engine
-from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
+from lumctl.errors import RefusedError, RolledBackError
 from lumctl.jobs import Hooks
 from lumctl.jobs.control import Facts, JobContext, Rank
 from lumctl.programs import run_program
@@ -71,22 +70,6 @@ def job(slurm):
     return number
 
 
-def apply(site, plan):
-    """Apply a plan. Now and then Slurm itself ends a job that it was told to requeue: that shows nothing of us."""
-    try:
-        return engine.apply(site, plan)
-    except HalfDoneError as error:
-        if "Job has already finished" in error.message:
-            pytest.skip(f"Slurm has ended the job itself: {error.message}")
-        raise
-
-
-def in_queue(slurm, job):
-    """Go on only with a job that Slurm has not ended itself: see above."""
-    if (state := slurm.job(job)[0]) not in {"RUNNING", "PENDING"}:
-        pytest.skip(f"Slurm has ended the job itself: {state}")
-
-
 def is_as_it_was(slurm, job) -> None:
     slurm.until(lambda: slurm.job(job) == ("RUNNING", "n[0-2]"))
     states = {"n0": "allocated", "n1": "allocated", "n2": "allocated", "n3": "idle"}
@@ -107,8 +90,7 @@ def steps(rack, run) -> list[dict]:
 
 
 def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, slurm, job):
-    result = apply(rack.site, rack.lost())
-    in_queue(slurm, job)
+    result = engine.apply(rack.site, rack.lost())
     assert slurm.job(job) == ("RUNNING", MOVED)
     assert slurm.states() == {"n0": "allocated", "n1": "drained", "n2": "allocated", "n3": "allocated"}
     assert slurm.reason("n1") == f"lumctl {result.run}: s1-gpu0 replaced by s3-gpu0"
@@ -118,7 +100,7 @@ def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, 
 
     rack.clear()
     slurm.runs(job, MOVED)
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    engine.apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
     is_as_it_was(slurm, job)
 
 
@@ -126,15 +108,14 @@ def test_light_that_is_not_proved_gives_back_what_is_ours(rack, slurm, job):
     plan = rack.lost()
     rack.spoil(plan)
     with pytest.raises(RolledBackError):
-        apply(rack.site, plan)
+        engine.apply(rack.site, plan)
     is_as_it_was(slurm, job)
 
 
 def test_a_node_that_somebody_else_drained_is_left_as_it_is(rack, slurm, job):
     slurm("scontrol", "update", "nodename=n1", "state=drain", "reason=fan 3 is loud")
     plan = rack.lost()
-    result = apply(rack.site, plan)
-    in_queue(slurm, job)
+    result = engine.apply(rack.site, plan)
     told = "node n1 was draining by somebody else: fan 3 is loud; it is left as it is"
     assert steps(rack, result.run)[0]["said"] == told
     assert (slurm.reason("n1"), slurm.job(job)) == ("fan 3 is loud", ("RUNNING", MOVED))
@@ -147,21 +128,21 @@ def test_so_is_it_when_a_swap_is_taken_back_and_so_is_a_job_that_somebody_else_h
     plan = rack.lost()
     rack.spoil(plan)
     with pytest.raises(RolledBackError):
-        apply(rack.site, plan)
+        engine.apply(rack.site, plan)
     assert (slurm.reason("n1"), slurm.job(job)[0]) == ("fan 3 is loud", "PENDING")
     rack.clear()
-    result = apply(rack.site, rack.lost())
+    result = engine.apply(rack.site, rack.lost())
     assert (slurm.job(job)[0], slurm.reason("n1")) == ("PENDING", "fan 3 is loud")
     assert f"scontrol release {job}" in steps(rack, result.run)[1]["said"]
     slurm("scontrol", "release", job)
-    slurm("scontrol", "update", f"jobid={job}", "StartTime=now")
+    slurm("scontrol", "update", f"jobid={job}", "StartTime=now+1")
     slurm.until(lambda: slurm.job(job) == ("RUNNING", MOVED))  # it goes where its light is
 
 
 def test_a_spare_s_node_that_somebody_else_drained_lets_the_job_wait_and_says_so(rack, slurm, job):
     change(rack, timeout_s=2.0)
     slurm("scontrol", "update", "nodename=n3", "state=drain", "reason=for a guest")
-    result = apply(rack.site, rack.lost())
+    result = engine.apply(rack.site, rack.lost())
     said = steps(rack, result.run)[1]["said"]
     assert "node n3 is drained, and not by lumctl (for a guest): it stays so" in said
     assert f"job {job} waits: " in said
@@ -185,7 +166,7 @@ def test_what_cannot_be_requeued_is_refused_and_nothing_is_touched(untouched, sl
     slurm.until(lambda: slurm.job(number)[0] == "RUNNING")
     states = slurm.states()
     with pytest.raises((RefusedError, RolledBackError), match=says):
-        apply(untouched.site, untouched.lost())
+        engine.apply(untouched.site, untouched.lost())
     assert slurm.job(number)[0] == "RUNNING"
     slurm.until(lambda: slurm.states() == states)
 
@@ -193,7 +174,7 @@ def test_what_cannot_be_requeued_is_refused_and_nothing_is_touched(untouched, sl
 def test_two_jobs_of_one_name_are_told_of(untouched, slurm, job):
     other = slurm.submit("finetune", "--nodes=1", "--hold")
     with pytest.raises(RefusedError, match=f"2 of job named finetune: {job} of .*, {other} of|{other} of .*, {job} of"):
-        apply(untouched.site, untouched.lost())
+        engine.apply(untouched.site, untouched.lost())
     assert slurm.job(job)[0] == "RUNNING"
 
 
@@ -207,7 +188,7 @@ def test_a_controller_that_is_down_is_told_of_and_nothing_is_done(untouched, slu
     with monkeypatch.context() as patched:
         patched.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
         with pytest.raises((RefusedError, RolledBackError), match="Unable to contact slurm controller") as error:
-            apply(untouched.site, plan)
+            engine.apply(untouched.site, plan)
     assert "slurmctld" in str(error.value.hint)
     is_as_it_was(slurm, job)
 
@@ -244,6 +225,16 @@ def control(slurm):  # noqa: ARG001 - the one that Slurm's commands find
     return control
 
 
+def test_one_that_ended_at_the_beginning_of_a_second_is_not_started_in_that_second(slurm, control):
+    number = slurm.submit("train", "--nodes=1", "--nodelist=n0", "--requeue")
+    slurm.runs(number, "n0")
+    time.sleep(-time.time() % 1)  # slurmd would refuse what is allotted to a job in the second in which it ended it
+    control().pause(FACTS, ON_N0)
+    assert control().resume(FACTS, ON_N0)["is"] == "running"
+    slurm.until(lambda: slurm.script_runs(number))
+    assert slurm.job(number) == ("RUNNING", "n0")
+
+
 def held_and_marked(slurm, number) -> tuple[bool, str]:
     """Whether a job has no priority, and what we wrote to it."""
     asked = ("squeue", "--noheader", f"--jobs={number}")
@@ -262,7 +253,6 @@ def begins_before_it_is_held(slurm, number):
     return before
 
 
-@campaign  # now and then Slurm itself ends a job that is requeued in its first moments
 def test_one_that_begins_before_it_is_held_is_requeued_and_released(slurm, control):
     number = slurm.submit("train", "--nodes=1", "--nodelist=n0", "--requeue", "--begin=now+1hour")
     told = control(begins_before_it_is_held(slurm, number)).pause(FACTS, ON_N0)
@@ -272,7 +262,6 @@ def test_one_that_begins_before_it_is_held_is_requeued_and_released(slurm, contr
     assert (slurm.job(number), held_and_marked(slurm, number)) == (("RUNNING", "n0"), (False, ""))
 
 
-@campaign
 def test_one_that_begins_and_is_never_requeued_is_not_left_held(slurm, control):
     number = slurm.submit("train", "--nodes=1", "--nodelist=n0", "--no-requeue", "--begin=now+1hour")
     with pytest.raises(RefusedError, match=f"job {number} was not requeued"):
