@@ -25,7 +25,7 @@ types: $(READY) ## Types.
 	$(BIN)/mypy
 
 pictures: $(READY) ## Draw the pictures of the dashboard that the README shows anew.
-	$(BIN)/python tests/tui/picture.py
+	PYTHONPATH=tests/contract $(BIN)/python tests/tui/picture.py
 
 man: $(READY) ## Write the manual pages anew from the commands.
 	$(BIN)/python -m lumctl.cli.manual man
@@ -41,34 +41,19 @@ bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the plann
 	$(BIN)/python tests/bench/fabric/damage.py
 	$(BIN)/python tests/bench/fabric/swap.py
 
-bench-devices: $(READY) ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
+bench-devices: $(READY) build/bench-devices/ready ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
 	$(BIN)/python tests/bench/devices/overhead.py
 	$(BIN)/python tests/bench/devices/gateway.py
-	@test -e build/bench-devices/ready || { $(PYTHON) -m venv build/bench-devices && \
-	  build/bench-devices/bin/pip install --quiet --requirement .ci/requirements.txt \
-	    --requirement tests/bench/devices/requirements.txt && \
-	  build/bench-devices/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
-	  touch build/bench-devices/ready; }
 	build/bench-devices/bin/python tests/bench/devices/netconf_clients.py
 
 bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verified circuits, with the journal on disk (a minute).
 	$(BIN)/python tests/bench/swap/run.py $(ARGS)
 
-bench-jobs: $(READY) ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
-	@test -e build/bench-jobs/ready || { $(PYTHON) -m venv build/bench-jobs && \
-	  build/bench-jobs/bin/pip install --quiet --requirement .ci/requirements.txt \
-	    --requirement tests/bench/jobs/requirements.txt && \
-	  build/bench-jobs/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
-	  touch build/bench-jobs/ready; }
+bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
 	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
 
-bench-tui: $(READY) ## Measure the dashboard with a thousand accelerators beside htop and glances, and its memory over an hour (needs tmux; ten minutes).
-	@test -e build/bench-tui/ready || { $(PYTHON) -m venv build/bench-tui && \
-	  build/bench-tui/bin/pip install --quiet --requirement .ci/requirements.txt \
-	    --requirement tests/bench/tui/requirements.txt && \
-	  build/bench-tui/bin/pip install --quiet --no-deps --no-build-isolation --editable . && \
-	  touch build/bench-tui/ready; }
+bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousand accelerators beside htop and glances, and its memory over an hour (needs tmux; ten minutes).
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
 	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
 
@@ -90,6 +75,13 @@ lock: ## Resolve the newest allowed versions anew and write them down.
 clean: ## Remove everything that was made here.
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What a benchmark measures against has an environment of its own, beside the locked set.
+build/bench-%/ready:
+	$(PYTHON) -m venv build/bench-$*
+	build/bench-$*/bin/pip install --quiet --requirement .ci/requirements.txt --requirement tests/bench/$*/requirements.txt
+	build/bench-$*/bin/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
 
 $(READY): .ci/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,6 +1,7 @@
 """Unix-domain sockets of programs that serve: made beside their place, closed to others from the start, moved there."""
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -8,6 +9,26 @@ from typing import TypeVar
 from lumctl.errors import UsageError
 
 Server = TypeVar("Server")
+
+
+def listening(path: Path, backlog: int, *, hint: str) -> socket.socket:
+    """A stream socket that listens at a path, as :func:`bound` makes it; ``backlog`` may wait to be accepted.
+
+    Raises:
+        UsageError: it cannot be made there; ``hint`` says what helps.
+    """
+
+    def bind(where: str) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.bind(where)
+            made.listen(backlog)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    return bound(path, bind, hint=hint)
 
 
 def bound(path: Path, bind: Callable[[str], Server], *, hint: str, group: int | None = None) -> Server:

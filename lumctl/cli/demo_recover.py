@@ -52,9 +52,8 @@ def recover(cx: Invocation, picture: Path | None) -> None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
         save(picture, timeline, about, title=f"A rank and its GPU die, of {len(drill.coordinator.group.crew)} ranks")
     if cx.out.structured:
-        document = {**timeline.document(), "run": run, "runbook": str(runbook)}
-        document.pop("schema", None)
-        cx.out.document("demo-recover", {**document, "picture": str(picture) if picture is not None else None})
+        made = {"run": run, "runbook": str(runbook), "picture": str(picture) if picture is not None else None}
+        cx.out.document("demo-recover", {**timeline.document(), **made})
         return
     print_recovery(cx.out, timeline)
     cx.out.text()

@@ -3,8 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +18,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import Route, circuit_losses, trace
 from lumctl.fabric.documents import read_planned
+from lumctl.files import put
 from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.switching import FREE
 from lumctl.inventory.wiring import circuits_of
@@ -181,20 +181,12 @@ def _write(cx: Invocation, about: Subject, svg: Path | None, png: Path | None) -
     states, routes, names = _carried(about)
     if svg:
         drawn = drawing.svg(about.mesh, states, routes, condition=about.condition, names=names, title=about.name)
-        _save(cx, svg, lambda path: path.write_text(drawn, encoding="utf-8"))
+        _save(cx, svg, drawn.encode())
     if png:
         image = drawing.png(about.mesh, states, routes, condition=about.condition, names=names, title=about.name)
-        _save(cx, png, lambda path: path.write_bytes(image))
+        _save(cx, png, image)
 
 
-def _save(cx: Invocation, path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the file and then into its place: what stood there is whole until the new one is."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        write(beside)
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+def _save(cx: Invocation, path: Path, drawn: bytes) -> None:
+    put(path, drawn)
     cx.out.narrate(f"written: {path}")

@@ -1,7 +1,6 @@
 """``lumctl health explain``: which rules and readings put a component into its state, since when, and what to do."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from lumctl.cli.health_rules import appears_text, case_document, clears_text, li
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.status_tables import clock
+from lumctl.cli.times import to_the_second
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 
@@ -165,6 +165,4 @@ def _age(reading: "Seen", now: float) -> str | None:
 
 
 def _history_row(row: "Transition") -> dict[str, Any]:
-    # To the second: what is looked for in other logs is found by it.
-    at = datetime.fromtimestamp(row.at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    return {**transition_document(row), "at": at, "rules": ", ".join(row.rules)}
+    return {**transition_document(row), "at": to_the_second(row.at), "rules": ", ".join(row.rules)}

@@ -1,9 +1,7 @@
 """``lumctl job``: the jobs of an inventory, their ranks, and where each runs now."""
 
 import shlex
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from lumctl.cli import job_run
 from lumctl.cli.invocation import Invocation
@@ -65,7 +63,7 @@ def list_jobs(cx: Invocation) -> None:
 
 
 @verb(app, "show")
-def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
+def show(cx: Invocation, job: job_run.JobArgument) -> None:
     """Show where each rank of a job runs now, and the circuits that its links need."""
     found = find_job(cx.inventory, job)
     document = job_document(cx.inventory, found, _assignment(cx))
@@ -84,7 +82,7 @@ def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help=
 
 
 @verb(app, "status")
-def status(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]) -> None:
+def status(cx: Invocation, job: job_run.JobArgument) -> None:
     """Tell what a job does: of one that lumctl job run runs, its ranks and recoveries; else what its hook says."""
     from lumctl.errors import RefusedError
     from lumctl.jobs import Hooks, passed_over

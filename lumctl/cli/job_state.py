@@ -16,12 +16,7 @@ def status_of(cx: Invocation, job: str) -> dict[str, Any]:
     Raises:
         RefusedError: nobody runs it from this machine, and how it ended is not known.
     """
-    from lumctl.jobs.kept import ended
-    from lumctl.jobs.place import COORDINATOR, job_folder
-    from lumctl.jobs.workers import ask
-
-    folder = job_folder(cx.inventory.path, str(cx.target), job)
-    found = ask(folder / COORDINATOR, "status", timeout_s=ASK_WITHIN_S) or ended(folder)
+    found = _asked(cx, job, ASK_WITHIN_S)
     if found is None:
         raise nobody(cx, job)
     return found
@@ -29,18 +24,23 @@ def status_of(cx: Invocation, job: str) -> dict[str, Any]:
 
 def state_of(cx: Invocation, job: str) -> str | None:
     """The word for what a job does, ``None`` where nobody knows."""
+    if cx.inventory.jobs[job].run is None:
+        return None
+    try:
+        found = _asked(cx, job, LIST_WITHIN_S)
+    except LumctlError:
+        return None
+    return str(found["state"]) if found is not None else None
+
+
+def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
+    """What the coordinator of a job says of it, or else how the job ended; ``None`` if neither is known."""
     from lumctl.jobs.kept import ended
     from lumctl.jobs.place import COORDINATOR, job_folder
     from lumctl.jobs.workers import ask
 
-    if cx.inventory.jobs[job].run is None:
-        return None
-    try:
-        folder = job_folder(cx.inventory.path, str(cx.target), job)
-        found = ask(folder / COORDINATOR, "status", timeout_s=LIST_WITHIN_S) or ended(folder)
-    except LumctlError:
-        return None
-    return str(found["state"]) if found is not None else None
+    folder = job_folder(cx.inventory.path, str(cx.target), job)
+    return ask(folder / COORDINATOR, "status", timeout_s=within_s) or ended(folder)
 
 
 def nobody(cx: Invocation, job: str) -> RefusedError:

@@ -1,11 +1,11 @@
 """What ``lumctl job run`` and ``lumctl job status`` print of a job that lumctl runs: a headline and tables."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column
+from lumctl.cli.times import to_the_second
 from lumctl.inventory.folding import fold
 from lumctl.recovery.scale import in_words
 
@@ -62,7 +62,7 @@ def print_job(cx: Invocation, document: Row) -> None:
 
 def ended_line(document: Row) -> str:
     """How a job ended that has: ``stopped after 200 steps at 2027-01-15 09:00:00``."""
-    return f"{document['state']} after {_count(document['done'], 'step')} at {_second(document['ended_at'])}"
+    return f"{document['state']} after {_count(document['done'], 'step')} at {to_the_second(document['ended_at'])}"
 
 
 def headline(document: Row, target: str) -> str:
@@ -96,17 +96,12 @@ def _recovery_row(recovery: Row, without_step: str) -> dict[str, Any]:
     in_place = without or ("" if step is None else IN_PLACE)
     return {
         **recovery,
-        "at": _second(recovery["at"]),
+        "at": to_the_second(recovery["at"]),
         "failed": ",".join(fold(recovery["failed"])),
         "replaced_by": ",".join(fold(spares)) or in_place,
         "circuits": None if circuits is None else in_words(circuits),
         "step": without_step if step is None else in_words(step),
     }
-
-
-def _second(at: float) -> str:
-    """A moment in the reader's own time zone, to the second."""
-    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _count(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from typing import Any
 
 import typer
 
@@ -18,6 +19,18 @@ def a_pause(seconds: float) -> float:
     if math.isnan(seconds):
         raise typer.BadParameter(f"{seconds} is no number of seconds")
     return seconds
+
+
+def a_speed(times: float | None) -> float | None:
+    """The speed itself, as :func:`a_pause`."""
+    if times is not None and math.isnan(times):
+        raise typer.BadParameter(f"{times} is no number")
+    return times
+
+
+def interval_option(what: str) -> Any:
+    """``--interval``, with its bounds, for ``Annotated[float, ...]``; ``what`` is its line in the help."""
+    return typer.Option("--interval", metavar="SECONDS", min=SHORTEST_S, max=LONGEST_S, callback=a_pause, help=what)
 
 
 def repeat(show: Callable[[], None], interval_s: float) -> None:

@@ -38,8 +38,9 @@ def command(
     """
     from lumctl.jobs import examining
 
-    named, inventory = _named(name, (*installed(), *examining.kinds())), _inventory(cx)
-    controls = [info for info in named if info in examining.kinds()]
+    kinds = examining.kinds()
+    named, inventory = _named(name, (*installed(), *kinds)), _inventory(cx)
+    controls = [info for info in named if info in kinds]
     drivers = [info for info in named if info not in controls]
     found = [finding for info in drivers for finding in examine(info)]
     found += [finding for info in controls for finding in examining.examine(info, inventory)]

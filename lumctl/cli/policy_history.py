@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
-from lumctl.cli.times import moment
+from lumctl.cli.times import moment, to_the_second
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.inventory.lengths import length_s
@@ -92,7 +91,13 @@ def on_history(
         cx.out.table(
             HAPPENINGS,
             [
-                {"at": _clock(e.at), "component": e.component, "what": e.what, "policy": e.policy, "because": e.because}
+                {
+                    "at": to_the_second(e.at),
+                    "component": e.component,
+                    "what": e.what,
+                    "policy": e.policy,
+                    "because": e.because,
+                }
                 for e in told
             ],
         )
@@ -140,7 +145,3 @@ def _since(text: str, now: float) -> float:
         return now - length_s(text)
     except UsageError:
         return moment(text, now)
-
-
-def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")

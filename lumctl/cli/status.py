@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause, repeat
+from lumctl.cli.live import interval_option, repeat
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import noun_app, verb
@@ -26,17 +26,7 @@ NOT_REACHED = frozenset({"host.unreachable", "device.unreachable"})
 def status(
     cx: Invocation,
     watch: Annotated[bool, typer.Option("--watch", help="Read again and again until Ctrl-C.")] = False,
-    interval: Annotated[
-        float,
-        typer.Option(
-            "--interval",
-            metavar="SECONDS",
-            min=SHORTEST_S,
-            max=LONGEST_S,
-            callback=a_pause,
-            help="Pause between looks with --watch.",
-        ),
-    ] = 2.0,
+    interval: Annotated[float, interval_option("Pause between looks with --watch.")] = 2.0,
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Also draw the tables into this file, as a picture.")
     ] = None,

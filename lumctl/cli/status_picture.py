@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.check import write_atomically
-from lumctl.cli.output import Column, Output
+from lumctl.cli.output import Column, Output, OutputFormat
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +29,6 @@ class Canvas(Output):
 
     def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
         """Print rows as a table."""
-        from lumctl.cli.output import OutputFormat
-
         shown = [column for column in columns if self.format is OutputFormat.WIDE or not column.wide]
         self.console.print(self.rich_table(shown, rows, title))
 

@@ -1,7 +1,10 @@
-"""Lengths and moments of time as operators type them: ``90s``, ``2h``; ``18:00``, ``2026-11-21T18:00``."""
+"""Lengths and moments of time as operators type them: ``90s``, ``2h``; ``18:00``, ``2026-11-21T18:00``; as they read.
+
+They read them to the second: what is looked for in other logs is found by it.
+"""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lumctl.errors import UsageError
 from lumctl.inventory.lengths import length_s
@@ -9,6 +12,11 @@ from lumctl.inventory.lengths import length_s
 NIGHT_S = 12 * 3600.0
 """The longest work whose end may be a time of day before that of its beginning: longer looks like a slip."""
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+
+
+def to_the_second(at: float) -> str:
+    """A moment (seconds since the epoch) as it is printed, in the time zone of the reader."""
+    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def moment(text: str, now: float) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause
+from lumctl.cli.live import interval_option
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import noun_app, verb
@@ -26,17 +26,7 @@ app = noun_app(NOUNS["watch"].help)
 @verb(app)
 def watch(
     cx: Invocation,
-    interval: Annotated[
-        float,
-        typer.Option(
-            "--interval",
-            metavar="SECONDS",
-            min=SHORTEST_S,
-            max=LONGEST_S,
-            callback=a_pause,
-            help="Seconds from one look to the next.",
-        ),
-    ] = 1.0,
+    interval: Annotated[float, interval_option("Seconds from one look to the next.")] = 1.0,
     listen: Annotated[
         str,
         typer.Option("--listen", metavar="HOST:PORT", help="Where to serve metrics and /healthz; none for nowhere."),

@@ -246,6 +246,11 @@ class JobHook:
     kind: str = "command"
     settings: "JobKindEntry | None" = None
 
+    @property
+    def for_control(self) -> "JobHook | JobKindEntry":
+        """What its kind of control is made from: the settings of another kind, or else these programs."""
+        return self if self.settings is None else self.settings
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -31,7 +31,7 @@ def _used(name: str, control: type[JobControl], inventory: Inventory) -> Iterato
     for job in inventory.jobs.values():
         if job.hook is None or job.hook.kind != name:
             continue
-        programs = control.programs(job.hook if job.hook.settings is None else job.hook.settings)
+        programs = control.programs(job.hook.for_control)
         absent = sorted({argv[0] for argv in programs.values() if shutil.which(argv[0]) is None})
         if absent:
             text = f"used by job {job.name}, and {', '.join(absent)} cannot be run here"

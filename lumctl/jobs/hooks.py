@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -58,8 +57,6 @@ _AGAIN = "nothing was moved, and the job is as it was: once it can be paused, gi
 ON_SIM = "hooks are not run on a simulator: it must not touch the real job (on_sim: true, if it is none)"
 T = TypeVar("T")
 
-_loaded = cache(load)  # one run asks for it many times
-
 
 class Hooks:
     """The control of one job, of whatever kind, ready to be called."""
@@ -72,7 +69,7 @@ class Hooks:
                 f"job {job} has no hook in {site.inventory.path}", hint="pause and resume it by hand, or name its hook"
             )
         self._rack = known.rack
-        self._control = _loaded(known.hook.kind)(self._context(known, known.hook))
+        self._control = load(known.hook.kind)(self._context(known, known.hook))
 
     def status(self) -> str | None:
         """What the job does: running, paused or stopped; ``None`` where no hook tells.
@@ -133,7 +130,7 @@ class Hooks:
             job=job.name,
             target=self._site.target,
             timeout_s=hook.timeout_s,
-            settings=hook if hook.settings is None else hook.settings,
+            settings=hook.for_control,
             inventory=self._site.inventory.path.absolute(),
             placement=self._placement,
             host_of=lambda accelerator: accelerators[accelerator].host,
@@ -239,7 +236,7 @@ def require_hooks(site: Site, jobs: Iterable[str]) -> None:
         if known is None or known.hook is None or passed_over(site, job):
             continue
         hook = known.hook
-        programs = load(hook.kind).programs(hook if hook.settings is None else hook.settings)
+        programs = load(hook.kind).programs(hook.for_control)
         for act, argv in programs.items():
             if shutil.which(argv[0]) is None:
                 why = "may not be run" if Path(argv[0]).exists() else "is not here"

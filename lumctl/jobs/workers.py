@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.jobs.control import API_VERSION, PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
+from lumctl.jobs.kept import OVER
 from lumctl.jobs.place import coordinator_socket
 from lumctl.jobs.wire import BrokenLineError, Line
 
@@ -64,7 +65,7 @@ class Workers:
     def status(self) -> str | None:
         """Running, paused (its processes hold), or stopped: nobody runs it from here."""
         found = ask(self._socket, "status", timeout_s=ANSWER_S)
-        if found is None or found["state"] in {"ended", "stopped"}:
+        if found is None or found["state"] in OVER:
             return STOPPED
         return PAUSED if found["state"] in {"paused", "recovering", "waiting"} and found["parked"] else RUNNING
 

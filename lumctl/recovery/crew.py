@@ -97,10 +97,6 @@ class Crew:
         """Open the line to a host's agent in a thread of its own; that it failed is told as a line that is lost."""
         threading.Thread(target=self._serve, args=(host,), name=f"lumctl-agent-{host}", daemon=True).start()
 
-    def has(self, host: str) -> bool:
-        """Whether there is a line to a host's agent."""
-        return host in self._lines
-
     def ask(self, host: str, message: Mapping[str, Any]) -> bool:
         """Ask an agent for something; whether it could be sent. A line that is broken is told as lost."""
         line = self._lines.get(host)

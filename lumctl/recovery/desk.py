@@ -11,9 +11,11 @@ from typing import Any
 from lumctl.jobs.wire import BrokenLineError, Line, Message
 from lumctl.recovery.answering import LEFT
 from lumctl.recovery.standing import Answer
-from lumctl.sockets import bound
+from lumctl.sockets import listening
 
 Ask = Callable[[Message, Answer], None]
+WAITING = 16
+"""How many connections may wait to be accepted."""
 
 
 class Desk:
@@ -26,7 +28,7 @@ class Desk:
         """How many answers each of those wait for who are there."""
         self._closed = False
         self._lock = threading.Lock()
-        self._listening = bound(path, _listening, hint="set $XDG_RUNTIME_DIR to a private folder with a short path")
+        self._listening = listening(path, WAITING, hint="set $XDG_RUNTIME_DIR to a private folder with a short path")
         threading.Thread(target=self._accept, name="lumctl-job-desk", daemon=True).start()
 
     def close(self) -> None:
@@ -77,14 +79,3 @@ class Desk:
         with self._lock:
             self._unanswered.pop(line, None)
         line.close()
-
-
-def _listening(path: str) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listening.bind(path)
-        listening.listen(16)
-    except BaseException:
-        listening.close()
-        raise
-    return listening

@@ -66,7 +66,6 @@ class Consent:
     """Who has agreed to swaps for this job: ``who`` is empty where nobody has."""
 
     who: str
-    stop_files: Sequence[object] = ()
 
 
 class Healer:

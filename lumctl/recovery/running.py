@@ -15,6 +15,7 @@ from lumctl.change.plan import Plan
 from lumctl.change.preconditions import uncertain
 from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.running import JobRun
 from lumctl.inventory.wiring import job_circuits
 from lumctl.jobs.agent.folder import Folder
 from lumctl.jobs.kept import keep, recoveries_before
@@ -29,8 +30,6 @@ from lumctl.recovery.standing import Answer, Means
 from lumctl.site import Site
 from lumctl.site.observation import current_role
 
-BEATS = 8
-"""How often a worker says that it lives within the time after which it hangs."""
 LOOPBACK = "127.0.0.1"
 PYTHON = "python3"
 _THERE = ".lumctl/jobs/{}"
@@ -55,10 +54,9 @@ def run_job(
     Raises:
         LumctlError: it cannot be run: it has no ``run:``, or somebody else runs it.
     """
-    with ExitStack() as stack:
-        running = stack.enter_context(begun(open_site, job, consent, ways, say))
-        running.run()
-    return running
+    with begun(open_site, job, consent, ways, say) as coordinator:
+        coordinator.run()
+    return coordinator
 
 
 @contextmanager
@@ -90,7 +88,7 @@ def begun(
             look=healer.look,
             placement=lambda: site.assignment()[job],
             ready_on=lambda: spares(inventory, site, found.rack),
-            environment=_environment(site, job, token_of(folder), ways),
+            environment=_environment(site, job, found.run, token_of(folder), ways),
             log=_log(folder, job, ways),
             keep=_keeper(folder),
             before=recoveries_before(folder),
@@ -145,10 +143,7 @@ def _opener(site: Site, agent: tuple[str, ...], folder: Path, job: str, ways: Wa
     return over_ssh(site, agent, _THERE.format(job), take=ways.take, who=who)
 
 
-def _environment(site: Site, job: str, token: str, ways: Ways) -> Callable[[str], Mapping[str, str]]:
-    run = site.inventory.jobs[job].run
-    assert run is not None  # noqa: S101 - seen to before
-
+def _environment(site: Site, job: str, run: JobRun, token: str, ways: Ways) -> Callable[[str], Mapping[str, str]]:
     def environment(host: str) -> dict[str, str]:
         address = LOOPBACK if ways.local else site.endpoints.hosts[host].address
         return {
@@ -156,7 +151,6 @@ def _environment(site: Site, job: str, token: str, ways: Ways) -> Callable[[str]
             **run.environment,
             "LUMCTL_JOB": job,
             "LUMCTL_JOB_TOKEN": token,
-            "LUMCTL_JOB_BEAT_S": str(run.heartbeat_s / BEATS),
             "LUMCTL_JOB_ADDRESS": address,
         }
 

@@ -1,10 +1,10 @@
 """Writing the picture of a recovery into a file, as its name asks for."""
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.recovery.about import About
 from lumctl.recovery.picture import png, svg
 from lumctl.recovery.published import MORPHLUX, Published
@@ -37,7 +37,7 @@ def _require_suffix(path: Path) -> None:
 def save(
     path: Path, measured: Measured, about: About, *, title: str = "", published: Published | None = MORPHLUX
 ) -> None:
-    """Write the picture beside the file and then into its place: what stood there is whole until the new one is.
+    """Write the picture, whole or not at all.
 
     Raises:
         UsageError: the name asks for something else, the file cannot be written, or PNG needs what is not installed.
@@ -45,11 +45,4 @@ def save(
     _require_suffix(path)
     drawing = png if path.suffix.lower() == ".png" else svg
     drawn = drawing(measured, about, title=title, published=published)
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    put(path, drawn if isinstance(drawn, bytes) else drawn.encode())

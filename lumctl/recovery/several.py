@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from lumctl.recovery.timeline import STEP, VERIFIED, KnownBy, Moment, Timeline, rounded
+from lumctl.recovery.timeline import STEP, VERIFIED, KnownBy, Moment, Timeline, in_order, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,16 @@ def several(timelines: Sequence[Timeline]) -> Several:
         for moment in timeline.moments:
             seconds.setdefault(moment.name, []).append(moment.seconds)
             titles[moment.name] = moment.title
-    middle = sorted((Moment(name, titles[name], median(found)) for name, found in seconds.items()), key=_when)
+    middle = in_order(Moment(name, titles[name], median(found)) for name, found in seconds.items())
     by_kill = all(timeline.known_by is KnownBy.KILL for timeline in timelines)
     typical = Timeline(
         min(timeline.t0 for timeline in timelines),
         KnownBy.KILL if by_kill else KnownBy.DETECTION,
-        tuple(middle),
+        middle,
         job=_shared([timeline.job for timeline in timelines]),
         cause=_shared([timeline.cause for timeline in timelines]),
     )
     return Several(tuple(timelines), typical, {name: max(found) for name, found in seconds.items()})
-
-
-def _when(moment: Moment) -> float:
-    return moment.seconds
 
 
 def _shared(words: Sequence[str]) -> str:

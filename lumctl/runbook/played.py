@@ -71,3 +71,12 @@ def unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
         if recorded.step.do is Do.TRANSMIT and not recorded.step.required and "failed" in (recorded.outcome or {})
     ]
     return tuple(dict.fromkeys(hosts))
+
+
+def lost_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The accelerators that a swap replaced because they were not well; one whose rank comes home was left well."""
+    if (runbook.document.get("recorded") or {}).get("kind") != "swap":
+        return ()
+    return tuple(
+        each.failed for each in runbook.replacements if inventory.jobs[each.job].ranks[each.rank] != each.spare
+    )

@@ -72,13 +72,23 @@ def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, befor
         steps = tuple(recorded.step for recorded in runbook.steps)
         seed(site, runbook.rack, runbook.start, steps, dark=dark_then(runbook, stage.inventory))
         seed_acts(site, runbook.steps)
-        for host in unreachable_then(runbook, stage.inventory):
-            stage.sim.inject(host, "unreachable")
-        stop = stopped_at(runbook)
-        gate = played(stop, before_step, progress) if stop else before_step
-        return replay_here(
-            site, runbook, "sim", progress, gate, read_back=f"unix:{stage.sim.control}", arm=no_guard, stop=stop
-        )
+        return replay_as_it_went(runbook, stage, site, progress=progress, before_step=before_step)
+
+
+def replay_as_it_went(
+    runbook: Runbook, stage: Stage, site: Site, *, progress: Progress, before_step: Gate = at_once
+) -> ReplayResult:
+    """Replay on a stage that stands where the recording started, with the hosts out of reach that were so then.
+
+    Raises: as :func:`replay_on_simulator`.
+    """
+    for host in unreachable_then(runbook, stage.inventory):
+        stage.sim.inject(host, "unreachable")
+    stop = stopped_at(runbook)
+    gate = played(stop, before_step, progress) if stop else before_step
+    return replay_here(
+        site, runbook, "sim", progress, gate, read_back=f"unix:{stage.sim.control}", arm=no_guard, stop=stop
+    )
 
 
 def replay_on_rack(

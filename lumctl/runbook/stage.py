@@ -58,13 +58,26 @@ class Stage:
         if self._plays:
             self.sim.renew()
         self._plays += 1
-        folder = self._scratch / f"store-{self._plays}"
-
-        def opened(rack: str) -> Store:
-            return store_at(str(folder / rack), rack=rack)
-
-        with Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=opened) as site:
+        with Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self._made) as site:
             yield site
+
+    def site(self) -> Site:
+        """One more site on what is played now, for another thread; whoever opens it closes it."""
+        return Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self.store)
+
+    def store(self, rack: str) -> Store:
+        """One more opened store of a rack of what is played now; whoever opens it closes it.
+
+        Raises:
+            StoreError: nothing was written there yet, or all is over and gone.
+        """
+        return store_at(str(self._folder(rack)), rack=rack, make=False)
+
+    def _made(self, rack: str) -> Store:
+        return store_at(str(self._folder(rack)), rack=rack)
+
+    def _folder(self, rack: str) -> Path:
+        return self._scratch / f"store-{self._plays}" / rack
 
 
 @contextmanager

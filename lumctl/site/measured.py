@@ -30,6 +30,8 @@ ACCELERATOR: tuple[Quantity, ...] = (
 TRANSPONDER: tuple[Quantity, ...] = (
     Quantity("receives", "dBm", "rx_power_dbm"),
     Quantity("sends", "dBm", "tx_power_dbm"),
+    Quantity("laser bias", "mA", "bias_ma"),
+    Quantity("module temperature", "C", "temperature_c"),
 )
 UNITS: Mapping[str, str] = {quantity.name: quantity.unit for quantity in (*ACCELERATOR, *TRANSPONDER)}
 

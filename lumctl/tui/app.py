@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from textual.widgets import Static
 from lumctl.health.states import State
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Acts, only_shown
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
 from lumctl.tui.palette import Palette
@@ -31,6 +33,7 @@ from lumctl.tui.sources import Context, Sources
 from lumctl.tui.threads.applying import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
 from lumctl.tui.widgets.bars import Answer
+from lumctl.tui.widgets.played import Playback, Standing, show_on
 
 if TYPE_CHECKING:
     from lumctl.tui.told.seen import Seen
@@ -42,7 +45,7 @@ class Dashboard(App[None]):
     CSS_PATH = "dashboard.tcss"
     TITLE = "lumctl"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it shows, and how
         self,
         sources: Sources,
         acts: Acts,
@@ -53,6 +56,7 @@ class Dashboard(App[None]):
         interval_s: float = 2.0,
         now: Callable[[], float] = time.time,
         theme: str = DEFAULT,
+        playback: Playback | None = None,
     ) -> None:
         # Where colour is not wanted, none is sent: without this Textual would send shades of grey.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
@@ -71,7 +75,10 @@ class Dashboard(App[None]):
         self._reading_since: float | None = None
         self._asked_to_read = False
         self._leave_when_applied = False
-        self._main = MainScreen(f"lumctl {', '.join(racks)}", target, marks, now)
+        self._playback = playback
+        self._played: Standing | None = None
+        title = f"lumctl {', '.join(racks)}" if playback is None else playback.title
+        self._main = MainScreen(title, target, marks, now)
         self._collector = Collector(sources.look, interval_s, self.post_message)
         self.set_class(marks.ascii_only, "-ascii")
         self.set_class(bool(acts.forbidden), "-read-only")
@@ -124,7 +131,7 @@ class Dashboard(App[None]):
 
     def on_observed(self, event: Observed) -> None:
         """Show what was read."""
-        self.seen = event.seen
+        self.seen = replace(event.seen, forbidden=self._shared.acts.forbidden)
         trouble = event.seen.records.trouble
         self._end_reading(trouble=f"could not read a store: {trouble}" if trouble else None)
         self._main.show(self.seen)
@@ -147,6 +154,7 @@ class Dashboard(App[None]):
         event.stop()
         if (screen := screen_of(event.kind, event.key, self._shared)) is not None:
             self.push_screen(screen)
+            self.call_later(self._show_played)
 
     def on_plan_wanted(self, event: PlanWanted) -> None:
         """Open the screen of a swap, or say why there is nothing to swap."""
@@ -176,7 +184,8 @@ class Dashboard(App[None]):
 
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(HelpScreen(self._shared.target, self._shared.marks, self._shared.acts.forbidden))
+        shared = self._shared
+        self.push_screen(HelpScreen(self.screen_stack, shared.target, shared.marks, shared.acts.forbidden))
 
     async def action_quit(self) -> None:
         """Quit; in the middle of an apply, ask whether to do so when it has ended."""
@@ -199,6 +208,16 @@ class Dashboard(App[None]):
 
     def _tick(self) -> None:
         self._main.tick(self._freshness(), self.trouble)
+        self._show_played()
+
+    def _show_played(self) -> None:
+        """Say on every screen where the run stands that is played; what it has done since is to be seen at once."""
+        if self._playback is None:
+            return
+        before, self._played = self._played, self._playback.standing()
+        if before is None or self._played.text != before.text:
+            self._collector.refresh()
+        show_on(self.screen_stack, self._played)
 
     def _freshness(self) -> Text:
         """How old the data are, and whether newer ones are under way."""
@@ -208,7 +227,7 @@ class Dashboard(App[None]):
         observation = self.seen.observation
         hosts, answers = len(observation.inventory.hosts), observation.snapshot.hosts.values()
         answered = sum(host.reachable for host in answers)
-        said = [f"{answered} of {hosts} hosts answered"] if answered < hosts else []
+        said = [f"{answered} of {counted(hosts, 'hosts')} answered"] if answered < hosts else []
         if self.trouble:
             said.insert(0, "failing")
         elif self._asked_to_read or (self._reading_since is not None and now - self._reading_since >= 1.0):

@@ -1,7 +1,8 @@
 """Serves the dashboard to a browser: textual-serve, kept to this machine.
 
 textual-serve alone fetches a font from elsewhere, answers to any name and lets any page on the web connect. Here only
-the address itself is answered, and the browser is told to load nothing from anywhere else.
+the address itself is answered, and the browser is told to load nothing from anywhere else. It also waits for pages that
+are still open when it is told to stop, and keeps the keys from a page until that is clicked: neither is so here.
 """
 
 import asyncio
@@ -10,9 +11,15 @@ import socket
 from typing import Any
 
 import jinja2
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 from aiohttp_jinja2 import APP_KEY
-from textual_serve.server import Server
+from textual_serve.app_service import AppService
+from textual_serve.server import Server, to_int
+
+HEARTBEAT_S = 15.0
+"""How often a page is asked whether it is still there."""
+SIZE = {"width": 80, "height": 24}
+"""What a page is taken for that does not say how much it can show."""
 
 _FROM_ELSEWHERE = re.compile(r"<link\b[^>]*https?://[^>]*>")
 _POLICY = (
@@ -20,6 +27,9 @@ _POLICY = (
     "font-src 'self' data:; img-src 'self' data:; connect-src 'self' {socket}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+
+# Once the page has its terminal, its keys are the dashboard's: nobody has to click it first.
+_FOCUS = '<script>addEventListener("load", () => document.querySelector(".xterm-helper-textarea")?.focus());</script>'
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -47,6 +57,7 @@ class Door(Server):
         super().__init__(command, host=host, port=port, title="lumctl top")
         self._socket = listening
         self._own = f"{host}:{port}"
+        self._pages: set[web.WebSocketResponse] = set()
 
     @property
     def address(self) -> str:
@@ -59,6 +70,35 @@ class Door(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """Print nothing: whoever opened the door has said where it is."""
+
+    async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - as it is called
+        """Close the pages that are open; each ends its dashboard."""
+        await asyncio.gather(*(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages))
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """Run a dashboard for as long as its page is open."""
+        page = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+        await page.prepare(request)
+
+        async def close() -> None:
+            await page.close()
+
+        dashboard = _Dashboard(
+            self.command,
+            write_bytes=page.send_bytes,
+            write_str=page.send_str,
+            close=close,
+            download_manager=self.download_manager,
+        )
+        self._pages.add(page)
+        try:
+            columns, lines = (to_int(request.query.get(side, ""), so_much) for side, so_much in SIZE.items())
+            await dashboard.start(columns, lines)
+            await self._process_messages(page, dashboard)
+        finally:
+            self._pages.discard(page)
+            await dashboard.stop()
+        return page
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
@@ -80,10 +120,20 @@ class Door(Server):
         return response
 
 
+class _Dashboard(AppService):
+    """The process of one page."""
+
+    async def stop(self) -> None:
+        """Have it quit, and wait until it has: nobody would hear of its end once the door is shut."""
+        await super().stop()
+        if self._process is not None:
+            await self._process.communicate()
+
+
 class _Own(jinja2.FileSystemLoader):
-    """The templates without what they would load from elsewhere."""
+    """The templates without what they would load from elsewhere, and with the keys where they belong."""
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Any]:
-        """The text of a template, the font taken out."""
+        """The text of a template: the font taken out, the focus put in."""
         text, path, is_new = super().get_source(environment, template)
-        return _FROM_ELSEWHERE.sub("", text), path, is_new
+        return _FROM_ELSEWHERE.sub("", text).replace("</head>", f"{_FOCUS}</head>"), path, is_new

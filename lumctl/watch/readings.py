@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 from lumctl.site.measured import measured
 from lumctl.site.observation import Observation
+from lumctl.store.packing import MINUTE_S
 from lumctl.watch.minutes import Folded, Folding, together
 from lumctl.watch.troubles import Troubles
 
@@ -58,7 +59,7 @@ class Readings:
         """Fold a look; what belongs to minutes that are over is handed on."""
         for read in measured(look):
             self._folding.setdefault(read.rack, Folding()).add(read.component, read.at, read.values())
-        minute = int(look.at // 60)
+        minute = int(look.at // MINUTE_S)
         if self._minute not in {None, minute}:
             self._hand_on(look.at)
         self._minute = minute

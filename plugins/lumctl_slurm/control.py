@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
-from lumctl_slurm.cluster import Cluster, SlurmError, SlurmJob
+from lumctl_slurm.cluster import MOST_SAID, Cluster, SlurmError, SlurmJob
 from lumctl_slurm.finding import find
 from lumctl_slurm.marks import Held, without
 from lumctl_slurm.nodes import Nodes, StayDrainedError
@@ -133,7 +133,7 @@ class Slurm:
         self._said: list[str] = []
 
         def run(command: Sequence[str], limit_s: float) -> Any:
-            return self._context.run(command, act=act, timeout_s=limit_s, most_said=1_000_000)
+            return self._context.run(command, act=act, timeout_s=limit_s, most_said=MOST_SAID)
 
         self._cluster = Cluster(self._settings.on, run, lambda: max(self._left_s(), LEAST_S))
         return Nodes(self._cluster, lambda name: self._settings.node_of(self._context.host_of(name)), self._said)

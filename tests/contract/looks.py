@@ -1,7 +1,7 @@
 """Looks at racks that are not there: readings made up for any inventory, drifting from one look to the next."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
@@ -11,6 +11,7 @@ from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 from lumctl.site.observation import Observation
 
 DARK = float("-inf")
+RX_DBM = -4.2
 
 
 class Looks:
@@ -33,7 +34,7 @@ class Looks:
             circuits=self._circuits,
             losses={circuit.id: 4.2 for circuit in self._circuits},
             snapshot=Snapshot(at, 0.21, hosts),
-            report=self._report(at, failed),
+            report=report_of(self.inventory, self._circuits, at, failed, lambda number: _rx_dbm(at, number)),
         )
 
     def _host(self, host: str, at: float, failed: Collection[str]) -> HostSnapshot:
@@ -49,7 +50,7 @@ class Looks:
                 lane.interface: OpticsReading(
                     at,
                     transmitting=True,
-                    rx_power_dbm=DARK if each.id in failed else round(-4.2 + _drift(at, number) / 10, 2),
+                    rx_power_dbm=DARK if each.id in failed else _rx_dbm(at, number),
                     tx_power_dbm=0.0,
                 )
                 for number, each in enumerate(accelerators)
@@ -57,28 +58,39 @@ class Looks:
             },
         )
 
-    def _report(self, at: float, failed: Collection[str]) -> HealthReport:
-        inventory = self.inventory
-        lost = {name: (_lost(name, at),) for name in failed}
-        dark = {lane.id for lane in inventory.transponders.values() if lane.accelerator in failed}
 
-        def well(kind: str, names: Collection[str]) -> dict[str, ComponentHealth]:
-            return {name: ComponentHealth(name, kind, State.OK, read_at=at) for name in names}
+def report_of(
+    inventory: Inventory,
+    circuits: Sequence[Circuit],
+    at: float,
+    failed: Collection[str],
+    rx_dbm: Callable[[int], float] = lambda _number: RX_DBM,
+) -> HealthReport:
+    """What is said of a rack of which some accelerators are lost; ``rx_dbm`` is the light in a numbered circuit."""
+    lost = {name: (_lost(name, at),) for name in failed}
+    dark = {lane.id for lane in inventory.transponders.values() if lane.accelerator in failed}
 
-        return HealthReport(
-            at=at,
-            hosts=well("host", inventory.hosts),
-            accelerators=well("accelerator", inventory.accelerators)
-            | {name: ComponentHealth(name, "accelerator", State.FAILED, found) for name, found in lost.items()},
-            links=well("link", inventory.transponders)
-            | {name: ComponentHealth(name, "link", State.FAILED, read_at=at) for name in dark},
-            devices={d.id: ComponentHealth(d.id, str(d.kind), State.OK, read_at=at) for d in inventory.light_devices},
-            circuits={c.id: _circuit(c, at, number, dark) for number, c in enumerate(self._circuits)},
-        )
+    def well(kind: str, names: Collection[str]) -> dict[str, ComponentHealth]:
+        return {name: ComponentHealth(name, kind, State.OK, read_at=at) for name in names}
+
+    return HealthReport(
+        at=at,
+        hosts=well("host", inventory.hosts),
+        accelerators=well("accelerator", inventory.accelerators)
+        | {name: ComponentHealth(name, "accelerator", State.FAILED, found) for name, found in lost.items()},
+        links=well("link", inventory.transponders)
+        | {name: ComponentHealth(name, "link", State.FAILED, read_at=at) for name in dark},
+        devices={d.id: ComponentHealth(d.id, str(d.kind), State.OK, read_at=at) for d in inventory.light_devices},
+        circuits={c.id: _circuit(c, at, rx_dbm(number), dark) for number, c in enumerate(circuits)},
+    )
 
 
 def _drift(at: float, number: int) -> float:
     return 3 * math.sin(at / 7 + number)
+
+
+def _rx_dbm(at: float, number: int) -> float:
+    return round(RX_DBM + _drift(at, number) / 10, 2)
 
 
 def _gpu(accelerator: Accelerator, at: float, number: int) -> GpuReading:
@@ -104,14 +116,14 @@ def _lost(name: str, at: float) -> Finding:
     return Finding(name, "gpu.lost", State.FAILED, evidence, "replace it by a spare: lumctl swap plan", at - 95)
 
 
-def _circuit(circuit: Circuit, at: float, number: int, lost: Collection[str]) -> CircuitHealth:
+def _circuit(circuit: Circuit, at: float, rx_dbm: float, lost: Collection[str]) -> CircuitHealth:
     dark = bool({circuit.a.transponder, circuit.b.transponder} & set(lost))
     expected = dict(circuit.receivers)
     ends = tuple(
         CircuitEndHealth(
             end.transponder,
             end.port,
-            DARK if dark else round(-4.2 + _drift(at, number) / 10, 2),
+            DARK if dark else rx_dbm,
             None if dark else expected.get(end.transponder),
             expected.get(end.transponder),
         )

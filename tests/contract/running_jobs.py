@@ -187,6 +187,10 @@ class RunningJob:
         self.wait(stands, within_s=within_s)
         return seen[0]
 
+    def at_work(self, ready: int = 2) -> None:
+        """Wait until some steps are done, and so many processes are ready to take a rank over."""
+        self.until(lambda found: found["done"] >= 5 and len(found["ready"]) == ready)
+
     def wait(self, such: Callable[[], object], *, within_s: float = WITHIN_S) -> None:
         """Wait until something is so of which nobody tells."""
         end = time.monotonic() + within_s

@@ -48,7 +48,12 @@ def test_the_dashboard_reads_back_what_the_daemon_wrote_of_what_hosts_said(rack)
         assert kept["temperature"].unit == "C"
         assert kept["temperature"].points[-1].low - 5 <= reading <= kept["temperature"].points[-1].high + 5
         lane = inventory.transponders_of(GPU)[0].id
-        assert [series.name for series in history(lane, 900)] == ["receives", "sends"]
+        assert [series.name for series in history(lane, 900)] == [
+            "receives",
+            "sends",
+            "laser bias",
+            "module temperature",
+        ]
         assert history(HOST, 900) == history("nobody", 900) == ()
     # The next daemon goes on in the same hour and takes nothing away.
     rack.watch()

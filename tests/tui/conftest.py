@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from looks import DARK, RX_DBM, report_of
 from textual.pilot import Pilot
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
@@ -21,7 +22,7 @@ from lumctl.devices.types import OpticsReading, PucState
 from lumctl.fabric import Route, mesh, route, trace
 from lumctl.fabric.drawing import Ways
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
-from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
+from lumctl.health.states import State
 from lumctl.inventory.model import (
     Accelerator,
     Device,
@@ -50,7 +51,6 @@ from lumctl.tui.told.seen import Line, Records
 
 START = 1_795_000_000.0
 LOST = "r1-h2-g1"
-DARK = float("-inf")
 HOSTS, PER_HOST, WORKERS = 4, 4, 12
 
 
@@ -115,7 +115,7 @@ def observation(*, at: float = START, failed: str | None = "r1-h2-g1", target: s
         circuits=circuits,
         losses={circuit.id: 4.2 for circuit in circuits},
         snapshot=snapshot,
-        report=_report(rack, circuits, at, failed),
+        report=report_of(rack, circuits, at, [failed] if failed else []),
     )
 
 
@@ -132,7 +132,7 @@ def _host(rack: Inventory, host: str, at: float, failed: str | None) -> HostSnap
             lane.interface: OpticsReading(
                 at,
                 transmitting=True,
-                rx_power_dbm=DARK if a.id == failed else -4.2,
+                rx_power_dbm=DARK if a.id == failed else RX_DBM,
                 tx_power_dbm=0.0,
                 thresholds={"rx_power_low_alarm": -14.0},
             )
@@ -157,72 +157,6 @@ def _gpu(accelerator: Accelerator, at: float) -> GpuReading:
         ecc_volatile_uncorrectable=0,
         recovery_action="None",
         processes=((4711, "python"),) if works else (),
-    )
-
-
-def _report(rack: Inventory, circuits: tuple[Circuit, ...], at: float, failed: str | None) -> HealthReport:
-    lost = Finding(
-        failed or "",
-        "gpu.lost",
-        State.FAILED,
-        "nvidia-smi does not list it; XID 79: GPU has fallen off the bus",
-        "replace it by a spare: lumctl swap plan",
-        at - 95,
-    )
-    lanes_lost = {t.id for t in rack.transponders.values() if t.accelerator == failed}
-    return HealthReport(
-        at=at,
-        hosts={name: ComponentHealth(name, "host", State.OK, read_at=at) for name in rack.hosts},
-        accelerators={
-            name: ComponentHealth(
-                name,
-                "accelerator",
-                State.FAILED if name == failed else State.OK,
-                (lost,) if name == failed else (),
-                read_at=None if name == failed else at,
-            )
-            for name in rack.accelerators
-        },
-        links={
-            name: ComponentHealth(name, "link", State.FAILED if name in lanes_lost else State.OK, read_at=at)
-            for name in rack.transponders
-        },
-        devices={"mesh1": ComponentHealth("mesh1", "mesh", State.OK, read_at=at)},
-        circuits={circuit.id: _circuit(circuit, at, lanes_lost) for circuit in circuits},
-    )
-
-
-def _circuit(circuit: Circuit, at: float, lanes_lost: set[str]) -> CircuitHealth:
-    dark = bool(lanes_lost & {circuit.a.transponder, circuit.b.transponder})
-    expected = dict(circuit.receivers)
-    ends = tuple(
-        CircuitEndHealth(
-            end.transponder,
-            end.port,
-            DARK if dark else -4.2,
-            None if dark else expected[end.transponder],
-            expected[end.transponder],
-        )
-        for end in (circuit.a, circuit.b)
-    )
-    finding = Finding(
-        circuit.id,
-        "circuit.dark",
-        State.FAILED,
-        "no light at either receiver",
-        "look at the accelerators at its ends first",
-        at - 93,
-    )
-    return CircuitHealth(
-        id=circuit.id,
-        owner=circuit.owner,
-        device=circuit.device,
-        direction=circuit.direction,
-        state=State.FAILED if dark else State.OK,
-        ends=ends,
-        loss_db=4.2,
-        findings=(finding,) if dark else (),
-        read_at=at,
     )
 
 

@@ -107,6 +107,23 @@ def test_readings_have_their_value_their_age_and_their_limits(kit):
     assert readings_of(seen, LOST) == readings_of(seen, "mesh1") == ()
 
 
+def test_a_module_s_own_readings_are_kept_with_the_limits_of_their_kind(kit):
+    seen = kit.observation()
+    host = seen.snapshot.hosts["r1-h1"]
+    limits = {"temperature_high_alarm": 75.0, "bias_high_warning": 10.0, "rx_power_low_alarm": -14.0}
+    optics = {n: replace(r, temperature_c=41.5, bias_ma=7.25, thresholds=limits) for n, r in host.optics.items()}
+    look = replace(
+        seen, snapshot=replace(seen.snapshot, hosts={**seen.snapshot.hosts, "r1-h1": replace(host, optics=optics)})
+    )
+    bias, module = readings_of(look, LANE)[-2:]
+    assert (bias.name, bias.text, bias.nearest) == ("laser bias", "7.25 mA", Limit("high warning", 10.0))
+    assert (module.name, module.text, module.nearest) == ("module temperature", "41.5 C", Limit("high alarm", 75.0))
+    ring = Ring()
+    ring.add(look)
+    assert ring.series(LANE)["module temperature"][0].mean == pytest.approx(41.5)
+    assert "laser bias" not in ring.series(f"{LOST}-l0")  # a host that does not say it
+
+
 def test_the_limit_that_is_shown_is_the_nearest(kit):
     seen = kit.observation()
     host = seen.snapshot.hosts["r1-h1"]

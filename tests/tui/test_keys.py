@@ -4,10 +4,13 @@ import importlib
 import pkgutil
 
 import pytest
+import top_told as told
 from textual.screen import Screen
 
 import lumctl.tui.screens
-from lumctl.tui.keys import SCREENS, bindings
+from lumctl.tui.keys import CHANGES, KEYS, SCREENS, bindings
+from lumctl.tui.screens.asides import HelpScreen
+from lumctl.tui.widgets.prompt import Prompt
 
 
 def screens():
@@ -52,3 +55,78 @@ def test_the_help_lists_every_screen_with_every_key(stage, kit):
                 assert action.help in text, (each.where, action.shown)
 
     kit.drive(stage.dashboard(), script, size=(120, 160))
+
+
+WAYS = {
+    "main": ("2",),
+    "component": ("2", "enter"),
+    "plot": ("2", "enter", "h"),
+    "plan": ("2", "p"),
+    "incident": ("5", "enter"),
+    "run": ("6", "enter"),
+    "job": ("9", "enter"),
+    "rack": ("home", "enter"),
+    "mesh": ("colon", *"mesh1", "enter"),
+    "runbook": ("7", "enter"),
+    "comparison": ("7", "enter", "c", "escape", "j", "enter", "c"),
+    "policy": ("8", "enter"),
+    "approval": ("8", "j", "j", "enter"),
+}
+"""How each screen is come to; the help and the question before leaving are no places to ask from."""
+
+
+@pytest.fixture
+def filled(stage, kit):
+    """A rack of which there is a screen of every kind."""
+    stage.records = kit.Records(runs=(kit.run(7), kit.run(6)), autopilots=(told.autopilot(),))
+    return stage
+
+
+def test_there_is_a_way_to_every_screen():
+    assert set(WAYS) == set(KEYS) - {"help", "leaving"}
+
+
+async def come_to(pilot, kit, name):
+    for key in WAYS[name]:
+        await pilot.press(key)
+        await pilot.pause()
+    await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS[name])
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_help_is_a_key_away_on_every_screen_and_tells_its_own_keys_first(filled, kit, name):
+    async def script(pilot):
+        await come_to(pilot, kit, name)
+        foot = kit.screen_text(pilot.app).splitlines()[-1]
+        assert "? help" in foot or name == "plan"  # which asks only once there is a plan
+        await pilot.press("question_mark")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+        lines = kit.screen_text(pilot.app).splitlines()
+        assert lines[1].strip() == f"keys {KEYS[name].where}".strip()
+        first = next(action for action in KEYS[name].actions if action.help)
+        assert lines[2].split(maxsplit=len(first.shown.split()))[-1] == first.help
+        others = [each.where or "on the main screen" for each in SCREENS if each is not KEYS[name]]
+        assert [line.strip() for line in lines if line.strip() in others] == others
+        await pilot.press("question_mark")
+        await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS[name])
+
+    kit.drive(filled.dashboard(), script, size=(110, 170))
+
+
+def test_a_question_mark_in_a_line_is_text(filled, kit):
+    async def script(pilot):
+        await pilot.press("slash", "question_mark")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(Prompt)._line.value == "?"
+
+    kit.drive(filled.dashboard(), script)
+
+
+@pytest.mark.parametrize("each", SCREENS, ids=lambda each: each.name)
+def test_the_foot_fits_eighty_columns(each):
+    foot = "  ".join(f"{action.shown} {action.label}" for action in each.actions if action.label)
+    assert len(foot) <= 78
+
+
+def test_what_changes_something_is_known_by_an_action_that_there_is():
+    assert {action.action for each in SCREENS for action in each.actions} >= CHANGES

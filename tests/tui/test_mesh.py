@@ -1,13 +1,15 @@
 """The screen of a mesh and of a switch, and the change of a plan as a picture, used by their keys."""
 
+import re
 from dataclasses import replace
 
 import pytest
 from textual.widgets import Input
 
 from lumctl.devices.errors import DeviceUnreachableError
-from lumctl.fabric import condition_of, mesh_of
-from lumctl.fabric.drawing import difference
+from lumctl.fabric import condition_of, mesh, mesh_of
+from lumctl.fabric.drawing import Glyph, difference
+from lumctl.fabric.drawing.grid import grid
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.tui.look.circuit_styles import circuit_styles
 from lumctl.tui.look.themes import THEMES
@@ -15,6 +17,7 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plan import Phase
 from lumctl.tui.told.meshes import MeshView, circuits_on
+from lumctl.tui.told.ports import with_powers
 from lumctl.tui.widgets.picture import Picture
 from lumctl.tui.widgets.table import PaneTable
 
@@ -135,7 +138,7 @@ def test_cells_that_are_not_as_written_are_named_and_so_is_where_light_really_go
     async def script(pilot):
         await open_mesh(pilot, kit)
         text = kit.screen_text(pilot.app)
-        assert f"it holds something else than was written at 1 cells: {puc}" in text
+        assert f"it holds something else than was written at 1 cell: {puc}" in text
         assert ", not 7" in text
 
     kit.drive(on_mesh.dashboard(), script, size=WIDE)
@@ -161,7 +164,36 @@ def test_the_device_s_own_powers_are_shown(on_mesh, kit):
         await open_mesh(pilot, kit)
         assert "4 PUCs, at the ports -3.5 / -3.5" in kit.screen_text(pilot.app)
 
-    kit.drive(on_mesh.dashboard(), script, size=(200, 40))
+    kit.drive(on_mesh.dashboard(), script, size=(200, 30))
+
+
+def test_where_there_is_room_they_stand_at_the_ports_in_the_drawing(on_mesh, kit):
+    powers = {port: -3.5 - port / 10 for port in range(76)} | {25: float("-inf")}
+    on_mesh.holds = replace(on_mesh.holds, powers=powers)
+
+    async def script(pilot):
+        await open_mesh(pilot, kit)
+        text = kit.screen_text(pilot.app)
+        assert "at the ports" not in text
+        for circuit in kit.observation().circuits:
+            for port in circuit.ports:
+                said = "dark" if port == 25 else f"{powers[port]:.1f}"
+                beside = rf"{port}\S? {said}|{said} {port}|{port}:{said}"  # to the right, to the left, above or below
+                assert re.search(rf"(?<!\d){beside}(?!\d)", text), (port, said)
+        dark = [line for line in picture(pilot.app) if "dark" in line.plain]
+        assert len(dark) == 1
+        assert "removed" in styles(dark)  # as bold and as red as what has failed
+
+    kit.drive(on_mesh.dashboard(), script, size=(200, 50))
+
+
+def test_a_power_stands_nowhere_where_something_else_does():
+    chip = mesh(9, 9)
+    places = grid(chip, 60)
+    rows = tuple(tuple(Glyph("#") for _ in range(places.columns)) for _ in range(places.lines))
+    written = with_powers(rows, chip, places, dict.fromkeys(range(76), -3.5))
+    assert written.ports
+    assert sum(glyph.char == "#" for row in written.rows for glyph in row) == places.columns * places.lines
 
 
 def test_a_switch_is_a_table_of_joined_ports(stage, kit, monkeypatch):

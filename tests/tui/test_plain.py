@@ -21,9 +21,12 @@ from lumctl.tui.told.seen import Seen
 
 LOST = "r1-h2-g1"
 # The stage's session on the standard streams.
+HERE = Path(__file__).parent
+FOLDERS = f"{HERE}:{HERE.parent / 'contract'}"
+"""Where the program finds the stage."""
 PROGRAM = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from conftest import Stage
 from lumctl.cli.top import plain as top_plain
 from lumctl.cli.invocation import Invocation
@@ -69,7 +72,7 @@ def test_first_everything_is_told_in_sentences(stage):
     said, _ = talk(stage)
     assert said[0] == "lumctl r1, target sim. Type help and enter for what can be asked."
     assert "4 of 4 hosts answered." in said
-    assert "1 of 16 accelerators are not well: r1-h2-g1." in said
+    assert "1 of 16 accelerators is not well: r1-h2-g1." in said
     assert f"{LOST} is failed: nvidia-smi does not list it; XID 79: GPU has fallen off the bus. " in "\n".join(said)
 
 
@@ -108,7 +111,7 @@ def test_every_line_bears_its_time_and_no_mark(stage, kit):
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("accelerators g1 h2", "1 accelerators."),
+        ("accelerators g1 h2", "1 accelerator."),
         ("accelerators r1-h2-g1", "state failed, id r1-h2-g1, host r1-h2, job/rank llm/5."),
         ("SHOW r1-h1-g0", "model H100, 80 GiB"),
         ("show nobody", "Nothing is called nobody."),
@@ -198,7 +201,7 @@ def test_lines_are_heard_one_by_one():
 
 
 def test_in_a_pipe():
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", PROGRAM, FOLDERS]
     done = subprocess.run(command, input=b"incidents\n", capture_output=True, timeout=60, check=True)
     assert b"4 of 4 hosts answered." in done.stdout
     assert b"\x1b" not in done.stdout
@@ -207,7 +210,7 @@ def test_in_a_pipe():
 
 def test_on_a_terminal_nothing_moves():
     master, slave = pty.openpty()
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", PROGRAM, FOLDERS]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
     os.close(slave)
     printed = b""

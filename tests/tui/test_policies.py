@@ -317,3 +317,37 @@ def test_where_nothing_may_be_changed_it_says_why(rack, kit):
 def test_a_yes_is_typed(typed, meant):
     assert typed_yes(typed)[0] is meant[0]
     assert not meant[0] or typed_yes(typed) == meant
+
+
+def test_the_meshes_as_a_waiting_plan_makes_them_are_a_key_away(on_mesh, rack, kit):  # noqa: ARG001 - a rack with room
+    plan = PlanView("llm: replace", "sim", kit.PLAN_LINES, None, changes=(kit.mesh_change(),))
+    rack.stage.sources["asked_plan"] = lambda _rack, _plan: plan
+
+    async def script(pilot):
+        await pilot.press("8", "j", "j", "enter")
+        await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
+        assert "v view" in text(pilot, kit)
+        await pilot.press("v")
+        await kit.until(pilot, lambda: "PUCs change" in text(pilot, kit))
+        assert "10 circuits stay as they are" in text(pilot, kit)
+        assert "spares considered" not in text(pilot, kit)
+        await pilot.press("end")
+        await kit.until(pilot, lambda: "go dark" in text(pilot, kit))
+        await pilot.press("y", *"view", "enter")  # while something is typed, v is a letter
+        assert "That was not a yes" in text(pilot, kit)
+        await pilot.press("escape", "v")
+        await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
+
+    kit.drive(rack.stage.dashboard(), script)
+    assert rack.ordered == []
+
+
+def test_a_waiting_plan_that_changes_no_mesh_has_no_picture(rack, kit):
+    async def script(pilot):
+        await pilot.press("8", "j", "j", "enter")
+        await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
+        await pilot.press("v")
+        assert "this plan changes no mesh that could be drawn" in text(pilot, kit)
+        assert "spares considered" in text(pilot, kit)
+
+    kit.drive(rack.stage.dashboard(), script)

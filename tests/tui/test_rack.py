@@ -1,5 +1,6 @@
 """The screen of a rack and the folding of racks, used by their keys."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,8 @@ from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.screens.rack import RackScreen
 from lumctl.tui.told.folding import Folding
+from lumctl.tui.told.racks import MOST_FINDINGS, describe_rack
+from lumctl.tui.told.seen import Seen
 from lumctl.tui.widgets.picture import Picture
 
 LOST = "r1-h2-g1"
@@ -166,3 +169,62 @@ def test_many_hosts_of_eight_scroll_at_eighty_columns(stage, kit, monkeypatch, h
         assert "spare" in text.splitlines()[pilot.app.screen.query_one("#hosts", Picture).region.bottom - 1]
 
     kit.drive(stage.dashboard(), script, size=(80, 24))
+
+
+def facts(detail):
+    return {f"{section.heading}: {label}": value for section in detail.sections for label, value in section.facts}
+
+
+def test_all_that_is_known_of_a_rack_is_a_key_away(stage, kit):
+    stage.records = replace(kit.records(), stores={"r1": "/var/lib/lumctl/r1"}, watched=True)
+
+    async def script(pilot):
+        await open_rack(pilot, kit)
+        await pilot.press("i")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, DetailScreen))
+        text = kit.screen_text(pilot.app)
+        assert re.search(r"failed +rack", text)
+        for words in ("smartlight", "hostport", "4 of 4 hosts answered", "1 failed, 15 ok", "4 free, 0 used"):
+            assert words in text
+        stage.now += 90
+        await kit.until(pilot, lambda: re.search(r"newest look +90 s ago", kit.screen_text(pilot.app)))
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, RackScreen)
+
+    kit.drive(stage.dashboard(), script, size=(110, 60))
+
+
+def test_who_looks_at_a_rack_what_is_done_to_it_and_where_that_is_kept(kit):
+    seen = Seen(kit.observation(), kit.records())
+    told = facts(describe_rack(seen, "r1", kit.START))
+    assert "looked at: looked at by" not in told  # nobody asked for a daemon
+    assert told["changes: under way"] == "nothing"
+    assert told["changes: last run"].startswith("swap-0007, done 38 s ago: llm: replace")
+    assert told["autopilot: state"] == "running: it does what its policies allow"
+    assert told["autopilot: policies"] == "replace (apply)"
+    assert told["findings, worst first: r1-h2-g1"].startswith("failed, gpu.lost for 95 s")
+    running = kit.run(8, state="running")
+    records = kit.Records(runs=(running,), stores={"r1": "/s/r1"}, watched=False, trouble="it is locked")
+    told = facts(describe_rack(Seen(seen.observation, records), "r1", kit.START))
+    assert told["changes: under way"].startswith("swap-0008 by ops@bastion, with the lease, for 40 s")
+    assert told["changes: store"] == "/s/r1"
+    assert told["changes: not read"] == "it is locked"
+    assert told["looked at: looked at by"].startswith("this dashboard itself")
+    assert told["autopilot: state"] == "not read"
+    cut = replace(seen.observation, unfinished=("swap-0008",))
+    told = facts(describe_rack(Seen(cut, records), "r1", kit.START))
+    assert told["changes: waits for a hand"].startswith("swap-0008 (running)")
+
+
+def test_spares_are_free_or_used_and_many_findings_are_counted(kit):
+    seen = kit.swapped_out(kit.observation(), LOST)
+    seen = kit.with_states(seen, {"r1-h4-g1": State.FAILED})
+    told = facts(describe_rack(Seen(seen), "r1", kit.START))
+    assert told["in it: spares"] == "3 free (r1-h4-g1 not well), 1 used: r1-h4-g0 (llm rank 5)"
+    lost = kit.observation().report.accelerators[LOST]
+    many = replace(lost, findings=lost.findings * 30)
+    report = replace(seen.report, accelerators={**seen.report.accelerators, LOST: many})
+    detail = describe_rack(Seen(replace(seen, report=report)), "r1", kit.START)
+    found = next(section for section in detail.sections if section.heading.startswith("findings")).facts
+    assert len(found) == MOST_FINDINGS + 1
+    assert found[-1][1].endswith("more, among the findings (4)")

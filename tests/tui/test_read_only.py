@@ -10,6 +10,7 @@ from lumctl.errors import RefusedError
 from lumctl.store import open_store
 from lumctl.tui.actions import Acts, only_shown
 from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 
 WHY = "read-only: the store of r1 cannot be written: Permission denied"
@@ -122,3 +123,27 @@ def test_a_store_out_of_reach_says_nothing_of_rights(rack, monkeypatch):
 
 def test_it_looks_as_before(looks_as_before, forbidden):
     assert looks_as_before(forbidden, "2", "p", size=(80, 24))
+
+
+def test_an_incident_names_no_key_that_may_not_be_used(forbidden, kit):
+    async def script(pilot):
+        await pilot.press("5")
+        await pilot.pause()
+        text = kit.screen_text(pilot.app)
+        assert "p: " not in text
+        assert "plan swap" not in text
+        assert "replace it by a spare: lumctl swap plan" in text
+        await pilot.press("1", "p")
+        await pilot.pause()
+        assert WHY in kit.screen_text(pilot.app)
+        await pilot.press("5", "enter")
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, IncidentScreen))
+        text = kit.screen_text(pilot.app)
+        assert "press p" not in text
+        assert "plan swap" not in text
+        assert "replace it by a spare: lumctl swap plan" in text
+        await pilot.press("p")
+        await kit.until(pilot, lambda: WHY in kit.screen_text(pilot.app))
+
+    kit.drive(forbidden.dashboard(), script, size=(140, 30))
+    assert forbidden.planned == []

@@ -110,3 +110,14 @@ def test_a_decision(looks_as_before, filled, stands):
 
 def test_a_plan_that_waits_for_approval(looks_as_before, filled, stands):
     assert looks_as_before(filled, "8", "j", "j", "enter", size=SMALL, then=stands(["spares considered"], "y"))
+
+
+def test_the_meshes_of_a_plan_that_waits(looks_as_before, on_mesh, filled, stands, kit):  # noqa: ARG001 - with room
+    plan = PlanView("llm: replace", "sim", kit.PLAN_LINES, None, changes=(kit.mesh_change(),))
+    filled.sources["asked_plan"] = lambda _rack, _plan: plan
+
+    async def view(pilot):
+        await stands(["spares considered"], "v")(pilot)
+        await kit.until(pilot, lambda: "PUCs change" in kit.screen_text(pilot.app))
+
+    assert looks_as_before(filled, "8", "j", "j", "enter", size=(110, 48), then=view)

@@ -18,9 +18,12 @@ from lumctl.cli.top.observer import Observer
 from lumctl.errors import ExitCode, UnreachableError
 
 # The dashboard of these tests' stage in the frame that the command gives it; an apply ends with the pipe that it reads.
+HERE = Path(__file__).parent
+FOLDERS = f"{HERE}:{HERE.parent / 'contract'}"
+"""Where the program finds the stage."""
 PROGRAM = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from conftest import Stage
 from lumctl.cli.top import ending
 from lumctl.cli.invocation import Invocation
@@ -55,7 +58,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 110, 0, 0))
         end, self._hold = os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(end), apply],
+            [sys.executable, "-c", PROGRAM, FOLDERS, str(end), apply],
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -1,6 +1,5 @@
 """``lumctl top``: the dashboard, connected to a rack and to all that may be done from it."""
 
-import gc
 import os
 import sys
 from functools import partial
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.live import LONGEST_S, SHORTEST_S, a_pause
+from lumctl.cli.live import a_speed, interval_option
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
@@ -20,20 +19,9 @@ if TYPE_CHECKING:
 
 app = noun_app(NOUNS["top"].help)
 
-BETWEEN_COLLECTIONS = 100_000
-"""A look is some hundred thousand values in no cycle: to search them for one again and again costs, and finds none."""
+IntervalOption = Annotated[float, interval_option("Seconds between two readings.")]
 
-IntervalOption = Annotated[
-    float,
-    typer.Option(
-        "--interval",
-        metavar="SECONDS",
-        min=SHORTEST_S,
-        max=LONGEST_S,
-        callback=a_pause,
-        help="Seconds between two readings.",
-    ),
-]
+SLOWEST, FASTEST = 0.01, 100.0
 
 ThemeOption = Annotated[
     str | None,
@@ -48,6 +36,16 @@ PlainOption = Annotated[
 WebOption = Annotated[
     bool, typer.Option("--web", help="Serve it to a browser on this machine, read-only, until Ctrl-C.")
 ]
+ReplayOption = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="RUN", help="Play a recorded run in time, on a simulator of its own; read-only."),
+]
+SpeedOption = Annotated[
+    float | None,
+    typer.Option(
+        "--speed", metavar="X", min=SLOWEST, max=FASTEST, callback=a_speed, help="With --replay: X times as fast."
+    ),
+]
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --web: listen there.")]
 
 
@@ -60,6 +58,8 @@ def top(
     plain: PlainOption = False,
     web: WebOption = False,
     port: PortOption = 8787,
+    replay: ReplayOption = None,
+    speed: SpeedOption = None,
 ) -> int:
     """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
 
@@ -68,9 +68,18 @@ def top(
     there was none.
 
     Who may not write the rack's store, as who gives ``--read-only``, is shown everything and offered no change.
+
+    With ``--replay RUN`` it is no rack that is shown: a private simulator is brought to where the racks stood when the
+    run began, what the run replaced fails there, and its steps are done with the recorded pauses between them, each
+    compared with the record. A pause of more than 20 s is shortened to 5 s, and that is said. Nothing is read from the
+    rack but its store, and nothing is written to either. Exit code: 5 if it went another way than recorded.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")
+    if speed is not None and replay is None:
+        raise UsageError("--speed is how fast a run is played", hint="add --replay RUN")
+    if web and replay is not None:
+        raise UsageError("--replay plays on this terminal: leave --web out")
     if web:
         from lumctl.cli.top.web import serve
 
@@ -82,6 +91,10 @@ def top(
     terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     if not plain and not terminal and not os.environ.get("TEXTUAL_DRIVER"):
         raise UsageError("the dashboard needs a terminal", hint="lumctl status --watch")
+    if replay is not None:
+        from lumctl.cli.top.replaying import played
+
+        return played(cx, replay, speed or 1.0, interval_s=interval, theme=None if plain else chosen)
     from lumctl.cli.top import ending, policies, runbooks, swapping
     from lumctl.cli.top.acknowledging import acknowledge
     from lumctl.cli.top.history import Historian
@@ -143,11 +156,7 @@ def top(
                 theme=chosen,
             )
         )
-        with ending.stopped_by_signals(dashboard):
-            gc.freeze()
-            gc.set_threshold(BETWEEN_COLLECTIONS)
-            dashboard.run()
-            return ending.end(cx, dashboard)
+        return ending.run_to_its_end(cx, dashboard)
 
 
 def _open(cx: Invocation) -> "Site":

@@ -25,17 +25,23 @@ def mesh_view(cx: Invocation, device: str) -> "MeshView":
         LumctlError: the record cannot be read either.
     """
     from lumctl.site import Site
-    from lumctl.tui.threads.collector import one_line
-    from lumctl.tui.told.meshes import MeshView
 
     # A site of its own: the one that is observed belongs to the thread that reads.
     with Site(cx.inventory, cx.target) as site:
-        recorded = site.known_cells(device)
-        try:
-            cells, powers = _read(site, device)
-        except LumctlError as error:
-            return MeshView(device, recorded, recorded=recorded, trouble=one_line(error))
-        return MeshView(device, cells, site.now(), recorded, powers)
+        return mesh_in(site, device)
+
+
+def mesh_in(site: "Site", device: str) -> "MeshView":
+    """As :func:`mesh_view`, of the device of a site."""
+    from lumctl.tui.threads.collector import one_line
+    from lumctl.tui.told.meshes import MeshView
+
+    recorded = site.known_cells(device)
+    try:
+        cells, powers = _read(site, device)
+    except LumctlError as error:
+        return MeshView(device, recorded, recorded=recorded, trouble=one_line(error))
+    return MeshView(device, cells, site.now(), recorded, powers)
 
 
 def _read(site: "Site", device: str) -> tuple[dict[int, str], dict[int, float]]:
@@ -74,9 +80,9 @@ def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
 
     found = []
     for name in dict.fromkeys(change.device for change in plan.changes):
-        device = site.inventory.devices[name]
-        before = site.known_states(name)
-        if not before:  # a switch, or a mesh of which nothing is certain
+        device = site.inventory.devices.get(name)
+        before = site.known_states(name) if device is not None else {}
+        if device is None or not before:  # gone by now, a switch, or a mesh of which nothing is certain
             continue
         written = {c.puc: PucState(c.after) for c in plan.changes if c.device == name}
         after = {**before, **written}

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from lumctl.tui.sources import Sources
 
 
-def plain_session(cx: Invocation, sources: "Sources", acts: "Acts", interval_s: float) -> "Session":
+def plain_session(
+    cx: Invocation, sources: "Sources", acts: "Acts", interval_s: float, target: str | None = None
+) -> "Session":
     """A conversation that tells on stdout and listens to stdin from now on."""
     from lumctl.tui.plain.session import END, Session
 
     session = Session(
-        sources, acts, racks=cx.inventory.racks, target=str(cx.target), say=cx.out.text, interval_s=interval_s
+        sources, acts, racks=cx.inventory.racks, target=target or cx.target, say=cx.out.text, interval_s=interval_s
     )
 
     def listen() -> None:

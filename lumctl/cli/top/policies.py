@@ -1,6 +1,7 @@
 """Policies for the dashboard: what they would decide, the plans that wait for a yes, the autopilot's switch."""
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lumctl.autopilot.switch import Written
+    from lumctl.change import Plan
     from lumctl.cli.invocation import Invocation
+    from lumctl.site import Site
     from lumctl.site.observation import Observation
     from lumctl.tui.actions import ApplyView, PlanView
 
@@ -31,18 +34,26 @@ def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[st
 
 
 def asked_plan(cx: "Invocation", rack: str, name: str) -> "PlanView":
-    """A plan that waits for approval, as ``swap apply --dry-run`` shows it."""
-    from lumctl.change import from_document
-    from lumctl.cli.plan_lines import plan_lines
+    """A plan that waits for approval, as ``swap apply --dry-run`` shows it, with what it makes of each mesh."""
+    from lumctl.cli.top.meshes import with_meshes
+    from lumctl.cli.top.runs import plan_view
     from lumctl.site import Site
-    from lumctl.tui.actions import PlanView
 
     with Site(cx.inventory, cx.target) as site:
-        kept = site.store(rack).plan(name)
+        view = plan_view(_kept(site, rack, name))
+        # A plan can be read without its picture: what a mesh holds may be uncertain by now.
+        with suppress(LumctlError):
+            return with_meshes(site, view)
+        return view
+
+
+def _kept(site: "Site", rack: str, name: str) -> "Plan":
+    from lumctl.change import from_document
+
+    kept = site.store(rack).plan(name)
     if kept is None:
         raise UsageError(f"{rack} keeps no plan {name!r}", hint="see: lumctl autopilot status")
-    plan = from_document(kept)
-    return PlanView(plan.title, plan.target, tuple(plan_lines(plan)[1:]), plan)
+    return from_document(kept)
 
 
 def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve: bool) -> "ApplyView":
@@ -51,8 +62,8 @@ def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve
     from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
-    plan = asked_plan(cx, rack, name).plan
     with Site(cx.inventory, cx.target) as site:
+        plan = _kept(site, rack, name)
         answered = answer(site, plan, approve=approve, comment=comment)
     told = f"{plan.id} ({plan.title}): {answered.state} by {answered.by}"
     if not approve:

@@ -30,15 +30,20 @@ class Recorder:
         *,
         watched: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.time,
+        opened: "Callable[[str], Store] | None" = None,
     ) -> None:
+        from lumctl.store import open_store
+
         self._inventory = inventory
         self._target = target
+        self._opened = opened or (lambda rack: open_store(inventory, rack, target))
         self._watched = watched
         self._now = now
         self._stores: dict[str, Store] = {}
         self._heads: dict[str, Head] = {}
         self._changed: dict[str, tuple[Transition, ...]] = {}
         self._read: dict[str, _OfRack] = {}
+        self._is_watched: bool | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +55,7 @@ class Recorder:
 
     def __call__(self) -> "Records":
         """Read what is new."""
+        from lumctl.store.database import shown
         from lumctl.tui.told.seen import Records
 
         trouble = None
@@ -67,22 +73,24 @@ class Recorder:
             working=tuple(self._working()),
             log=tuple(log[:MOST_LINES]),
             trouble=trouble,
+            stores={rack: shown(store.place) for rack, store in self._stores.items()},
+            watched=self._is_watched,
         )
 
     def _renew(self, rack: str) -> None:
         from lumctl.autopilot.status import rack_status
         from lumctl.cli.top.log import log_of
-        from lumctl.store import open_store
 
         store = self._stores.get(rack)
         if store is None:
-            store = self._stores[rack] = open_store(self._inventory, rack, self._target)
+            store = self._stores[rack] = self._opened(rack)
         head, changes = store.head(), self._changes(rack, store)
         news = self._heads.get(rack) != head or self._changed.get(rack) != changes
         known, now = self._read.get(rack), self._now()
         if not news and known is not None and now - known.told_at < RENEWED_S:
             return
-        autopilot = rack_status(self._inventory, rack, store, now=now, watched=self._watched())
+        self._is_watched = self._watched()
+        autopilot = rack_status(self._inventory, rack, store, now=now, watched=self._is_watched)
         if not news and known is not None:
             known.autopilot, known.told_at = autopilot, now
             return

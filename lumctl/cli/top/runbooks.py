@@ -24,11 +24,17 @@ _OF_THE_PLAN = ("precondition", "verification", "undo")
 
 def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:
     """The runbook of a run, ``RACK/ID``: what ``runbook show`` prints, and what its plan and its template add to it."""
-    from lumctl.runbook.templates import template_of
     from lumctl.site import Site
 
     with Site(cx.inventory, cx.target) as site:
-        run, runbook = site.store(key.partition("/")[0]).run(key.rpartition("/")[2]), _found(site, key)
+        return runbook_in(site, key)
+
+
+def runbook_in(site: "Site", key: str) -> dict[str, Any]:
+    """As :func:`runbook_of`, from the stores of a site."""
+    from lumctl.runbook.templates import template_of
+
+    run, runbook = site.store(key.partition("/")[0]).run(key.rpartition("/")[2]), _found(site, key)
     planned = {str(step["id"]): step for step in run.plan["steps"]}
     document = dict(runbook.document)
     document["steps"] = [
@@ -42,13 +48,19 @@ def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:
 
 def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
     """What the runbooks of two runs do not have in common."""
-    from lumctl.runbook.counting import counted
-    from lumctl.runbook.differing import times, unlike
     from lumctl.site import Site
-    from lumctl.tui.told.comparing import ComparisonView, Differing
 
     with Site(cx.inventory, cx.target) as site:
-        one, other = _found(site, a).document, _found(site, b).document
+        return compared_in(site, a, b)
+
+
+def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
+    """As :func:`compared`, from the stores of a site."""
+    from lumctl.runbook.counting import counted
+    from lumctl.runbook.differing import times, unlike
+    from lumctl.tui.told.comparing import ComparisonView, Differing
+
+    one, other = _found(site, a).document, _found(site, b).document
     found = unlike(one, other)
     told = tuple(Differing(each.part, each.what, each.a, each.b) for each in found)
     counts = tuple(_counted(each) for each in counted(found))
@@ -79,10 +91,11 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
             raise
     if stopped:
         return ReplayView(f"stopped before step {stopped[0].id}; what was done on the simulator was taken back", None)
-    return _view(runbook, result)
+    return replay_view(runbook, result)
 
 
-def _view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
+def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
+    """How a replay ended, in a line, and where it differs."""
     from lumctl.tui.threads.replaying import ReplayView
 
     odd = result.first_difference

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 from lumctl.cli.invocation import Invocation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lumctl.change import Plan
+    from lumctl.store import Store
     from lumctl.tui.actions import PlanView
     from lumctl.tui.told.runs import RunView
 
@@ -19,10 +22,16 @@ def run_view(cx: Invocation, key: str) -> "RunView":
         StoreError: the store cannot be read.
     """
     from lumctl.store import open_store
+
+    return run_in(lambda rack: open_store(cx.inventory, rack, str(cx.target)), key)
+
+
+def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
+    """As :func:`run_view`, with what opens the store of a rack."""
     from lumctl.tui.told.runs import run_view as viewed
 
     rack, _, name = key.partition("/")
-    store = open_store(cx.inventory, rack, str(cx.target))
+    store = opened(rack)
     try:
         run = store.run(name)
         return viewed(run, store.entries(name), cut=name in store.unfinished(now=time.time()))

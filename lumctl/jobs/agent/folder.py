@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumctl import sockets
 from lumctl.errors import RefusedError, UsageError
-from lumctl.sockets import bound
 
 SOCKET, LOCK, BOOK, ERRORS = "agent", "lock", "workers.json", "errors"
 LONGEST_SOCKET_BYTES = 107
@@ -123,16 +123,7 @@ def listening(folder: Folder) -> socket.socket:
     Raises:
         UsageError: it cannot be made.
     """
-
-    def bind(path: str) -> socket.socket:
-        made = socket.socket(socket.AF_UNIX)
-        try:
-            made.bind(path)
-            made.listen(WAITING)
-        except OSError:
-            made.close()
-            raise
-        made.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
-        return made
-
-    return bound(folder.socket, bind, hint=f"make room in {folder.path}, or give the job another folder")
+    hint = f"make room in {folder.path}, or give the job another folder"
+    made = sockets.listening(folder.socket, WAITING, hint=hint)
+    made.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
+    return made

@@ -18,9 +18,9 @@ FLEETING = frozenset({"hello", "beat", "stepped"})
 """Said often, and worth nothing to the next agent."""
 REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED}
 HEARTBEAT_S = 2.0
-BEATS = 4
+BEATS = 8
 """How often a worker speaks within the time after which it counts as silent."""
-STALLED = 1 / BEATS
+STALLED = 0.25
 """An agent that was itself held up for this part of that time cannot say who was silent meanwhile."""
 MOST_WAITING = 100
 LONGEST_NAME = 100

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from lumctl.jobs.torch.interfaces import family_of
 from lumctl.jobs.torch.states import Layout, Snapshot, memory
 
 LONGEST_LINE = 64 * 1024 * 1024
@@ -52,7 +53,7 @@ class StateServer:
 
     def __init__(self, address: str, token: str, find: Find) -> None:
         self._token, self._find = token, find
-        self._listener = socket.create_server((address, 0), family=_family(address))
+        self._listener = socket.create_server((address, 0), family=family_of(address))
         self.address: tuple[str, int] = (address, self._listener.getsockname()[1])
         self._change = threading.Condition()
         self._open = False
@@ -147,7 +148,7 @@ class Fetcher:
             HandingError: it was not handed over whole.
         """
         where = f"{source[0]}:{source[1]}"
-        connection = socket.socket(_family(source[0]))
+        connection = socket.socket(family_of(source[0]))
         with self._changing:
             self._connection = connection
         try:
@@ -207,7 +208,3 @@ def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("a line that is no object")  # noqa: TRY004 - told as any other nonsense
     return found
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,4 +1,4 @@
-"""Which network interface has an address: gloo is told the one by its name only."""
+"""Addresses of this machine: of which family one is, and which interface has it, for gloo is told that by name only."""
 
 import array
 import fcntl
@@ -6,6 +6,11 @@ import socket
 
 _ADDRESS_OF = 0x8915
 """``SIOCGIFADDR`` of netdevice(7)."""
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """Of which family a socket for an address is."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def interface_with(address: str) -> str | None:

@@ -1,6 +1,7 @@
 """Bringing a parked worker to the state that the job goes on from."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Loading:
             self._work.load(tree, wanted.done)
         control.say("loaded", done=wanted.done, bytes=size, seconds=time.monotonic() - began)
 
-    def _found(self, order: Message, wanted: Wanted, still: Any) -> tuple[dict[str, Any] | None, int]:
+    def _found(self, order: Message, wanted: Wanted, still: Callable[[], bool]) -> tuple[dict[str, Any] | None, int]:
         """A state and its size; ``None`` if the one that is there is the one."""
         if order.get("file"):
             path = of_rank(Path(order["file"]), wanted.of or 0)

@@ -41,13 +41,16 @@ class Saving:
 
     def due(self, rank: int) -> bool:
         """Whether the step that was just done is one after which this rank writes a checkpoint."""
-        own = self._work.layout == UNIQUE or rank == 0
-        return own and self.checkpoints is not None and self._every > 0 and self._work.done % self._every == 0
+        return self._writes(rank) and self._work.done % self._every == 0
 
     def due_at_end(self, rank: int) -> bool:
         """Whether this rank writes the state that is reached when all steps are done."""
+        return self._writes(rank) and self._work.done % self._every != 0
+
+    def _writes(self, rank: int) -> bool:
+        """Whether this rank writes a checkpoint every so many steps."""
         own = self._work.layout == UNIQUE or rank == 0
-        return own and self.checkpoints is not None and self._every > 0 and self._work.done % self._every != 0
+        return own and self.checkpoints is not None and self._every > 0
 
     def save(self, rank: int, *, tree: Mapping[str, Any] | None = None, done: int | None = None) -> Path | None:
         """Write the state that is reached, or another one; ``None``, with a warning, if that cannot be done."""

@@ -16,6 +16,7 @@ else:
     from torch.distributed import Store, TCPStore
 
 from lumctl.jobs.torch.addresses import is_address, port_in
+from lumctl.jobs.torch.interfaces import family_of
 
 FOUND_WITHIN_S = 10.0
 LOOKS_AGAIN_S, LATER_S = 0.001, 0.05
@@ -28,8 +29,7 @@ class GivenUpError(dist.DistError):
 
 def serve(address: str) -> TCPStore:
     """A store of our own that listens on an address, for as long as the worker lives."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server((address, 0), family=family)
+    listener = socket.create_server((address, 0), family=family_of(address))
     port = listener.getsockname()[1]
     return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
 

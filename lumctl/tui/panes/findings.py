@@ -3,8 +3,8 @@
 from collections import Counter
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import STATE
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row, state_cell
+from lumctl.tui.panes.columns import FOR, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell
 from lumctl.tui.told.seen import Seen
 
 
@@ -32,7 +32,7 @@ FINDINGS = Pane(
         STATE,
         Column("component", "COMPONENT", 12),
         Column("rule", "RULE", 12),
-        Column(AGE, "FOR", 5, right=True),
+        FOR,
         Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
     ),
     finding_rows,

@@ -1,8 +1,8 @@
 """What an operator is called for: each incident, and each component in trouble that is part of none."""
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import STATE
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.panes.columns import FOR, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.told.incidents import accelerator_of, case_of
 from lumctl.tui.told.seen import Seen
 from lumctl.watch.cases import Case, cases_of
@@ -21,9 +21,9 @@ def _row(seen: Seen, case: Case, marks: Marks) -> Row:
 
 
 def _what_to_do(seen: Seen, case: Case) -> str:
-    """A swap where one accelerator that runs a job is at fault, else what the worst finding advises."""
+    """A swap where that may be planned for one accelerator that runs a job, else what the worst finding advises."""
     accelerator = accelerator_of(seen, case)
-    if accelerator is not None and seen.observation.place_of(accelerator) is not None:
+    if accelerator is not None and not seen.forbidden and seen.observation.place_of(accelerator) is not None:
         return f"p: put a spare in the place of {accelerator}"
     return case.findings[0].advice if case.findings else ""
 
@@ -42,7 +42,7 @@ INCIDENTS = Pane(
         STATE,
         Column("cause", "CAUSE", 12),
         Column("members", "TOUCHES", 7, right=True),
-        Column(AGE, "FOR", 5, right=True),
+        FOR,
         Column("summary", "WHAT, AND WHAT TO DO", 30),
     ),
     incident_rows,

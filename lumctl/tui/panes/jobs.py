@@ -2,8 +2,8 @@
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import STATE
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row, state_cell
+from lumctl.tui.panes.columns import AGE_OF_READING, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell
 from lumctl.tui.told.jobs import GOES, jobs_of, pace, state_of, told_of
 from lumctl.tui.told.seen import Seen
 
@@ -45,7 +45,7 @@ JOBS = Pane(
         Column("running", "RUNS", 8),
         Column("pace", "STEP, LOSS, RATE", 16),
         Column("recoveries", "RECOVERED", 9, right=True),
-        Column(AGE, "AGE", 5, right=True),
+        AGE_OF_READING,
         Column("why", "WHY", 10),
     ),
     job_rows,

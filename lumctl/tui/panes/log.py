@@ -35,6 +35,5 @@ LOG = Pane(
         Column("text", "  WHAT", 40),
     ),
     log_rows,
-    lambda _seen: (),
     goes_stale=False,
 )

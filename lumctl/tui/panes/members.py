@@ -3,8 +3,8 @@
 from functools import partial
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import STATE
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.panes.columns import FOR, STATE
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.told.incidents import Health, case_of, kind_of, members_of
 from lumctl.tui.told.seen import Seen
 
@@ -20,11 +20,10 @@ def members_pane(key: str) -> Pane:
             STATE,
             Column("component", "COMPONENT", 14),
             Column("kind", "KIND", 11),
-            Column(AGE, "FOR", 5, right=True),
+            FOR,
             Column("rules", "FOUND", 16),
         ),
         partial(_member_rows, key),
-        lambda _seen: (),
         goes_stale=False,
     )
 

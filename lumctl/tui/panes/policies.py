@@ -5,7 +5,8 @@ from typing import Any
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row
+from lumctl.tui.panes.columns import AGO
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row
 from lumctl.tui.told.policy_text import STATES
 from lumctl.tui.told.seen import Seen
 
@@ -84,11 +85,12 @@ POLICIES = Pane(
         Column("name", "NAME", 14),
         Column("kind", "KIND", 9),
         Column("state", "STATE", 10),
-        Column(AGE, "AGO", 5, right=True),
+        AGO,
         Column("said", "WHY", 30),
     ),
     policy_rows,
     _trouble,
     goes_stale=False,
     opens="policy",
+    one="policy or decision",
 )

@@ -86,4 +86,5 @@ RACKS = Pane(
     ),
     lists_components=True,
     folds_at=1,
+    one="rack, mesh or host",
 )

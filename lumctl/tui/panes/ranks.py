@@ -28,7 +28,6 @@ def ranks_pane(job: str) -> Pane:
             Column("found", "FOUND", 8),
         ),
         partial(_rank_rows, job),
-        lambda _seen: (),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lumctl.health.states import SEVERITY, State, worst
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.told.seen import Seen
 
@@ -54,6 +55,11 @@ class Row:
         return all(word in text for word in words)
 
 
+def nothing_wrong(_seen: Seen) -> tuple[State, ...]:
+    """The trouble of a pane that tells of none."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Pane:
     """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked.
@@ -62,6 +68,7 @@ class Pane:
     what kind the screen is that enter opens for a row, ``lists_components`` whether a component is to be found here.
     ``swaps`` tells of which accelerator a swap is planned for a row; ``None`` where none or several could be meant.
     ``folds_at`` is the number of the cell that says whether the rows beneath one are folded, where rows have some.
+    ``one`` is what a single row is called, where that is not ``noun`` without its last letter.
     """
 
     id: str
@@ -70,13 +77,18 @@ class Pane:
     help: str
     columns: tuple[Column, ...]
     rows: Callable[[Seen, Marks], list[Row]]
-    trouble: Callable[[Seen], tuple[State, ...]]
+    trouble: Callable[[Seen], tuple[State, ...]] = nothing_wrong
     goes_stale: bool = True
     lines: int = 1
     opens: str = COMPONENT
     lists_components: bool = False
     swaps: Callable[[Seen, Row], str | None] | None = None
     folds_at: int | None = None
+    one: str = ""
+
+    def count(self, number: int) -> str:
+        """So many of what its rows are."""
+        return counted(number, self.noun, self.one)
 
 
 def state_cell(state: State, marks: Marks) -> Cell:

@@ -2,7 +2,8 @@
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row
+from lumctl.tui.panes.columns import AGO
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row
 from lumctl.tui.told.seen import Seen
 
 
@@ -30,11 +31,10 @@ RUNBOOKS = Pane(
         Column("run", "RUN", 12),
         Column("kind", "KIND", 8),
         Column("steps", "STEPS", 5, right=True),
-        Column(AGE, "AGO", 5, right=True),
+        AGO,
         Column("title", "TITLE", 30),
     ),
     runbook_rows,
-    lambda _seen: (),
     goes_stale=False,
     opens="runbook",
 )

@@ -3,7 +3,8 @@
 from lumctl.health.states import State
 from lumctl.store import ACTION_KINDS, Run
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.rows import AGE, Cell, Column, Pane, Row
+from lumctl.tui.panes.columns import AGO
+from lumctl.tui.panes.rows import Cell, Column, Pane, Row
 from lumctl.tui.told.seen import Seen
 
 STATES = {
@@ -38,7 +39,7 @@ SWAPS = Pane(
         Column("run", "RUN", 12),
         Column("outcome", "OUTCOME", 11),
         Column("took", "TOOK", 6, right=True),
-        Column(AGE, "AGO", 5, right=True),
+        AGO,
         Column("title", "TITLE", 30),
         Column("by", "BY", 8),
     ),

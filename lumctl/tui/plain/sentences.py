@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.states import State
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGE, Pane
 from lumctl.tui.told.seen import Seen
@@ -16,13 +17,14 @@ def summary(seen: Seen) -> Iterator[str]:
     observation = seen.observation
     hosts = observation.snapshot.hosts
     answered = sum(host.reachable for host in hosts.values())
-    yield f"{answered} of {len(observation.inventory.hosts)} hosts answered."
+    yield f"{answered} of {counted(len(observation.inventory.hosts), 'hosts')} answered."
     for group, members in observation.report.groups().items():
         if not members:
             continue
         wrong = [name for name, health in members.items() if health.state not in {State.OK, State.DISABLED}]
         if wrong:
-            yield f"{len(wrong)} of {len(members)} {group} are not well: {', '.join(wrong)}."
+            verb = "is" if len(wrong) == 1 else "are"
+            yield f"{len(wrong)} of {counted(len(members), group)} {verb} not well: {', '.join(wrong)}."
         else:
             yield f"{group.capitalize()}: {len(members)}, none of them in trouble."
     for finding in observation.report.findings():
@@ -52,7 +54,7 @@ def changes(before: Seen, after: Seen) -> Iterator[str]:
 def pane_lines(pane: Pane, seen: Seen, words: str = "") -> Iterator[str]:
     """The rows of a table of the dashboard that hold some words, each in one line with the names of its columns."""
     rows = [row for row in pane.rows(seen, WORDS) if row.matches(words.lower().split())]
-    yield f"{len(rows)} {pane.noun}." if rows else f"No {pane.noun}."
+    yield f"{pane.count(len(rows))}." if rows else f"No {pane.noun}."
     headings = [column.heading.lower() for column in pane.columns if column.key != AGE]
     for row in rows:
         texts = (" ".join(cell.text.split()) for cell in row.cells)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
@@ -16,6 +17,7 @@ from lumctl.tui.threads.applying import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
 from lumctl.tui.told.seen import Seen
 
+NO_KEYS = "plain lines have no keys"
 END = object()
 """Put where the next line of input would be: there is none."""
 
@@ -131,7 +133,7 @@ class Session:
         return all(self._goes_on(event) for event in waiting)
 
     def _look(self, seen: Seen) -> None:
-        before, self.seen = self.seen, seen
+        before, self.seen = self.seen, replace(seen, forbidden=NO_KEYS)
         if self._trouble:
             self._tell("The rack can be read again.")
         self._trouble = ""

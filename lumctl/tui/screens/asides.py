@@ -1,6 +1,7 @@
 """The screens beside the data: help, and the question before leaving in the middle of an apply."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -9,8 +10,9 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.health.states import State
-from lumctl.tui.keys import CHANGES, HELP, LEAVING, SCREENS, Action, bindings
+from lumctl.tui.keys import CHANGES, SCREENS, ScreenKeys
 from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, STATE_STYLES, Marks
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.widgets.bars import KeyBar, TopBar
 
 _MEANINGS = {
@@ -22,13 +24,12 @@ _MEANINGS = {
 }
 
 
-class HelpScreen(Screen[None]):
-    """Every key by screen, and what the marks mean."""
+class HelpScreen(KeyedScreen[None], keys="help"):
+    """Every key by screen, those of the screen from which it was opened first, and what the marks mean."""
 
-    BINDINGS = bindings(HELP)  # type: ignore[assignment]
-
-    def __init__(self, target: str, marks: Marks, forbidden: str = "") -> None:
+    def __init__(self, beneath: Sequence[Screen[Any]], target: str, marks: Marks, forbidden: str = "") -> None:
         super().__init__()
+        self._here = next((each.KEYS for each in reversed(beneath) if isinstance(each, KeyedScreen)), SCREENS[0])
         self._target = target
         self._marks = marks
         self._forbidden = forbidden
@@ -38,25 +39,20 @@ class HelpScreen(Screen[None]):
         yield TopBar("help", self._target)
         with VerticalScroll():
             yield Static(self._text())
-        yield KeyBar(HELP)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll."""
         self.query_one(VerticalScroll).focus()
 
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
-
     def _text(self) -> Text:
         text = Text(style=HEADING_STYLE)
         if self._forbidden:
             text.append(f"{self._forbidden}\n\n", style=STALE_STYLE)
-        text.append("keys\n")
+        self._keys(text, self._here, f"keys {self._here.where}".strip())
         for screen in SCREENS:
-            if screen.where:
-                text.append(f"\n{screen.where}\n")
-            _keys(text, [action for action in screen.actions if not (self._forbidden and action.action in CHANGES)])
+            if screen is not self._here:
+                self._keys(text, screen, f"\n{screen.where or 'on the main screen'}")
         text.append("\nstates\n")
         for state, meaning in _MEANINGS.items():
             text.append(f"  {self._marks.state(state):<12}", style=STATE_STYLES[state])
@@ -65,18 +61,15 @@ class HelpScreen(Screen[None]):
         text.append("  An age with ! is that of a reading too old to rely on.\n", style="not bold")
         return text
 
+    def _keys(self, text: Text, screen: ScreenKeys, heading: str) -> None:
+        text.append(f"{heading}\n")
+        for action in screen.actions:
+            if action.help and not (self._forbidden and action.action in CHANGES):
+                text.append(f"  {action.shown:<12} {action.help}\n", style="not bold")
 
-def _keys(text: Text, actions: Iterable[Action]) -> None:
-    for action in actions:
-        if not action.help:
-            continue
-        text.append(f"  {action.shown:<12} {action.help}\n", style="not bold")
 
-
-class LeavingScreen(Screen[bool]):
+class LeavingScreen(KeyedScreen[bool], keys="leaving"):
     """Whether to leave as soon as the apply under way has ended; at once is not offered: it would be left half way."""
-
-    BINDINGS = bindings(LEAVING)  # type: ignore[assignment]
 
     def __init__(self, target: str) -> None:
         super().__init__()
@@ -87,7 +80,7 @@ class LeavingScreen(Screen[bool]):
         yield TopBar("quit", self._target)
         yield Static(f"\n A plan is being applied to TARGET {self._target}. It is never cut off half way.\n")
         yield Static(" Quit as soon as it has ended?", id="question")
-        yield KeyBar(LEAVING)
+        yield KeyBar(self.KEYS.actions)
 
     def action_answer(self, leave: bool) -> None:
         """Hand the answer on."""

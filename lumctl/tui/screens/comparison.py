@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.tui.keys import COMPARED, bindings
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.told.comparing import ComparisonView, comparison_text
@@ -24,10 +23,8 @@ class Compared(Message):
     trouble: str = ""
 
 
-class ComparisonScreen(Screen[None]):
+class ComparisonScreen(KeyedScreen[None], keys="comparison"):
     """Both runbooks are read in a thread; nothing of this is changed by time."""
-
-    BINDINGS = bindings(COMPARED)  # type: ignore[assignment]
 
     def __init__(self, a: str, b: str, context: Context) -> None:
         super().__init__()
@@ -41,16 +38,12 @@ class ComparisonScreen(Screen[None]):
         with VerticalScroll():
             yield Static("reading both runbooks", id="comparison")
         yield Answer()
-        yield KeyBar(COMPARED)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Begin to read."""
         self.query_one(VerticalScroll).focus()
         threading.Thread(target=self._read, name="lumctl-compare", daemon=True).start()
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def on_compared(self, event: Compared) -> None:
         """Show the differences."""

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.tui.keys import DETAIL, bindings
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, STATE_STYLES, Marks, age, duration
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.screens.plot import PLOT_KIND
 from lumctl.tui.threads.asking import HistoryAsker, HistoryRead
@@ -25,10 +24,8 @@ _LINE_S = 900.0
 _READ_AGAIN_S = 5.0
 
 
-class DetailScreen(Screen[None]):
+class DetailScreen(KeyedScreen[None], keys="component"):
     """Shows what ``describe`` returns, once a second, beside what ``read`` gives of the last minutes."""
-
-    BINDINGS = bindings(DETAIL)  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -54,7 +51,7 @@ class DetailScreen(Screen[None]):
         with VerticalScroll():
             yield Static(id="detail")
         yield Answer()
-        yield KeyBar(DETAIL)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Show it now and each second."""
@@ -63,10 +60,6 @@ class DetailScreen(Screen[None]):
         self.set_interval(1.0, self._show)
         self._ask()
         self.set_interval(_READ_AGAIN_S, self._ask)
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def action_plan_swap(self) -> None:
         """Ask for a plan for this component."""

@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.message import Message
 from textual.widget import Widget
 
-from lumctl.tui.keys import INCIDENT, bindings
 from lumctl.tui.panes.members import members_pane
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.screens.listing import ListingScreen
@@ -36,11 +35,8 @@ class Acknowledged(Message):
     done: bool
 
 
-class IncidentScreen(ListingScreen):
+class IncidentScreen(ListingScreen, keys="incident"):
     """One incident, for as long as it lasts."""
-
-    BINDINGS = bindings(INCIDENT)  # type: ignore[assignment]
-    KEYS = INCIDENT
 
     def __init__(self, key: str, context: Context) -> None:
         super().__init__(f"incident {key.partition(':')[2]}", members_pane(key), context)
@@ -64,6 +60,8 @@ class IncidentScreen(ListingScreen):
         seen = self.shared.seen()
         if seen is None or (case := case_of(seen, self._key)) is None:
             self.say("it is over: there is nothing to swap")
+        elif seen.forbidden:
+            self.say(seen.forbidden)
         elif (accelerator := accelerator_of(seen, case)) is not None:
             self.post_message(PlanWanted(accelerator))
         else:

@@ -2,7 +2,6 @@
 
 from rich.text import Text
 
-from lumctl.tui.keys import JOB, bindings
 from lumctl.tui.panes.ranks import ranks_pane
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.screens.listing import ListingScreen
@@ -11,11 +10,8 @@ from lumctl.tui.told.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.told.seen import Seen
 
 
-class JobScreen(ListingScreen):
+class JobScreen(ListingScreen, keys="job"):
     """One job."""
-
-    BINDINGS = bindings(JOB)  # type: ignore[assignment]
-    KEYS = JOB
 
     def __init__(self, job: str, context: Context) -> None:
         super().__init__(f"job {job}", ranks_pane(job), context)

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from lumctl.tui.keys import Action
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.told.seen import Seen
@@ -19,10 +18,8 @@ from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 
 
-class ListingScreen(Screen[None]):
+class ListingScreen(KeyedScreen[None]):
     """Shown anew each second. Enter opens the component under the cursor."""
-
-    KEYS: tuple[Action, ...] = ()
 
     def __init__(self, title: str, pane: Pane, context: Context) -> None:
         super().__init__()
@@ -51,7 +48,7 @@ class ListingScreen(Screen[None]):
             yield Static(id="more", markup=False)
         yield Answer()
         yield from self.questions()
-        yield KeyBar(self.KEYS)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Show it now and each second."""
@@ -91,10 +88,6 @@ class ListingScreen(Screen[None]):
         """Ask for a plan for the accelerator under the cursor."""
         if (row := self.table.selected) is not None:
             self.post_message(PlanWanted(row.component))
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
         """Enter, or a click on the selected line."""

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
 from lumctl.inventory.hints import nearest
-from lumctl.tui.keys import MAIN, bindings
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.told.folding import Folding
 from lumctl.tui.told.seen import Seen
 from lumctl.tui.widgets.bars import Answer, KeyBar, Tabs, TopBar
@@ -43,10 +42,8 @@ class RefreshWanted(Message):
     """Read everything again now."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(KeyedScreen[None], keys="main"):
     """Racks, accelerators, circuits, findings."""
-
-    BINDINGS = bindings(MAIN)  # type: ignore[assignment]
 
     def __init__(self, title: str, target: str, marks: Marks, now: Callable[[], float]) -> None:
         super().__init__()
@@ -69,7 +66,7 @@ class MainScreen(Screen[None]):
                 yield PaneTable(pane)
         yield Answer()
         yield Prompt()
-        yield KeyBar(MAIN)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Begin on the first pane, before anything was read."""
@@ -85,6 +82,8 @@ class MainScreen(Screen[None]):
 
     def tick(self, freshness: Text, trouble: str | None) -> None:
         """Once a second: let ages grow, say how fresh the data are and what stands in the way of fresher ones."""
+        if not self.query(TopBar):  # the screen is being taken down
+            return
         self.query_one(TopBar).say(freshness)
         banner = self.query_one("#banner", Static)
         banner.set_class(trouble is not None, "-open")
@@ -127,7 +126,9 @@ class MainScreen(Screen[None]):
     def action_plan_swap(self) -> None:
         """Ask for a plan for the selected accelerator."""
         row, swaps = self._table.selected, self._pane.swaps
-        if swaps is None:
+        if self._seen is not None and self._seen.forbidden:
+            self.say(self._seen.forbidden)
+        elif swaps is None:
             self.say("to plan a swap, select the failed accelerator among the accelerators (2), then press p")
         elif row is not None and self._seen is not None:
             accelerator = swaps(self._seen, row)
@@ -258,11 +259,12 @@ class MainScreen(Screen[None]):
             rows = self._folding.seen(everything, pane.folds_at, self._marks)
         self._table.show(rows, self._now(), self._seen.observation.inventory.thresholds.stale_after_s)
         if words:
-            self._say_what_is_shown(f"{len(rows)} of {len(everything)} {pane.noun} match {words!r} (esc: all)")
+            match = "matches" if len(rows) == 1 else "match"
+            self._say_what_is_shown(f"{len(rows)} of {pane.count(len(everything))} {match} {words!r} (esc: all)")
         elif everything:
             folded = len(everything) - len(rows)
             away = f", {folded} of them folded away (space: unfold)" if folded else ""
-            self._say_what_is_shown(f"{len(everything)} {pane.noun}{away}")
+            self._say_what_is_shown(f"{pane.count(len(everything))}{away}")
         else:
             self._say_what_is_shown(f"no {pane.noun}")
 

@@ -5,20 +5,21 @@ The device itself is asked in a thread; what it said stands until it says someth
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
 from lumctl.inventory.model import Device
-from lumctl.tui.keys import MESH, bindings
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
@@ -29,6 +30,8 @@ from lumctl.tui.widgets.picture import Picture
 from lumctl.tui.widgets.table import PaneTable
 
 _READ_AGAIN_S = 10.0
+_OTHER_LINES = 4
+"""The lines above and below the drawing where the table stands beside it."""
 _TABLE_WIDTHS = (66, 46)
 """What the table needs beside the drawing, all of it or as far as the powers; else it stands below."""
 
@@ -41,10 +44,8 @@ class MeshRead(Message):
     trouble: str = ""
 
 
-class MeshScreen(Screen[None]):
+class MeshScreen(KeyedScreen[None], keys="mesh"):
     """Draws a device when it, the look at the rack, the choice or the terminal has changed."""
-
-    BINDINGS = bindings(MESH)  # type: ignore[assignment]
 
     def __init__(self, device: Device, context: Context) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class MeshScreen(Screen[None]):
             yield Picture(id="chip")
             yield PaneTable(LED)
         yield Picture(id="marks")
-        yield KeyBar(MESH)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Ask the device, and show what is known meanwhile."""
@@ -90,10 +91,6 @@ class MeshScreen(Screen[None]):
     def on_resize(self) -> None:
         """Draw it to the new size."""
         self.call_after_refresh(self._show)
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def action_refresh_now(self) -> None:
         """Ask the device, unless it is being asked."""
@@ -165,11 +162,11 @@ class MeshScreen(Screen[None]):
             return
         self._shown = shown
         self._leds = circuits_on(observation, self._device, self._view)
-        rows = led_rows(self._device, self._view, self._leds, self._shared.marks)
+        drawn = self._draw()
+        rows = led_rows(self._device, self._view, self._leds, self._shared.marks, drawn.ports if drawn else ())
         self._filling = True
         table.show(rows, self._shared.now(), observation.inventory.thresholds.stale_after_s)
         self._filling = False
-        self._draw()
         self._say()
 
     def _say(self) -> None:
@@ -190,7 +187,7 @@ class MeshScreen(Screen[None]):
             said.append(f"{view.trouble}; shown is {what}")
         if view is not None and view.astray:
             where = ", ".join(map(str, view.astray[:8])) + (", ..." if len(view.astray) > 8 else "")  # noqa: PLR2004
-            said.append(f"it holds something else than was written at {len(view.astray)} cells: {where}")
+            said.append(f"it holds something else than was written at {counted(len(view.astray), 'cells')}: {where}")
         self.query_one(Answer).say("; ".join(said))
 
     def _age(self, view: MeshView | None) -> Text:
@@ -202,14 +199,14 @@ class MeshScreen(Screen[None]):
             f"device read {age(view.read_at, self._shared.now())} ago ", style=STALE_STYLE * bool(self._trouble)
         )
 
-    def _draw(self) -> None:
+    def _draw(self) -> Chip | None:
         if self._device.geometry is None or self._view is None or not self._view.cells:
-            return
+            return None
         try:
             drawn, beside = self._fitted(self._view)
         except LumctlError as error:
             self._undrawable = error.message
-            return
+            return None
         self.set_class(beside, "-beside")
         picture = self.query_one("#chip", Picture)
         picture.styles.width = drawn.columns + 2 if beside else "1fr"
@@ -218,12 +215,14 @@ class MeshScreen(Screen[None]):
             picture.bring(*drawn.begins, width=6, height=3)
         self._brought = self._chosen
         self.query_one("#marks", Picture).show(1, len(drawn.marks), lambda _line: drawn.marks)
+        return drawn
 
     def _fitted(self, view: MeshView) -> tuple[Chip, bool]:
         """The drawing as large as leaves room for the table beside it, and whether there is such room."""
-        marks, width = self._shared.marks, self.size.width
+        drawn_on = partial(chip, self._device, view, self._leds, marks=self._shared.marks, chosen=self._chosen)
+        width, height = self.size
         for room in _TABLE_WIDTHS:
-            drawn = chip(self._device, view, self._leds, width=max(width - room, 10), marks=marks, chosen=self._chosen)
+            drawn = drawn_on(width=max(width - room, 10), height=height - _OTHER_LINES)
             if drawn.columns + room <= width:
                 return drawn, True
-        return chip(self._device, view, self._leds, width=width - 2, marks=marks, chosen=self._chosen), False
+        return drawn_on(width=width - 2), False

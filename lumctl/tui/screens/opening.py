@@ -14,11 +14,13 @@ from lumctl.tui.screens.job import JobScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen
-from lumctl.tui.screens.rack import RackScreen
+from lumctl.tui.screens.rack import RACK_FACTS, RackScreen
 from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.screens.runbook import RunbookScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.told.details import Detail, describe
+from lumctl.tui.told.history import History
+from lumctl.tui.told.racks import describe_rack
 
 
 def screen_of(kind: str, key: str, context: Context) -> Screen[None] | None:
@@ -34,6 +36,14 @@ def _of_component(key: str, context: Context) -> Screen[None]:
 def _facts(key: str, context: Context) -> Screen[None]:
     describe_it, read = partial(_describe, context, key), partial(context.sources.readings, key)
     return DetailScreen(key, context.target, describe_it, read, context.marks, context.now)
+
+
+def _rack_facts(key: str, context: Context) -> Screen[None]:
+    def describe_it() -> Detail | None:
+        seen = context.seen()
+        return describe_rack(seen, key, context.now()) if seen is not None else None
+
+    return DetailScreen(key, context.target, describe_it, lambda _seconds: History(), context.marks, context.now)
 
 
 def _of_two_runbooks(key: str, context: Context) -> Screen[None]:
@@ -68,6 +78,7 @@ def _describe(context: Context, component: str) -> Detail | None:
 _SCREENS: Mapping[str, Callable[[str, Context], Screen[None] | None]] = {
     "component": _of_component,
     "facts": _facts,
+    RACK_FACTS: _rack_facts,
     "plot": PlotScreen,
     "incident": IncidentScreen,
     "run": RunScreen,

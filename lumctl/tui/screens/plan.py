@@ -9,21 +9,19 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
-from lumctl.tui.keys import PLAN, bindings
 from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.following import Following
-from lumctl.tui.told.changing import change_lines
 from lumctl.tui.told.light import light_text, powers_of
 from lumctl.tui.told.steps import steps_text
 from lumctl.tui.widgets.bars import KeyBar, TopBar
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.changes import NO_CHANGE, ChangePicture
 from lumctl.tui.widgets.yes_line import YesLine
 
 
@@ -61,10 +59,8 @@ class ApplyEnded(Message):
     """For the dashboard: the rack has changed, and nothing is being applied any more."""
 
 
-class PlanScreen(Screen[None]):
+class PlanScreen(KeyedScreen[None], keys="plan"):
     """Planning and applying block, so each runs in a thread that does nothing but post messages to this screen."""
-
-    BINDINGS = bindings(PLAN)  # type: ignore[assignment]
 
     def __init__(self, title: str, plan: Callable[[], PlanView], context: Context) -> None:
         super().__init__()
@@ -85,10 +81,10 @@ class PlanScreen(Screen[None]):
             yield Static(f"planning a {self._title}", id="plan", markup=False)
             yield Static(id="progress", markup=False)
             yield Static(id="outcome")
-        yield Picture(id="change")
+        yield ChangePicture(id="change")
         yield Static(id="question")
-        yield YesLine("answer", keys="v")
-        yield KeyBar(PLAN)
+        yield YesLine("answer", keys="v?")
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Begin to plan."""
@@ -104,7 +100,7 @@ class PlanScreen(Screen[None]):
 
     def action_scroll_plan(self, lines: int) -> None:
         """Scroll while the answer has the keys."""
-        seen = self.query_one(Picture) if self.has_class("-viewing") else self.query_one(VerticalScroll)
+        seen = self.query_one(ChangePicture) if self.has_class("-viewing") else self.query_one(VerticalScroll)
         seen.scroll_relative(y=lines, animate=False)
 
     def action_view(self) -> None:
@@ -112,11 +108,9 @@ class PlanScreen(Screen[None]):
         if self._plan is None or self.phase is Phase.APPLYING:
             return
         if not self._plan.changes:
-            self.query_one("#question", Static).update("this plan changes no mesh that could be drawn")
+            self.query_one("#question", Static).update(NO_CHANGE)
             return
-        lines = change_lines(self._plan.changes, width=self.size.width - 4, marks=self.shared.marks)
-        picture = self.query_one(Picture)
-        picture.show(len(lines), max(line.cell_len for line in lines), lambda line: lines[line])
+        self.query_one(ChangePicture).draw(self._plan.changes, self.size.width, self.shared.marks)
         self.toggle_class("-viewing")
 
     def action_back(self) -> None:

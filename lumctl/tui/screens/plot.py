@@ -4,13 +4,12 @@ from functools import partial
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.site.measured import UNITS
 from lumctl.store.packing import Point
-from lumctl.tui.keys import PLOT, bindings
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, duration
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.asking import HistoryAsker, HistoryRead
 from lumctl.tui.told.history import History
@@ -25,10 +24,8 @@ _FINE_S = 3600.0
 """Up to here a new point is to be seen as soon as it is there."""
 
 
-class PlotScreen(Screen[None]):
+class PlotScreen(KeyedScreen[None], keys="plot"):
     """What is kept is read in a thread; what is shown stays until it is there, and goes on with the clock."""
-
-    BINDINGS = bindings(PLOT)  # type: ignore[assignment]
 
     def __init__(self, component: str, context: Context) -> None:
         super().__init__()
@@ -47,7 +44,7 @@ class PlotScreen(Screen[None]):
         yield Static(id="plot-heading", markup=False)
         yield Static(id="plot", markup=False)
         yield Answer()
-        yield KeyBar(PLOT)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Read, and show what there is each second."""
@@ -58,10 +55,6 @@ class PlotScreen(Screen[None]):
     def on_resize(self) -> None:
         """Draw it anew."""
         self.call_after_refresh(self._show)
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def action_turn(self, by: int) -> None:
         """Show the next reading, or the one before."""

@@ -1,25 +1,23 @@
 """The screen of an autopilot, of one of its policies or of one of its decisions; here it is stopped and started."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.tui.actions import ApplyView
-from lumctl.tui.keys import POLICY, bindings
 from lumctl.tui.panes.policies import DECISION, find
-from lumctl.tui.screens.main import RefreshWanted
+from lumctl.tui.screens.asking import AskingScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.told.policy_text import autopilot_text, decision_text, policy_text
-from lumctl.tui.typed import NO_YES, typed_yes
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.question import Question
 
@@ -32,23 +30,13 @@ class Explained(Message):
     trouble: str = ""
 
 
-@dataclass
-class Switched(Message):
-    """The autopilot was stopped or started, or was not."""
-
-    view: ApplyView
-
-
-class PolicyScreen(Screen[None]):
+class PolicyScreen(AskingScreen, keys="policy"):
     """Shown anew each second: limits run out and breakers close while nothing else happens."""
 
-    BINDINGS = bindings(POLICY)  # type: ignore[assignment]
-
     def __init__(self, key: str, context: Context) -> None:
-        super().__init__()
+        super().__init__(context)
         self._key = key
         self._rack, _, self._rest = key.partition("/")
-        self.context = context
         self._decision: Mapping[str, Any] | None = None
         self._again: Sequence[Mapping[str, Any]] | None = None
         self._trouble = ""
@@ -61,7 +49,7 @@ class PolicyScreen(Screen[None]):
             yield Static(id="policy")
         yield Answer()
         yield Question()
-        yield KeyBar(POLICY)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Show it now and each second; of a decision, find out what would be decided now."""
@@ -71,50 +59,29 @@ class PolicyScreen(Screen[None]):
         if self._decision is not None:
             threading.Thread(target=self._explain, name="lumctl-explain", daemon=True).start()
 
-    def action_back(self) -> None:
-        """Close the question, else leave."""
-        question = self.query_one(Question)
-        if not question.opened:
-            self.dismiss()
-            return
-        question.close()
-        self.query_one(VerticalScroll).focus()
-
     def action_switch(self) -> None:
         """Ask whether to stop the autopilot, or to start it again."""
-        autopilot, target = self._autopilot(), self.context.target
+        autopilot = self._autopilot()
         if reason := self.context.acts.forbidden:
-            self._say(reason)
+            self.say(reason)
         elif autopilot is None:
-            self._say("how the autopilot stands was not read yet")
+            self.say("how the autopilot stands was not read yet")
         elif autopilot["state"] == "off":
-            self._say(f"{self._rack} has no policies: nothing is ever done unasked, and there is nothing to stop")
+            self.say(f"{self._rack} has no policies: nothing is ever done unasked, and there is nothing to stop")
         else:
             self._wanted = "start" if autopilot["state"] in {"stopped", "halted"} else "stop"
-            self._say("")
-            self.query_one(Question).ask(consequences(self._wanted, autopilot, target))
+            self.ask()
 
-    def on_question_answered(self, event: Question.Answered) -> None:
-        """Do it on a typed yes; anything else does nothing and says so."""
-        event.stop()
-        agreed, comment = typed_yes(event.text)
-        if not agreed:
-            autopilot = self._autopilot()
-            if autopilot is not None:
-                asked = consequences(self._wanted, autopilot, self.context.target)
-                self.query_one(Question).ask(f"{NO_YES}  {asked}")
-            return
-        self.query_one(Question).close()
-        self.query_one(VerticalScroll).focus()
-        self._say(f"{_DOING[self._wanted]} the autopilot of {self._rack}")
-        # No daemon: an order that was given is carried out, even if the screen is closed meanwhile.
-        threading.Thread(target=self._switch, args=(self._wanted, comment), name="lumctl-switch").start()
+    def question(self) -> str:
+        """What follows from stopping or starting it."""
+        autopilot = self._autopilot()
+        return consequences(self._wanted, autopilot, self.context.target) if autopilot is not None else ""
 
-    def on_switched(self, event: Switched) -> None:
-        """Say what came of it, and look again."""
-        event.stop()
-        self._say("\n".join((event.view.outcome, *event.view.lines)))
-        self.post_message(RefreshWanted())
+    def order(self) -> tuple[str, Callable[[str], ApplyView]]:
+        """Stop or start it."""
+        acts = self.context.acts
+        switch = acts.stop_autopilot if self._wanted == "stop" else acts.start_autopilot
+        return f"{_DOING[self._wanted]} the autopilot of {self._rack}", partial(switch, self._rack)
 
     def on_explained(self, event: Explained) -> None:
         """Show what would be decided now."""
@@ -125,9 +92,6 @@ class PolicyScreen(Screen[None]):
     def _heading(self) -> str:
         kind, _, name = self._rest.partition("/")
         return f"{kind} {name}" if kind == "policy" else f"{kind or 'autopilot'} in {self._rack}"
-
-    def _say(self, text: str) -> None:
-        self.query_one(Answer).say(text)
 
     def _autopilot(self) -> Mapping[str, Any] | None:
         seen = self.context.seen()
@@ -161,15 +125,6 @@ class PolicyScreen(Screen[None]):
                 self.post_message(Explained(self.context.sources.explain(seen.observation, self._rack)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
             self.post_message(Explained(None, one_line(error)))
-
-    def _switch(self, wanted: str, comment: str) -> None:
-        acts = self.context.acts
-        order = acts.stop_autopilot if wanted == "stop" else acts.start_autopilot
-        try:
-            view = order(self._rack, comment)
-        except Exception as error:  # noqa: BLE001 - as above
-            view = ApplyView(f"not done: {one_line(error)}", done=False, error=error)
-        self.post_message(Switched(view))
 
 
 _DOING = {"stop": "stopping", "start": "starting"}

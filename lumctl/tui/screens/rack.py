@@ -4,15 +4,15 @@ from functools import partial
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator
 from lumctl.site.observation import Observation
-from lumctl.tui.keys import RACK, bindings
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.told.places import (
@@ -29,11 +29,12 @@ from lumctl.tui.told.places import (
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.picture import Picture
 
+RACK_FACTS = "rack"
+"""The kind of the screen of all that is known of a rack."""
 
-class RackScreen(Screen[None]):
+
+class RackScreen(KeyedScreen[None], keys="rack"):
     """One accelerator is chosen, at first the worst; its links stand on top."""
-
-    BINDINGS = bindings(RACK)  # type: ignore[assignment]
 
     def __init__(self, rack: str, context: Context) -> None:
         super().__init__()
@@ -51,7 +52,7 @@ class RackScreen(Screen[None]):
         yield Picture(id="chosen")
         yield Picture(id="links")
         yield Answer()
-        yield KeyBar(RACK)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Show it now and each second."""
@@ -61,10 +62,6 @@ class RackScreen(Screen[None]):
     def on_resize(self) -> None:
         """Draw it to the new size."""
         self.call_after_refresh(self._show)
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def action_choose(self, across: int, down: int) -> None:
         """Choose the accelerator beside, above or below; on a host with fewer the last one."""
@@ -80,6 +77,10 @@ class RackScreen(Screen[None]):
         """Open the chosen accelerator."""
         if self._chosen is not None:
             self.post_message(Wanted(COMPONENT, self._chosen))
+
+    def action_rack_details(self) -> None:
+        """Open all that is known of the rack."""
+        self.post_message(Wanted(RACK_FACTS, self._rack))
 
     def action_plan_swap(self) -> None:
         """Ask for a plan for the chosen accelerator."""
@@ -174,7 +175,7 @@ class RackScreen(Screen[None]):
         report, inventory = observation.report, observation.inventory
         here = [each for each in inventory.accelerators.values() if each.rack == self._rack]
         counts = counts_cell(h.state for each in here if (h := report.accelerators.get(each.id)) is not None)
-        about = Text(f" {len(self._places.hosts)} hosts, {len(here)} accelerators: ")
+        about = Text(f" {counted(len(self._places.hosts), 'hosts')}, {counted(len(here), 'accelerators')}: ")
         about.append(counts.text, style=counts.style)
         for device in inventory.light_devices:
             if device.rack == self._rack and (health := report.devices.get(device.id)) is not None:

@@ -7,10 +7,9 @@ from functools import partial
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.tui.keys import RUN, bindings
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
@@ -35,10 +34,8 @@ class RunNotRead(Message):
     text: str
 
 
-class RunScreen(Screen[None]):
+class RunScreen(KeyedScreen[None], keys="run"):
     """Read again each second until it has come to its end, whoever is at work on it."""
-
-    BINDINGS = bindings(RUN)  # type: ignore[assignment]
 
     def __init__(self, key: str, context: Context) -> None:
         super().__init__()
@@ -56,7 +53,7 @@ class RunScreen(Screen[None]):
             yield Static("reading the journal", id="run", markup=False)
             yield Static(id="light", markup=False)
         yield Answer()
-        yield KeyBar(RUN)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Read it now, and again while it is under way."""
@@ -67,10 +64,6 @@ class RunScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         """Read it anew after a plan was made from here: it may be taken back by now."""
         self._read()
-
-    def action_back(self) -> None:
-        """Go back."""
-        self.dismiss()
 
     def action_take_back(self) -> None:
         """Plan to take the run back, or say why not."""

@@ -8,10 +8,9 @@ from typing import Any
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.tui.keys import RUNBOOK, bindings
+from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
@@ -58,10 +57,8 @@ class Replayed(Message):
     view: ReplayView
 
 
-class RunbookScreen(Screen[None]):
+class RunbookScreen(KeyedScreen[None], keys="runbook"):
     """Reading and replaying block, so each runs in a thread that does nothing but post messages to this screen."""
-
-    BINDINGS = bindings(RUNBOOK)  # type: ignore[assignment]
 
     def __init__(self, key: str, context: Context) -> None:
         super().__init__()
@@ -78,7 +75,7 @@ class RunbookScreen(Screen[None]):
             yield Static("reading the runbook", id="runbook")
         yield Static(id="standing", markup=False)
         yield Answer()
-        yield KeyBar(RUNBOOK)
+        yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Begin to read."""

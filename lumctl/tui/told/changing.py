@@ -8,6 +8,7 @@ from lumctl.errors import LumctlError
 from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import Difference, difference
 from lumctl.fabric.drawing.carried import Circuit
+from lumctl.tui.look.counts import counted, stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.told.chip import fitting, styled
 from lumctl.tui.told.meshes import MeshChange
@@ -20,8 +21,8 @@ def change_lines(changes: Sequence[MeshChange], *, width: int, marks: Marks) -> 
 
 def _lines(change: MeshChange, width: int, marks: Marks) -> Iterator[Text]:
     written = sum(change.before.get(puc) is not state for puc, state in change.after.items())
-    kept = len(change.kept.names)
-    yield _told(f"{change.device.id}: {written} PUCs change, {kept} circuits stay as they are", HEADING_STYLE)
+    changed = f"{counted(written, 'PUCs')} {'changes' if written == 1 else 'change'}"
+    yield _told(f"{change.device.id}: {changed}, {stay(len(change.kept.names), 'circuits')}", HEADING_STYLE)
     yield _told("")
     try:
         drawn = _drawn(change, width, marks)
@@ -36,7 +37,8 @@ def _lines(change: MeshChange, width: int, marks: Marks) -> Iterator[Text]:
     yield from (_added(circuit) for circuit in drawn.added)
     for name, route in zip(change.removed.names, change.removed.routes, strict=True):
         a, b = route.ports
-        yield _told(f"-    {name}  {a}:{b}  {len(route.pucs)} PUCs go dark", "removed")
+        dark = f"{counted(len(route.pucs), 'PUCs')} {'goes' if len(route.pucs) == 1 else 'go'} dark"
+        yield _told(f"-    {name}  {a}:{b}  {dark}", "removed")
     yield _told("")
 
 
@@ -60,7 +62,7 @@ def _drawn(change: MeshChange, width: int, marks: Marks) -> Difference:
 def _added(circuit: Circuit) -> Text:
     a, b = circuit.ports
     text = _told("+ ", "changed")
-    text.append(f" {circuit.letter} {circuit.name}  {a}:{b}  {len(circuit.legs)} PUCs", style="not reverse")
+    text.append(f" {circuit.letter} {circuit.name}  {a}:{b}  {counted(len(circuit.legs), 'PUCs')}", style="not reverse")
     return text
 
 

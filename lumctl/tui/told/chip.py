@@ -1,26 +1,32 @@
 """A mesh as its screen shows it: the drawing, and a line for each circuit with its letter; pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rich.text import Text
 
 from lumctl.errors import UsageError
-from lumctl.fabric import Route, condition_of, mesh_of
+from lumctl.fabric import Mesh, Route, condition_of, mesh_of
 from lumctl.fabric.drawing import Row as Glyphs
 from lumctl.fabric.drawing import carried, marks_row, text
+from lumctl.fabric.drawing.grid import grid
 from lumctl.health.states import State
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.inventory.switching import FREE
 from lumctl.tui.look.circuit_styles import style_name
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
 from lumctl.tui.panes.circuits import receivers
 from lumctl.tui.panes.columns import AGE_OF_READING, STATE
 from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.told.meshes import Led, MeshView
+from lumctl.tui.told.ports import Written, with_powers
 
 T = TypeVar("T")
+
+_ROOM_FOR_POWERS = (0, 7, 14)
+"""So many columns narrower a mesh is drawn to leave room for what stands outside its rim, at one side or at both."""
 
 _WIDER = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
 """Where a drawing does not fit, it is made wider than what is in sight, no more than it needs, and scrolled."""
@@ -40,7 +46,6 @@ LED = Pane(
         AGE_OF_READING,
     ),
     lambda _seen, _marks: [],
-    lambda _seen: (),
 )
 
 
@@ -48,12 +53,13 @@ LED = Pane(
 class Chip:
     """A drawing: its lines, all of one length, and the line that says what its marks mean.
 
-    ``begins`` is where the chosen circuit is met first, line and column.
+    ``begins`` is where the chosen circuit is met first, line and column; ``ports`` are those with their power beside.
     """
 
     lines: tuple[Text, ...]
     marks: Text
     begins: tuple[int, int] | None = None
+    ports: frozenset[int] = frozenset()
 
     @property
     def columns(self) -> int:
@@ -62,9 +68,18 @@ class Chip:
 
 
 def chip(
-    device: Device, view: MeshView, leds: Sequence[Led], *, width: int, marks: Marks, chosen: str | None = None
+    device: Device,
+    view: MeshView,
+    leds: Sequence[Led],
+    *,
+    width: int,
+    marks: Marks,
+    chosen: str | None = None,
+    height: int = 0,
 ) -> Chip:
     """Draw a mesh on ``width`` columns or, where it does not fit, on more; the ``chosen`` circuit stands out.
+
+    Where all of it fits ``width`` and ``height`` lines, the light at the ports of the circuits stands beside them.
 
     Raises:
         UsageError: it cannot be drawn in characters at all.
@@ -86,9 +101,25 @@ def chip(
         )
 
     shown = carried(mesh, view.states, routes, condition, names)
-    found = fitting(rows, width)
     meanings = styled(marks_row(shown, ascii_only=marks.ascii_only))
-    return Chip(tuple(map(styled, found)), meanings, _first_chosen(found))
+    powers = {port: view.powers[port] for led in leds for port in led.circuit.ports if port in view.powers}
+    written = _with_powers(rows, mesh, powers, width, height) if powers else None
+    found = written.rows if written else fitting(rows, width)
+    return Chip(tuple(map(styled, found)), meanings, _first_chosen(found), written.ports if written else frozenset())
+
+
+def _with_powers(
+    rows: Callable[[int], Sequence[Glyphs]], mesh: Mesh, powers: Mapping[int, float], width: int, height: int
+) -> Written | None:
+    """The largest drawing with powers at the ports that fits; ``None`` where none does."""
+    for less in _ROOM_FOR_POWERS:
+        try:
+            found = with_powers(rows(width - less), mesh, grid(mesh, width - less), powers)
+        except UsageError:
+            return None
+        if found.columns <= width and len(found.rows) <= height:
+            return found
+    return None
 
 
 def _first_chosen(rows: Sequence[Glyphs]) -> tuple[int, int] | None:
@@ -133,16 +164,21 @@ def letters(device: Device, leds: Sequence[Led]) -> dict[str, tuple[str, str]]:
     return {each.name: (each.letter, style_name(f"circuit:{each.number}")) for each in shown.circuits}
 
 
-def led_rows(device: Device, view: MeshView | None, leds: Sequence[Led], marks: Marks) -> list[Row]:
-    """A line for each circuit, worst first; below them, what a switch joins and no job needs."""
+def led_rows(
+    device: Device, view: MeshView | None, leds: Sequence[Led], marks: Marks, drawn: Collection[int] = ()
+) -> list[Row]:
+    """A line for each circuit, worst first; below them, what a switch joins and no job needs.
+
+    ``drawn`` are ports whose power stands in the drawing: it is not told again.
+    """
     known = letters(device, leds)
-    rows = worst_first(_row(led, known.get(led.circuit.id, ("", "")), view, marks) for led in leds)
+    rows = worst_first(_row(led, known.get(led.circuit.id, ("", "")), view, marks, drawn) for led in leds)
     if view is not None and device.kind is DeviceKind.SWITCH:
         rows += _other_joins(view, leds)
     return rows
 
 
-def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks) -> Row:
+def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks, drawn: Collection[int]) -> Row:
     circuit, health = led.circuit, led.health
     heard = " / ".join(power(end.rx_power_dbm) for end in receivers(health)) if health else "-"
     cells = (
@@ -151,20 +187,21 @@ def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks)
         Cell(circuit.id),
         Cell(f"{circuit.ports[0]}:{circuit.ports[1]}"),
         Cell(heard),
-        _way(led, view),
+        _way(led, view, drawn),
     )
     return Row(circuit.id, circuit.id, led.state, cells, health.read_at if health else None)
 
 
-def _way(led: Led, view: MeshView | None) -> Cell:
+def _way(led: Led, view: MeshView | None, drawn: Collection[int]) -> Cell:
     """Whether the device makes the circuit, and the light that leaves its ports where the device measures that."""
     if led.leads_to is None:
         joined_with_none = view is not None and view.cells
         return Cell("not joined", STATE_STYLES[State.FAILED]) if joined_with_none else Cell("not known")
     if not led.made:
         return Cell(f"to {led.leads_to}, not {led.circuit.ports[1]}", STATE_STYLES[State.FAILED])
-    made = f"{len(led.route.pucs)} PUCs" if led.route else "joined"
-    powers = [view.powers.get(port) for port in led.circuit.ports] if view and view.powers else []
+    made = counted(len(led.route.pucs), "PUCs") if led.route else "joined"
+    told = view is not None and view.powers and not set(led.circuit.ports) <= set(drawn)
+    powers = [view.powers.get(port) for port in led.circuit.ports] if view and told else []
     return Cell(f"{made}, at the ports {' / '.join(map(power, powers))}" if powers else made)
 
 

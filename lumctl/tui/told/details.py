@@ -10,6 +10,7 @@ from lumctl.health.matching import gpu_readings
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.site.observation import Observation
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import age, duration, power
 from lumctl.tui.told.readings import Reading, readings_of
 
@@ -134,8 +135,6 @@ def _transponder(observation: Observation, transponder: Transponder, now: float)
     yield _readings(observation, transponder.id)
     yield _section(
         f"module, read {age(optics.taken_at, now)} ago",
-        ("bias", _unit(optics.bias_ma, "mA")),
-        ("temperature", _unit(optics.temperature_c, "C")),
         *((f"limit {name.replace('_', ' ')}", f"{value:g}") for name, value in optics.thresholds.items()),
     )
 
@@ -193,7 +192,7 @@ def _device(observation: Observation, device: str, now: float) -> Iterator[Secti
     yield _section(
         "place",
         ("rack", written.rack),
-        ("shape", f"{shape}{written.port_count} ports"),
+        ("shape", f"{shape}{counted(written.port_count, 'ports')}"),
         ("driver", written.driver),
         ("answered", f"{duration(now - health.read_at)} ago" if health and health.read_at is not None else "never"),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, is_fault
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.told.seen import Seen
@@ -43,7 +44,8 @@ def no_accelerator(seen: Seen, case: Case) -> str:
     """Why no swap is planned for an incident as a whole, and what to do instead."""
     count = sum(member in seen.observation.inventory.accelerators for member in case.members)
     if count:
-        return f"{case.component} touches {count} accelerators: open one of them (enter), then press p"
+        which = "it" if count == 1 else "one of them"
+        return f"{case.component} touches {counted(count, 'accelerators')}: open {which} (enter), then press p"
     return f"no accelerator is the cause of {case.component}'s trouble: what to do stands beside the finding"
 
 
@@ -55,10 +57,15 @@ def to_acknowledge(seen: Seen, case: Case) -> tuple[str, ...]:
 def consequences(seen: Seen, case: Case) -> str:
     """What follows from acknowledging an incident, before a person does it."""
     faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
-    count = f"{len(faults)} finding{'' if len(faults) == 1 else 's'}"
+    if len(faults) == 1:
+        return (
+            f"Say that 1 finding of {case.component} is known? It goes on being shown with your name and what you "
+            "type; lumctl check counts it no more and nobody is called for it, until it clears or becomes worse."
+        )
     return (
-        f"Say that {count} of {case.component} are known? They go on being shown with your name and what you type; "
-        "lumctl check counts them no more and nobody is called for them, until they clear or become worse."
+        f"Say that {len(faults)} findings of {case.component} are known? They go on being shown with your name and "
+        "what you type; lumctl check counts them no more and nobody is called for them, until they clear or become "
+        "worse."
     )
 
 
@@ -78,7 +85,7 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
     _line(text, "known", "; ".join(known) if known else "to nobody yet")
     accelerator = accelerator_of(seen, case)
-    if accelerator is not None and (place := seen.observation.place_of(accelerator)) is not None:
+    if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:
         _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")
     elif case.findings:
         _line(text, "what to do", case.findings[0].advice)

@@ -9,6 +9,7 @@ from lumctl.health.states import State, worst
 from lumctl.inventory.lane_orders import is_order
 from lumctl.recovery.scale import in_words, scale_for
 from lumctl.recovery.timeline import TITLES
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.look.moments import clock
 from lumctl.tui.told.seen import Seen
@@ -64,7 +65,7 @@ def head_text(seen: Seen, job: str, marks: Marks) -> Text:
     hosts = {
         observation.inventory.accelerators[rank].host for rank in ranks if rank in observation.inventory.accelerators
     }
-    text.append(f"  {len(ranks)} ranks on {len(hosts)} hosts\n")
+    text.append(f"  {counted(len(ranks), 'ranks')} on {counted(len(hosts), 'hosts')}\n")
     if told is None:
         run = observation.inventory.jobs[job].run if job in observation.inventory.jobs else None
         said = (

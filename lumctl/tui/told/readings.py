@@ -90,7 +90,7 @@ def _of_optics(optics: OpticsReading) -> Iterator[Reading]:
         value = getattr(optics, quantity.field)
         if value is None:
             continue
-        kind = quantity.field.removesuffix("_dbm")
+        kind = quantity.field.rpartition("_")[0]  # the unit is the end of the field's name
         levels = ("low_alarm", "low_warning", "high_warning", "high_alarm")
         named = ((level.replace("_", " "), optics.thresholds.get(f"{kind}_{level}")) for level in levels)
         limits = tuple(Limit(words, limit) for words, limit in named if limit is not None)

@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from lumctl.health.states import State
+from lumctl.tui.look.counts import stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.threads.replaying import ReplayView
 from lumctl.tui.told.details import Section
@@ -106,10 +107,8 @@ def sections(document: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("why", tuple(("", line) for line in document.get("why") or ()))
     circuits = document.get("circuits") or {}
     moved = [(word, _circuit(c)) for word, key in (("-", "remove"), ("+", "add")) for c in circuits.get(key, ())]
-    kept = len(circuits.get("keep", ()))
-    yield Section(
-        "circuits", (*moved, *((("", f"{kept} others on the same devices stay as they are"),) if moved else ()))
-    )
+    kept = stay(len(circuits.get("keep", ())), "others on the same devices", "other on the same devices")
+    yield Section("circuits", (*moved, *((("", kept),) if moved else ())))
 
 
 def _after(document: Mapping[str, Any]) -> Iterator[Section]:

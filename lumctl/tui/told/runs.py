@@ -7,6 +7,7 @@ from rich.text import Text
 
 from lumctl.health.states import State
 from lumctl.store import ACTION_KINDS, Entry, Run
+from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.look.moments import clock
 from lumctl.tui.panes.swaps import STATES
@@ -72,7 +73,7 @@ def head_text(view: RunView, marks: Marks, now: float) -> Text:
     text.append(f"{marks.glyphs.get(state, ' ')} {outcome}", style=STATE_STYLES[state])
     text.append(f" by {run.undone_by}" if run.undone_by else "")
     took = "" if run.ended_at is None else f", took {run.ended_at - run.started_at:.1f} s"
-    proved = f", {view.proved} receivers proved" if view.proved else ""
+    proved = f", {counted(view.proved, 'receivers')} proved" if view.proved else ""
     text.append(f"  by {run.who} at {clock(run.started_at, now)}{took}{proved}\n", style=QUIET_STYLE)
     for line in view.said:
         text.append(f"it failed: {line}\n")

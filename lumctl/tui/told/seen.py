@@ -1,7 +1,7 @@
 """What the dashboard shows: one look at the racks, and what their stores tell beside it. Values only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lumctl.site.observation import Observation
@@ -40,7 +40,8 @@ class Records:
     """What the stores of the racks hold, each of them newest first.
 
     ``autopilots`` are the documents of ``autopilot status``, one for each rack; ``trouble`` says why a store could not
-    be read, and the rest is then what was read last.
+    be read, and the rest is then what was read last. ``stores`` is where each rack's store is, without a password;
+    ``watched`` whether a daemon answers here, ``None`` where nobody asked.
     """
 
     runs: tuple[Run, ...] = ()
@@ -48,11 +49,17 @@ class Records:
     working: tuple[Working, ...] = ()
     log: tuple[Line, ...] = ()
     trouble: str | None = None
+    stores: Mapping[str, str] = field(default_factory=dict)
+    watched: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look and the records of that moment."""
+    """One look and the records of that moment.
+
+    ``forbidden`` is why no key may change anything here; empty where one may.
+    """
 
     observation: Observation
     records: Records = Records()
+    forbidden: str = ""

@@ -12,14 +12,16 @@ import re
 import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
 
 from looks import Looks
 from many_racks import inventory_of
 
 from lumctl.cli.output import GLYPHS
+from lumctl.errors import RefusedError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.tui.actions import Acts, ApplyView, PlanView
+from lumctl.tui.actions import Acts
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
@@ -29,6 +31,7 @@ from lumctl.tui.told.seen import Seen
 RACKS = 16
 START = 1_795_000_000.0
 TENTHS = 10
+ONLY_SHOWN = "this is a measurement, which only shows"
 
 
 async def hour(inventory: Inventory, seconds: int) -> None:
@@ -36,7 +39,7 @@ async def hour(inventory: Inventory, seconds: int) -> None:
     looks, now = Looks(inventory), [START]
     dashboard = Dashboard(
         Sources(lambda: looks.look(now[0])),
-        Acts(_no_plan, _nothing),
+        Acts(_refused, _refused, ONLY_SHOWN),
         racks=inventory.racks,
         target="rack",
         marks=Marks(GLYPHS),
@@ -63,12 +66,8 @@ def _held_mib() -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _no_plan(_job: str, _failed: str) -> PlanView:
-    raise NotImplementedError
-
-
-def _nothing(_plan: PlanView, _progress: object) -> ApplyView:
-    raise NotImplementedError
+def _refused(*_: object) -> NoReturn:
+    raise RefusedError(ONLY_SHOWN)
 
 
 def main() -> None:

@@ -148,7 +148,7 @@ def test_a_worker_that_cannot_be_started_has_failed_with_a_reason(job):
 def test_what_a_worker_is_given(job, tmp_path):
     folder, coordinator = job
     coordinator.start(
-        "a#1", "sh", "-c", "env; pwd; cat", folder=str(tmp_path), environment={"LUMCTL_JOB": "j"}, heartbeat_s=8
+        "a#1", "sh", "-c", "env; pwd; cat", folder=str(tmp_path), environment={"LUMCTL_JOB": "j"}, heartbeat_s=16
     )
     assert coordinator.until("exited")["code"] == 0
     said = (folder / "a#1.log").read_text().splitlines()

@@ -26,7 +26,7 @@ def waits(job: RunningJob, *words: str) -> int:
 def test_no_step_is_done_in_a_light_that_lies() -> None:
     with RunningJob() as job:
         job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         job.sim.inject("mesh", "mesh-lying")
         job.lose("h2-gpu0")
         done = waits(job, "rolled back")
@@ -100,7 +100,7 @@ def test_without_anybodys_consent_it_waits_until_a_person_swaps_by_hand() -> Non
 def test_a_swap_by_hand_holds_the_job_and_a_rollback_brings_it_back() -> None:
     with RunningJob() as job:
         job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         job.sim.inject("h2-gpu0", "overheat")
         before = job.placed()
         job.lumctl("swap", "plan", JOB, "--failed", "h2-gpu0", "--out", str(job.home / "plan.json"))

@@ -56,7 +56,7 @@ def test_lumctl_is_killed_and_another_takes_the_job_over() -> None:
 def test_an_agent_is_killed_and_the_next_failure_on_its_host_is_noticed() -> None:
     with RunningJob() as job:
         job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         before, crew = job.agent("h2"), {each["pid"] for each in job.status()["ranks"]}
         os.kill(before, signal.SIGKILL)
         job.wait(lambda: before not in job.processes())
@@ -79,7 +79,7 @@ def test_an_agent_is_killed_and_the_next_failure_on_its_host_is_noticed() -> Non
 def test_lumctl_is_killed_in_the_middle_of_a_swap(said: str, guarded: bool) -> None:
     with RunningJob(delay_ms=700.0) as job:
         first = job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         guards = {pid for pid in job.processes() if "guard" in job.words(pid)} if not guarded else set()
         job.lose("h2-gpu0")
         first.heard(said)
@@ -104,7 +104,7 @@ def test_lumctl_is_killed_in_the_middle_of_a_swap(said: str, guarded: bool) -> N
 def test_failures_in_a_row_and_in_the_middle_of_a_recovery() -> None:
     with RunningJob(delay_ms=300.0) as job:
         coordinator = job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         job.lose("h2-gpu0")
         coordinator.heard("replace h2-gpu0 by")
         job.kill(3)  # its GPU is well
@@ -126,7 +126,7 @@ def test_failures_in_a_row_and_in_the_middle_of_a_recovery() -> None:
 def test_the_spare_is_lost_while_it_takes_a_rank_over() -> None:
     with RunningJob(delay_ms=300.0) as job:
         coordinator = job.run()
-        job.until(lambda found: found["done"] >= 5 and len(found["ready"]) == 2)
+        job.at_work()
         job.lose("h3-gpu0")
         spare = coordinator.heard("replace h3-gpu0 by").rpartition(" ")[2]
         job.sim.inject(spare, "gpu-lost")

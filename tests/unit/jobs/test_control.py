@@ -11,7 +11,6 @@ from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
-from lumctl.jobs import hooks as room
 from lumctl.jobs.control import Facts, load
 from lumctl.site import Site
 from lumctl.store import store_at
@@ -42,10 +41,8 @@ RESUMES = "def resume(self, facts, placement): return self._do()"
 @pytest.fixture(autouse=True)
 def _kinds_anew():
     """A process asks packages once for what they offer; here they offer something else each time."""
-    room._loaded.cache_clear()
     load.cache_clear()
     yield
-    room._loaded.cache_clear()
     load.cache_clear()
 
 

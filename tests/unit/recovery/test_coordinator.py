@@ -1,16 +1,14 @@
 from collections import deque
 
 import pytest
-from theatre import Theatre
+from theatre import Theatre, at_work
 
 from lumctl.inventory.running import WithoutSpare
 from lumctl.recovery.standing import Phase
 
 
 def running(theatre):
-    assert theatre.coordinator.phase is Phase.RUNNING, theatre.said
-    assert theatre.step()
-    theatre.settle()
+    theatre.does_a_step()
     return theatre.coordinator.document()
 
 
@@ -31,10 +29,7 @@ def test_a_job_starts_with_every_rank_where_the_inventory_says_and_spares_wait(t
     assert [each["accelerator"] for each in document["ready"]] == ["h4-a", "h5-a"]
 
 
-def test_a_crash_on_a_well_accelerator_restarts_in_place_and_spends_no_spare(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_crash_on_a_well_accelerator_restarts_in_place_and_spends_no_spare(theatre):
     theatre.kill("h1-a#1")
     theatre.settle()
     document = running(theatre)
@@ -46,9 +41,7 @@ def test_a_crash_on_a_well_accelerator_restarts_in_place_and_spends_no_spare(tmp
 
 
 def test_with_standby_the_ready_process_beside_the_rank_takes_it_over(tmp_path):
-    theatre = Theatre(tmp_path, standby=True)
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path, standby=True))
     running(theatre)
     assert "h1-a#2" in [each["worker"] for each in theatre.coordinator.document()["ready"]]
     theatre.kill("h1-a#1")
@@ -59,10 +52,7 @@ def test_with_standby_the_ready_process_beside_the_rank_takes_it_over(tmp_path):
     assert "h1-a#3" in [each["worker"] for each in theatre.coordinator.document()["ready"]]
 
 
-def test_a_dead_accelerator_is_replaced_by_a_spare_and_the_run_of_the_swap_is_told(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_dead_accelerator_is_replaced_by_a_spare_and_the_run_of_the_swap_is_told(theatre):
     theatre.broken.add("h1-a")
     theatre.kill("h1-a#1")
     theatre.settle()
@@ -77,10 +67,7 @@ def test_a_dead_accelerator_is_replaced_by_a_spare_and_the_run_of_the_swap_is_to
     assert marks["health"] < marks["planned"] < marks["verified"] < marks["joined"] < marks["step"]
 
 
-def test_a_step_that_some_had_done_when_another_died_counts(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_step_that_some_had_done_when_another_died_counts(theatre):
     players = theatre.players
     players["h0-a#1"].done = 2  # the optimiser had stepped there
     theatre.kill("h1-a#1")
@@ -88,10 +75,7 @@ def test_a_step_that_some_had_done_when_another_died_counts(tmp_path):
     assert done(running(theatre)) == [3, 3, 3, 3]
 
 
-def test_a_process_that_hangs_is_killed_and_its_rank_goes_on(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_process_that_hangs_is_killed_and_its_rank_goes_on(theatre):
     silent = {"tell": "silent", "worker": "h2-a#1", "for_s": 2.0}
     theatre.later("h2", lambda: theatre.coordinator.heard("h2", silent, ""))
     theatre.settle()
@@ -99,19 +83,13 @@ def test_a_process_that_hangs_is_killed_and_its_rank_goes_on(tmp_path):
     assert running(theatre)["ranks"][2]["worker"] == "h2-a#2"
 
 
-def test_a_host_that_is_gone_loses_all_its_ranks(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_host_that_is_gone_loses_all_its_ranks(theatre):
     theatre.kill_host("h3")
     theatre.settle()
     assert places(running(theatre)) == ["h0-a", "h1-a", "h2-a", "h4-a"]
 
 
-def test_the_second_failure_of_two_in_a_row_takes_the_second_spare(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_the_second_failure_of_two_in_a_row_takes_the_second_spare(theatre):
     for name in ("h1-a", "h2-a"):
         theatre.broken.add(name)
         theatre.kill(f"{name}#1")
@@ -120,10 +98,7 @@ def test_the_second_failure_of_two_in_a_row_takes_the_second_spare(tmp_path):
     assert places(theatre.coordinator.document()) == ["h0-a", "h4-a", "h5-a", "h3-a"]
 
 
-def test_the_spare_that_dies_while_it_takes_over_is_replaced_as_well(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_the_spare_that_dies_while_it_takes_over_is_replaced_as_well(theatre):
     theatre.broken.add("h1-a")
     theatre.kill("h1-a#1")
     while not any("replace h1-a" in line for line in theatre.said):
@@ -134,10 +109,7 @@ def test_the_spare_that_dies_while_it_takes_over_is_replaced_as_well(tmp_path):
     assert places(running(theatre)) == ["h0-a", "h5-a", "h2-a", "h3-a"]
 
 
-def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again(theatre):
     theatre.broken |= {"h4-a", "h5-a", "h1-a"}
     theatre.kill("h1-a#1")
     theatre.settle()
@@ -151,9 +123,7 @@ def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again
 
 
 def test_without_a_spare_it_shrinks_if_told_to(tmp_path):
-    theatre = Theatre(tmp_path, without_spare=WithoutSpare.SHRINK)
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path, without_spare=WithoutSpare.SHRINK))
     theatre.broken |= {"h4-a", "h5-a", "h1-a"}
     theatre.kill("h1-a#1")
     theatre.settle()
@@ -164,9 +134,7 @@ def test_without_a_spare_it_shrinks_if_told_to(tmp_path):
 
 @pytest.mark.parametrize("layout", ["replicated", "unique"])
 def test_without_a_spare_it_stops_with_a_checkpoint_if_told_to(tmp_path, layout):
-    theatre = Theatre(tmp_path, without_spare=WithoutSpare.STOP, layout=layout)
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path, without_spare=WithoutSpare.STOP, layout=layout))
     theatre.broken |= {"h4-a", "h5-a", "h1-a"}
     theatre.kill("h1-a#1")
     theatre.settle()
@@ -179,19 +147,14 @@ def test_without_a_spare_it_stops_with_a_checkpoint_if_told_to(tmp_path, layout)
 
 
 def test_each_ranks_own_state_comes_from_its_keeper(tmp_path):
-    theatre = Theatre(tmp_path, layout="unique")
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path, layout="unique"))
     theatre.broken.add("h1-a")
     theatre.kill("h1-a#1")
     theatre.settle()
     assert done(running(theatre)) == [2, 2, 2, 2]
 
 
-def test_a_pause_by_hand_holds_all_and_a_resume_goes_on_at_the_new_place(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+def test_a_pause_by_hand_holds_all_and_a_resume_goes_on_at_the_new_place(theatre):
     answers = []
     theatre.later("person", lambda: theatre.coordinator.asked({"ask": "pause"}, answers.append))
     theatre.settle()
@@ -218,9 +181,7 @@ def test_a_new_coordinator_takes_a_running_job_over(tmp_path):
 
 
 def test_what_died_while_no_coordinator_looked_is_recovered_by_the_next(tmp_path):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path))
     del theatre.players["h2-a#1"]
     successor = Theatre(tmp_path)
     successor.players = theatre.players
@@ -250,9 +211,7 @@ def test_a_program_that_never_gets_ready_stops_the_job(tmp_path):
 
 
 def test_failures_without_a_step_between_them_stop_the_job(tmp_path):
-    theatre = Theatre(tmp_path, restarts=2)
-    theatre.start()
-    running(theatre)
+    theatre = at_work(Theatre(tmp_path, restarts=2))
     for number in (1, 2, 3):
         theatre.kill(f"h0-a#{number}")
         theatre.settle()

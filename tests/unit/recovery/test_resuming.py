@@ -26,13 +26,18 @@ class TakenBack(Theatre):
             self.later("healer", play)
 
 
-def test_no_rank_is_started_on_a_lost_gpu_by_a_swap_that_is_taken_back(tmp_path) -> None:
-    theatre = TakenBack(tmp_path)
+def waiting(theatre):
+    """Have its job start and lose an accelerator, for which no swap is to be had."""
     theatre.start()
     theatre.no_light = True
     theatre.broken.add("h1-a")
     theatre.kill("h1-a#1")
     theatre.settle()
+    return theatre
+
+
+def test_no_rank_is_started_on_a_lost_gpu_by_a_swap_that_is_taken_back(tmp_path) -> None:
+    theatre = waiting(TakenBack(tmp_path))
     coordinator = theatre.coordinator
     assert coordinator.phase is Phase.RECOVERING
     assert theatre.answers == [{"state": "paused"}, {"state": "recovering"}]
@@ -45,12 +50,7 @@ def test_no_rank_is_started_on_a_lost_gpu_by_a_swap_that_is_taken_back(tmp_path)
 
 
 def test_a_job_that_waits_goes_on_when_a_person_has_replaced_what_failed(tmp_path) -> None:
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    theatre.no_light = True
-    theatre.broken.add("h1-a")
-    theatre.kill("h1-a#1")
-    theatre.settle()
+    theatre = waiting(Theatre(tmp_path))
     coordinator = theatre.coordinator
     answers = []
     coordinator.asked({"ask": "resume"}, answers.append)

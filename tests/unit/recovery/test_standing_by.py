@@ -1,24 +1,16 @@
 """Processes that wait for a rank: where, and what follows when they cannot start."""
 
 import pytest
-from theatre import Theatre
+from theatre import Theatre, at_work
 
 from lumctl.errors import UnreachableError
 from lumctl.inventory.running import WithoutSpare
 from lumctl.recovery.standing import Phase
 
 
-def begun(theatre):
-    theatre.start()
-    steps(theatre)
-    return theatre
-
-
 def steps(theatre, number=1):
     for _ in range(number):
-        assert theatre.coordinator.phase is Phase.RUNNING, theatre.said
-        assert theatre.step()
-        theatre.settle()
+        theatre.does_a_step()
 
 
 def crash_on(theatre, accelerators):
@@ -46,7 +38,7 @@ def test_processes_beside_the_ranks_that_cannot_start_do_not_stop_a_job_that_run
 
 
 def test_a_spare_that_always_crashes_is_started_with_growing_pauses_and_told_once(tmp_path):
-    theatre = begun(Theatre(tmp_path))
+    theatre = at_work(Theatre(tmp_path))
     started = crash_on(theatre, {"h4-a"})
     theatre.kill("h4-a#1")
     for _ in range(500):
@@ -57,7 +49,7 @@ def test_a_spare_that_always_crashes_is_started_with_growing_pauses_and_told_onc
 
 
 def test_a_spare_that_gets_ready_again_is_waited_for_anew_when_it_dies(tmp_path):
-    theatre = begun(Theatre(tmp_path))
+    theatre = at_work(Theatre(tmp_path))
     ask = theatre.means.ask
     crash_on(theatre, {"h4-a"})
     theatre.kill("h4-a#1")
@@ -70,7 +62,7 @@ def test_a_spare_that_gets_ready_again_is_waited_for_anew_when_it_dies(tmp_path)
 
 
 def test_the_store_is_not_read_with_each_step_and_may_be_away(tmp_path):
-    theatre = begun(Theatre(tmp_path))
+    theatre = at_work(Theatre(tmp_path))
     reads, places = [], theatre.coordinator.places
 
     def down():
@@ -92,7 +84,7 @@ def test_the_store_is_not_read_with_each_step_and_may_be_away(tmp_path):
 
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_a_rank_that_was_given_up_comes_back_when_it_is_placed_elsewhere(tmp_path, by_hand):
-    theatre = begun(Theatre(tmp_path, without_spare=WithoutSpare.SHRINK))
+    theatre = at_work(Theatre(tmp_path, without_spare=WithoutSpare.SHRINK))
     theatre.broken |= {"h4-a", "h5-a", "h1-a"}
     theatre.kill("h1-a#1")
     theatre.come_to_rest()
@@ -112,10 +104,7 @@ def test_a_rank_that_was_given_up_comes_back_when_it_is_placed_elsewhere(tmp_pat
 
 @pytest.mark.parametrize("how", ["it ends", "it never ends"])
 def test_none_is_started_where_one_is_dying_until_it_has_ended(tmp_path, how):
-    theatre = Theatre(tmp_path, seed=1)
-    theatre.start()
-    assert theatre.step()
-    theatre.settle()
+    theatre = at_work(Theatre(tmp_path, seed=1))
     hears = theatre.hears
     ends = []
     theatre.hears = lambda host, message: ends.append(message) if message["tell"] == "exited" else hears(host, message)
@@ -134,10 +123,7 @@ def test_none_is_started_where_one_is_dying_until_it_has_ended(tmp_path, how):
 
 
 def test_what_a_host_loses_at_once_is_replaced_by_one_run(tmp_path, monkeypatch):
-    theatre = Theatre(tmp_path)
-    theatre.start()
-    assert theatre.step()
-    theatre.settle()
+    theatre = at_work(Theatre(tmp_path))
     real = theatre.coordinator.host_of
     monkeypatch.setattr(theatre.coordinator, "host_of", lambda name: "h1" if name == "h2-a" else real(name))
     theatre.broken |= {"h1-a", "h2-a"}

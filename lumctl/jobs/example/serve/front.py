@@ -2,7 +2,6 @@
 
 import json
 import math
-import socket
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 
 from lumctl.errors import UnreachableError
 from lumctl.jobs.example.serve.desk import BusyError, Desk
+from lumctl.jobs.torch.interfaces import family_of
 
 MOST_BYTES = 64 * 1024
 MOST_TOKENS = 1024
@@ -61,8 +61,7 @@ class Front:
 
 
 def _server_class(address: str) -> type[ThreadingHTTPServer]:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
+    return type("Server", (ThreadingHTTPServer,), {"address_family": family_of(address), "daemon_threads": True})
 
 
 class _Handler(BaseHTTPRequestHandler):

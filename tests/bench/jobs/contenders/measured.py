@@ -1,16 +1,21 @@
 """What every contender's program does: so many kills, each in a job of its own, and the figures."""
 
 import argparse
+import contextlib
 import json
 import random
+import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from steps import Ear
+
 WARM_STEPS = 20
+START_S, RECOVER_S = 120, 60
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,31 @@ class Measured:
 
 Measure = Callable[[str, int, int, Path], Measured]
 """Of a kind of job, so many ranks, the rank to kill, in a folder."""
+
+
+Job = Callable[[str], contextlib.AbstractContextManager[None]]
+"""A job at work that tells of its steps at a path."""
+
+
+def killed_at_work(
+    job: Job, ranks: int, killed: int, worlds: Collection[int], folder: Path
+) -> tuple[float, dict[int, float]]:
+    """Start a job, kill one rank, wait for the next step of worlds of these sizes.
+
+    Gives how long a step took before that, in ms, and after how many seconds the first step of each size was done.
+    """
+    ear = Ear(folder)
+    with contextlib.closing(ear), job(ear.path):
+        ear.flowing(ranks, steps=WARM_STEPS, within_s=START_S)
+        step_ms = ear.step_ms()
+        return step_ms, ear.first_after(ear.kill(killed), set(worlds), within_s=RECOVER_S)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
 
 
 def main(measure: Measure, kinds: list[str]) -> None:

@@ -6,32 +6,25 @@ Each rank is a replica group of one. `--kind cold` starts a process in the dead 
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from measured import WARM_STEPS, Measured, main
-from steps import Ear
+from measured import Measured, free_port, killed_at_work, main
 
 WORKER = Path(__file__).with_name("torchft_worker.py")
 KINDS = ["cold", "spare"]
-START_S, RECOVER_S = 120, 60
 HEARTBEAT_MS, JOIN_MS, TICK_MS = 300, 100, 20
 
 
 def measure(kind: str, ranks: int, killed: int, folder: Path) -> Measured:
     """Start a job, kill one rank, wait for the next step of those left and of all."""
-    ear = Ear(folder)
-    with contextlib.closing(ear), _job(kind, ranks, folder, ear.path):
-        ear.flowing(ranks, steps=WARM_STEPS, within_s=START_S)
-        step_ms = ear.step_ms()
-        t0 = ear.kill(killed)
-        worlds = {ranks} if kind == "spare" else {ranks - 1, ranks}
-        found = ear.first_after(t0, worlds, within_s=RECOVER_S)
+    worlds = {ranks} if kind == "spare" else {ranks - 1, ranks}
+    step_ms, found = killed_at_work(partial(_job, kind, ranks, folder), ranks, killed, worlds, folder)
     return Measured(f"torchft {kind}", ranks, killed, step_ms, found.get(ranks), found.get(ranks - 1))
 
 
@@ -69,8 +62,7 @@ def _job(kind: str, ranks: int, folder: Path, ear: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _lighthouse(least: int, log: BinaryIO) -> Iterator[str]:
     """The server that all managers ask; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     argv = [str(Path(sys.executable).with_name("torchft_lighthouse")), "--bind", f"127.0.0.1:{port}"]
     argv += ["--min_replicas", str(least), "--join_timeout_ms", str(JOIN_MS), "--quorum_tick_ms", str(TICK_MS)]
     argv += ["--heartbeat_timeout_ms", str(HEARTBEAT_MS)]

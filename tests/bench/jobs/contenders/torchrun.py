@@ -8,40 +8,34 @@ environment that keeps a restart from hanging on a store that its own rank 0 ser
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from measured import WARM_STEPS, Measured, main
-from steps import Ear
+from measured import Measured, free_port, killed_at_work, main
 
 WORKER = Path(__file__).with_name("torchrun_worker.py")
 KINDS = ["agents", "one", "agents-shared"]
-START_S, RECOVER_S, END_S = 120, 60, 10
+END_S = 10
 
 
 def measure(kind: str, ranks: int, killed: int, folder: Path) -> Measured:
     """Start a job, kill one rank, wait for the next step of all."""
-    ear = Ear(folder)
-    with contextlib.closing(ear), _job(kind, ranks, folder, ear.path):
-        ear.flowing(ranks, steps=WARM_STEPS, within_s=START_S)
-        step_ms = ear.step_ms()
-        t0 = ear.kill(killed)
-        whole_s = ear.first_after(t0, {ranks}, within_s=RECOVER_S).get(ranks)
-    return Measured(f"torchrun {kind}", ranks, killed, step_ms, whole_s)
+    job = partial(_job, kind, ranks, folder)
+    step_ms, found = killed_at_work(job, ranks, killed, {ranks}, folder)
+    return Measured(f"torchrun {kind}", ranks, killed, step_ms, found.get(ranks))
 
 
 @contextlib.contextmanager
 def _job(kind: str, ranks: int, folder: Path, ear: str) -> Iterator[None]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     agents = 1 if kind == "one" else ranks
     shared = {} if kind == "agents-shared" else {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **shared}
     argv = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={agents}", f"--nproc-per-node={ranks // agents}"]
-    argv += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=bench", "--local-addr=127.0.0.1"]
+    argv += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-id=bench"]
+    argv += ["--local-addr=127.0.0.1"]
     argv += ["--max-restarts=3", "--monitor-interval=0.05", str(WORKER), ear, str(folder / "checkpoint.pt")]
     with (folder / "log").open("wb") as log:
         running = [

@@ -22,7 +22,7 @@ def folder(tmp_path):
 @pytest.fixture
 def living(folder):
     """A process as an agent of this folder would have started it for the worker ``a#1``."""
-    given = {book.SOCKET: str(folder.socket), book.WORKER: "a#1", book.ACCELERATOR: "a", book.BEAT_S: "0.75"}
+    given = {book.SOCKET: str(folder.socket), book.WORKER: "a#1", book.ACCELERATOR: "a", book.BEAT_S: "0.375"}
     os.mkfifo(folder.log("a#1"))
     with os.fdopen(os.open(folder.log("a#1"), os.O_RDWR)) as output:
         process = Process.start(

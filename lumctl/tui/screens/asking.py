@@ -1,0 +1,101 @@
+"""A screen that asks below its text, and acts on a typed yes."""
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.scroll_view import ScrollView
+
+from lumctl.tui.actions import ApplyView
+from lumctl.tui.screens.keyed import KeyedScreen
+from lumctl.tui.screens.main import RefreshWanted
+from lumctl.tui.sources import Context
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.typed import NO_YES, typed_yes
+from lumctl.tui.widgets.bars import Answer
+from lumctl.tui.widgets.question import Question
+
+
+@dataclass
+class Done(Message):
+    """What was asked about was done, or was not."""
+
+    view: ApplyView
+
+
+class AskingScreen(KeyedScreen[None]):
+    """It has an ``Answer`` and a ``Question`` below its text."""
+
+    FAILED: ClassVar[str] = "not done"
+    """What an order that failed is told with."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
+
+    @abstractmethod
+    def question(self) -> str:
+        """What is asked now, with all that follows from a yes; empty where there is nothing to ask any more."""
+
+    @abstractmethod
+    def order(self) -> tuple[str, Callable[[str], ApplyView]]:
+        """What to say while it is done, and what does it; that blocks, and takes what was typed behind the yes."""
+
+    def done(self, view: ApplyView) -> None:
+        """What else is to be shown once it was done, or was not."""
+
+    def text(self) -> VerticalScroll | ScrollView:
+        """What has the keys while nothing is asked."""
+        return self.query_one(VerticalScroll)
+
+    def ask(self) -> None:
+        """Ask for a yes."""
+        self.say("")
+        self.query_one(Question).ask(self.question())
+
+    def say(self, text: str) -> None:
+        """Answer the operator; an empty text takes the answer away."""
+        self.query_one(Answer).say(text)
+
+    def action_back(self) -> None:
+        """Close the question, else leave."""
+        if self.query_one(Question).opened:
+            self._close()
+        else:
+            self.dismiss()
+
+    def on_question_answered(self, event: Question.Answered) -> None:
+        """Do it on a typed yes; anything else does nothing and says so."""
+        event.stop()
+        agreed, comment = typed_yes(event.text)
+        if not agreed:
+            if asked := self.question():
+                self.query_one(Question).ask(f"{NO_YES}  {asked}")
+            return
+        self._close()
+        doing, order = self.order()
+        self.say(doing)
+        # No daemon: an order that was given is carried out, even if the screen is closed meanwhile.
+        threading.Thread(target=self._carry_out, args=(order, comment), name="lumctl-order").start()
+
+    def on_done(self, event: Done) -> None:
+        """Say what came of it, and look again."""
+        event.stop()
+        self.say("\n".join((event.view.outcome, *event.view.lines)))
+        self.done(event.view)
+        self.post_message(RefreshWanted())
+
+    def _close(self) -> None:
+        self.query_one(Question).close()
+        self.text().focus()
+
+    def _carry_out(self, order: Callable[[str], ApplyView], comment: str) -> None:
+        try:
+            view = order(comment)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            view = ApplyView(f"{self.FAILED}: {one_line(error)}", done=False, error=error)
+        self.post_message(Done(view))

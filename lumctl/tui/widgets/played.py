@@ -1,0 +1,57 @@
+"""The line that says where a recorded run stands while the dashboard plays it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from textual.screen import Screen
+from textual.widgets import Static
+
+from lumctl.tui.widgets.bars import TopBar
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a played run stands, in a line, and how long until it goes on (seconds), where that is known.
+
+    ``grave``: it went another way than recorded, or could not be played.
+    """
+
+    text: str
+    left_s: int | None = None
+    grave: bool = False
+
+    def __str__(self) -> str:
+        """All of it."""
+        return self.text if self.left_s is None else f"{self.text} (in {self.left_s} s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """A recorded run that the dashboard plays: how its screen is called, and where it stands, asked each second."""
+
+    title: str
+    standing: Callable[[], Standing]
+
+
+class PlayedLine(Static):
+    """Beneath the top bar of every screen."""
+
+    def __init__(self, standing: Standing) -> None:
+        super().__init__(markup=False)
+        self.say(standing)
+
+    def say(self, standing: Standing) -> None:
+        """Say where it stands now."""
+        self.update(str(standing))
+        self.set_class(standing.grave, "-grave")
+
+
+def show_on(screens: Iterable[Screen[object]], standing: Standing) -> None:
+    """Say on each of these screens where the run stands; one without a top bar has no room for it."""
+    for screen in screens:
+        for bar in screen.query(TopBar):
+            lines = screen.query(PlayedLine)
+            if lines:
+                lines.first().say(standing)
+            else:
+                screen.mount(PlayedLine(standing), after=bar)
