@@ -128,6 +128,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
     _screen(
         "run",
         "on the screen of a run",
+        _key("b", "runbook", "runbook", "Its runbook, to be read, replayed on a simulator and compared."),
         _key("u", "take_back", "take back", "Plan to take the run back; it is asked before anything is done."),
     ),
     _screen(

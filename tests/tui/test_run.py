@@ -100,6 +100,29 @@ def test_a_run_that_somebody_else_is_at_work_on_is_read_again_until_it_has_ended
     kit.drive(stage.dashboard(), script)
 
 
+def test_its_runbook_is_a_key_away_once_it_has_ended(stage, kit, showing):
+    showing["view"] = swap_journal.view(kit, "running", swap_journal.begun)
+    asked = []
+
+    def runbook(key):
+        asked.append(key)
+        raise StoreError("the store is locked")
+
+    stage.sources["runbook"] = runbook
+
+    async def script(pilot):
+        await opened(pilot, kit)
+        await pilot.press("b")
+        await kit.until(pilot, lambda: "its runbook is written when it has ended" in kit.screen_text(pilot.app))
+        showing["view"] = swap_journal.view(kit)
+        pilot.app.screen._turn()
+        await kit.until(pilot, lambda: "transmitter: done in 1.10 s" in kit.screen_text(pilot.app))
+        await pilot.press("b")
+        await kit.until(pilot, lambda: asked == ["r1/swap-0007"])
+
+    kit.drive(stage.dashboard(), script)
+
+
 def test_half_done_says_what_to_do(stage, kit, showing):
     showing["view"] = swap_journal.view(kit, "half-done", swap_journal.rolled_back)
 

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from lumctl.tui.screens.keyed import KeyedScreen
+from lumctl.tui.screens.main import Wanted
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
@@ -76,6 +77,16 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.query_one(Answer).say("")
         title = f"rollback of {view.run.id}"
         self.app.push_screen(PlanScreen(title, partial(acts.take_back, self._key), self.shared))
+
+    def action_runbook(self) -> None:
+        """Open its runbook, or say why there is none."""
+        if self._view is None:
+            return
+        if self._view.run.ended_at is None:
+            self.query_one(Answer).say("its runbook is written when it has ended")
+            return
+        self.query_one(Answer).say("")
+        self.post_message(Wanted("runbook", self._key))
 
     def on_run_read(self, event: RunRead) -> None:
         """Show it."""
