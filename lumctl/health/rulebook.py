@@ -16,6 +16,8 @@ import yaml
 from lumctl.health.states import Finding, State
 
 SCHEMA = "lumctl/health-rules/v1"
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""In C nine times as fast: a tenth of a second of every command that judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def rulebook() -> Rulebook:
 def _documents() -> list[dict[str, Any]]:
     folder = files("lumctl.health") / "rules"
     sources = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda e: e.name)
-    documents = [yaml.safe_load(source.read_text(encoding="utf-8")) for source in sources]
+    documents = [yaml.load(source.read_text(encoding="utf-8"), _LOADER) for source in sources]  # noqa: S506 - a safe one
     return [document for document in documents if document["schema"] == SCHEMA]
 
 
