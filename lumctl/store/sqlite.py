@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,17 @@ def require_in_place(connection: Connection) -> None:
     Raises:
         StoreError: the file is gone, or another one has its name.
     """
-    file, opened = connection.info.get(_FILE, (None, None))
-    if file is not None and _identity(file) != opened:
+    if not is_in_place(connection.info):
         raise StoreError(
-            f"the store cannot be written: its file is gone from {file}, or was replaced",
+            f"the store cannot be written: its file is gone from {connection.info[_FILE][0]}, or was replaced",
             hint="put it back where it was; what devices hold is not certain until a look at: lumctl swap list",
         )
+
+
+def is_in_place(info: Mapping[str, Any]) -> bool:
+    """Whether a connection, by what is kept of it, has the file open that is found under its name."""
+    file, opened = info.get(_FILE, (None, None))
+    return file is None or _identity(file) == opened
 
 
 def _identity(file: str) -> tuple[int, int] | None:

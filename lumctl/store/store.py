@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.store import clock, journal, lease
+from lumctl.store.commits import Commits
 from lumctl.store.database import writing
 from lumctl.store.ids import new_run_id
 from lumctl.store.leasing import LeaseStore
@@ -26,12 +27,17 @@ class Store(LeaseStore):
         """The folder for files that belong to the store, such as exported runbooks."""
         self.place = place
         """The folder or database URL of the store, so that another process can open it; may hold a password."""
+        self._commits = Commits(self._engine)
 
     @property
     def unwritable(self) -> str | None:
         """Why nothing can be written, where that was plain when the store was opened; it is read all the same."""
         reason: str | None = self._engine.get_execution_options().get("unwritable")
         return reason
+
+    def mark(self) -> int | None:
+        """What stays the same for as long as nobody writes to the store; ``None`` where only reading tells."""
+        return self._commits.mark()
 
     # -- a change under way: used by the change engine only -----------------------------------------------------------
 
@@ -185,6 +191,7 @@ class Store(LeaseStore):
 
     def close(self) -> None:
         """Give back the database connections."""
+        self._commits.close()
         self._engine.dispose()
 
 

@@ -33,15 +33,17 @@ class PlanView:
 
 @dataclass(frozen=True, slots=True)
 class ApplyView:
-    """How an apply ended: one line, whether it did what was planned, and where to read on (the run, its runbook).
+    """How an apply ended: one line, whether it did what was planned, and where to read on.
 
-    ``error`` is what it failed with, for whoever reports it after the screen is closed.
+    ``error`` is what it failed with, for whoever reports it after the screen is closed; ``run`` is the run that was
+    done, as ``RACK/ID``, where there was one.
     """
 
     outcome: str
     done: bool
     lines: tuple[str, ...] = ()
     error: Exception | None = None
+    run: str = ""
 
 
 class Planner(Protocol):

@@ -39,7 +39,7 @@ def _key(keys: str, action: str, label: str, told: str, *, shown: str = "", prio
 
 
 def _too(keys: str, action: str) -> Action:
-    """A key of which another one's help tells."""
+    """A key of which another one's help tells, or that only answers why not."""
     return Action(keys, "", action, "", "")
 
 
@@ -54,6 +54,9 @@ def _ask(label: str = "", *, priority: bool = False) -> Action:
 
 _BACK = _esc("back", "Back to where you came from.")
 _QUIT = _key("q", "app.quit", "quit", "Quit. While a plan is being applied it asks first.")
+_HISTORY = _key("h", "plot", "history", "Its readings over time, as a plot.")
+_NO_HISTORY, _NO_SWAP = _too("h", "plot"), _too("p", "plan_swap")
+"""Where these lead nowhere they are not offered, but whoever presses them is told why."""
 _MOVING = (
     _key("j", "move(1)", "", "One line down, as the arrow key does."),
     _key("k", "move(-1)", "", "One line up."),
@@ -91,11 +94,13 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _key("ctrl+p", "app.command_palette", "", "Find any action or name by typing a part of it."),
     ),
     _screen(
-        "component",
-        "on the screen of a component",
-        _key("h", "plot", "history", "Its readings over time, as a plot."),
+        "accelerator",
+        "on the screen of an accelerator",
+        _HISTORY,
         _key("p", "plan_swap", "plan swap", "Plan a spare in this accelerator's place."),
     ),
+    _screen("transponder", "on the screen of a transponder", _HISTORY, _NO_SWAP),
+    _screen("facts", "on the screen of a host, a circuit, or the details of a rack or a device", _NO_HISTORY, _NO_SWAP),
     _screen(
         "plot",
         "on the screen of readings over time",
@@ -109,6 +114,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         "on the screen of a swap",
         _key("", "", "apply", "Apply the plan: type y or yes, then enter.", shown="y enter"),
         _key("v", "view", "view", "The change of the meshes as a picture, or the plan's text again.", priority=True),
+        _key("b", "runbook", "", "The runbook of what was done, once it is done."),
         _esc("leave", "Leave without applying. Not while it is being applied."),
         _key("up", "scroll_plan(-1)", "", "Scroll the plan up; pgup by a page."),
         _key("down", "scroll_plan(1)", "", "Scroll it down; pgdn by a page."),

@@ -59,7 +59,9 @@ def test_the_help_lists_every_screen_with_every_key(stage, kit):
 
 WAYS = {
     "main": ("2",),
-    "component": ("2", "enter"),
+    "accelerator": ("2", "enter"),
+    "transponder": ("colon", *"r1-h1-g1-l0", "enter"),
+    "facts": ("colon", *"r1-h1", "enter", "enter"),
     "plot": ("2", "enter", "h"),
     "plan": ("2", "p"),
     "incident": ("5", "enter"),

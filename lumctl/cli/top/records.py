@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 from lumctl.errors import LumctlError
@@ -40,6 +41,7 @@ class Recorder:
         self._watched = watched
         self._now = now
         self._stores: dict[str, Store] = {}
+        self._marks: dict[str, int | None] = {}
         self._heads: dict[str, Head] = {}
         self._changed: dict[str, tuple[Transition, ...]] = {}
         self._read: dict[str, _OfRack] = {}
@@ -58,11 +60,12 @@ class Recorder:
         from lumctl.store.database import shown
         from lumctl.tui.told.seen import Records
 
-        trouble = None
+        trouble, watched = None, cache(self._watched)
         for rack in self._inventory.racks:
             try:
-                self._renew(rack)
+                self._renew(rack, watched)
             except LumctlError as error:
+                self._marks.pop(rack, None)
                 trouble = error.message
         read = [self._read[rack] for rack in self._inventory.racks if rack in self._read]
         runs = sorted((run for each in read for run in each.runs), key=lambda run: -run.started_at)
@@ -77,19 +80,23 @@ class Recorder:
             watched=self._is_watched,
         )
 
-    def _renew(self, rack: str) -> None:
+    def _renew(self, rack: str, watched: Callable[[], bool]) -> None:
         from lumctl.autopilot.status import rack_status
         from lumctl.cli.top.log import log_of
 
         store = self._stores.get(rack)
         if store is None:
             store = self._stores[rack] = self._opened(rack)
-        head, changes = store.head(), self._changes(rack, store)
-        news = self._heads.get(rack) != head or self._changed.get(rack) != changes
-        known, now = self._read.get(rack), self._now()
-        if not news and known is not None and now - known.told_at < RENEWED_S:
+        known, now, mark = self._read.get(rack), self._now(), store.mark()
+        is_old = known is None or now - known.told_at >= RENEWED_S
+        if mark is not None and mark == self._marks.get(rack) and not is_old:
             return
-        self._is_watched = self._watched()
+        head, changes = store.head(), self._changes(rack, store)
+        self._marks[rack] = mark  # as it was before anything was read: what came meanwhile is read next time
+        news = self._heads.get(rack) != head or self._changed.get(rack) != changes
+        if not news and not is_old:
+            return
+        self._is_watched = watched()
         autopilot = rack_status(self._inventory, rack, store, now=now, watched=self._is_watched)
         if not news and known is not None:
             known.autopilot, known.told_at = autopilot, now

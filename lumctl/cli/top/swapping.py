@@ -38,4 +38,5 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
         except UsageError as error:  # the run is done and in the journal all the same
             kept = f"warning: {error.message}"
     outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {len(result.verified)} receivers proved"
-    return ApplyView(outcome, done=True, lines=(kept, f"read it: lumctl runbook show {result.run}"))
+    read_it = f"read it: lumctl runbook show {result.run}"
+    return ApplyView(outcome, done=True, lines=(kept, read_it), run=f"{result.plan.rack}/{result.run}")

@@ -24,11 +24,14 @@ def rack_rows(seen: Seen, marks: Marks) -> list[Row]:
         cells = (state_cell(state, marks), Cell(shown), Cell(kind), *counts)
         return Row(f"{kind}:{name}", name, state, cells, health.read_at if health else None)
 
+    within: dict[str, list[Row]] = {rack: [] for rack in inventory.racks}
+    for device in inventory.light_devices:
+        within[device.rack].append(line(device.kind, device.id, report.devices.get(device.id)))
+    for host in inventory.hosts.values():
+        within[host.rack].append(line(_HOST, host.name, report.hosts.get(host.name)))
     racks: list[list[Row]] = []
-    for rack in inventory.racks:
-        devices = [line(d.kind, d.id, report.devices.get(d.id)) for d in inventory.light_devices if d.rack == rack]
-        hosts = [line(_HOST, h.name, report.hosts.get(h.name)) for h in inventory.hosts.values() if h.rack == rack]
-        beneath = worst_first([*devices, *hosts])
+    for rack, lines in within.items():
+        beneath = worst_first(lines)
         states = (*(row.state for row in beneath), *accelerators[_RACK, rack], *circuits[_RACK, rack])
         # What was taken out of service says nothing of the rest.
         state = worst(tuple(each for each in states if each is not State.DISABLED) or states)

@@ -16,6 +16,9 @@ COMPONENT = "component"
 """The kind of the screen of whatever the inventory names."""
 
 
+_QUIET = frozenset({State.OK, State.DISABLED})
+
+
 class Cell(NamedTuple):
     """The text of one cell and its Rich style."""
 
@@ -98,11 +101,11 @@ def state_cell(state: State, marks: Marks) -> Cell:
 
 def counts_cell(states: Iterable[State]) -> Cell:
     """How many are in which state, worst first, in the colour of the worst; ``-`` of none."""
-    counted = Counter(states)
-    if not counted:
+    numbers = Counter(states)
+    if not numbers:
         return Cell("-")
-    ranked = sorted(counted, key=SEVERITY.index, reverse=True)
-    return Cell(", ".join(f"{counted[state]} {state}" for state in ranked), STATE_STYLES[worst(tuple(counted))])
+    ranked = sorted(numbers, key=SEVERITY.index, reverse=True)
+    return Cell(", ".join(f"{numbers[state]} {state}" for state in ranked), STATE_STYLES[ranked[0]])
 
 
 def number_cell(value: float | None, unit: str = "") -> Cell:
@@ -117,7 +120,7 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
 
 def not_well(states: Iterable[State]) -> tuple[State, ...]:
     """Those that ask for a look: what is unknown does, what was taken out of service does not."""
-    return tuple(state for state in states if state not in {State.OK, State.DISABLED})
+    return tuple(state for state in states if state not in _QUIET)
 
 
 def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:

@@ -24,7 +24,7 @@ _LINE_S = 900.0
 _READ_AGAIN_S = 5.0
 
 
-class DetailScreen(KeyedScreen[None], keys="component"):
+class DetailScreen(KeyedScreen[None], keys="facts"):
     """Shows what ``describe`` returns, once a second, beside what ``read`` gives of the last minutes."""
 
     def __init__(
@@ -62,7 +62,7 @@ class DetailScreen(KeyedScreen[None], keys="component"):
         self.set_interval(_READ_AGAIN_S, self._ask)
 
     def action_plan_swap(self) -> None:
-        """Ask for a plan for this component."""
+        """Ask for a plan for this component; where there can be none, the answer says why."""
         self.post_message(PlanWanted(self._component))
 
     def action_plot(self) -> None:
@@ -84,6 +84,14 @@ class DetailScreen(KeyedScreen[None], keys="component"):
         if (detail := self._describe()) is not None:
             text = detail_text(detail, self._marks, self._now(), self._history)
             self.query_one("#detail", Static).update(text)
+
+
+class TransponderScreen(DetailScreen, keys="transponder"):
+    """The same of a component that is measured: its history is offered."""
+
+
+class AcceleratorScreen(DetailScreen, keys="accelerator"):
+    """The same of one in whose place a spare can be put: that is offered too."""
 
 
 def detail_text(detail: Detail, marks: Marks, now: float, history: History | None = None) -> Text:

@@ -82,12 +82,13 @@ class MainScreen(KeyedScreen[None], keys="main"):
 
     def tick(self, freshness: Text, trouble: str | None) -> None:
         """Once a second: let ages grow, say how fresh the data are and what stands in the way of fresher ones."""
-        if not self.query(TopBar):  # the screen is being taken down
+        if not self.query("#freshness"):  # the screen is being taken down, and what stands deepest went first
             return
         self.query_one(TopBar).say(freshness)
         banner = self.query_one("#banner", Static)
-        banner.set_class(trouble is not None, "-open")
-        banner.update(trouble or "")
+        if banner.content != (trouble or ""):
+            banner.set_class(trouble is not None, "-open")
+            banner.update(trouble or "")
         if self._seen is not None:
             self._table.tick(self._now(), self._seen.observation.inventory.thresholds.stale_after_s)
 
@@ -254,8 +255,10 @@ class MainScreen(KeyedScreen[None], keys="main"):
         pane = self._pane
         everything = pane.rows(self._seen, self._marks)
         words = self._filters.get(pane.id, "")
-        rows = [row for row in everything if row.matches(words.lower().split())]
-        if pane.folds_at is not None and not words:
+        rows = everything
+        if words:
+            rows = [row for row in everything if row.matches(words.lower().split())]
+        elif pane.folds_at is not None:
             rows = self._folding.seen(everything, pane.folds_at, self._marks)
         self._table.show(rows, self._now(), self._seen.observation.inventory.thresholds.stale_after_s)
         if words:
@@ -269,7 +272,9 @@ class MainScreen(KeyedScreen[None], keys="main"):
             self._say_what_is_shown(f"no {pane.noun}")
 
     def _say_what_is_shown(self, text: str) -> None:
-        self.query_one("#shown", Static).update(text)
+        shown = self.query_one("#shown", Static)
+        if shown.content != text:
+            shown.update(text, layout=False)
 
 
 _PANE_IDS = tuple(pane.id for pane in PANES)

@@ -8,7 +8,7 @@ from textual.screen import Screen
 from lumctl.tui.panes.policies import ASKED
 from lumctl.tui.screens.approval import ApprovalScreen
 from lumctl.tui.screens.comparison import ComparisonScreen
-from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.component import AcceleratorScreen, DetailScreen, TransponderScreen
 from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.job import JobScreen
 from lumctl.tui.screens.mesh import MeshScreen
@@ -35,7 +35,17 @@ def _of_component(key: str, context: Context) -> Screen[None]:
 
 def _facts(key: str, context: Context) -> Screen[None]:
     describe_it, read = partial(_describe, context, key), partial(context.sources.readings, key)
-    return DetailScreen(key, context.target, describe_it, read, context.marks, context.now)
+    return _detail_of(key, context)(key, context.target, describe_it, read, context.marks, context.now)
+
+
+def _detail_of(key: str, context: Context) -> type[DetailScreen]:
+    """What can be done with a component depends on what it is."""
+    if (seen := context.seen()) is None:
+        return DetailScreen
+    inventory = seen.observation.inventory
+    if key in inventory.accelerators:
+        return AcceleratorScreen
+    return TransponderScreen if key in inventory.transponders else DetailScreen
 
 
 def _rack_facts(key: str, context: Context) -> Screen[None]:

@@ -15,6 +15,7 @@ from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES
 from lumctl.tui.screens.keyed import KeyedScreen
+from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.following import Following
@@ -73,6 +74,8 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._powers: dict[str, float | None] = {}
         """What arrived when the plan was made."""
         self._ended_at: float | None = None
+        self._run = ""
+        """What was done here, once it is."""
 
     def compose(self) -> ComposeResult:
         """The plan and what becomes of it, one under the other; the question below."""
@@ -122,6 +125,11 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         else:
             self.dismiss()
 
+    def action_runbook(self) -> None:
+        """Open the runbook of what was done here."""
+        if self._run:
+            self.post_message(Wanted("runbook", self._run))
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Apply on a typed yes; anything else does nothing and says so."""
         event.stop()
@@ -168,7 +176,8 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         text.append(f"\n{event.view.outcome}\n", style=STATE_STYLES[state])
         text.append("\n".join(event.view.lines))
         self.query_one("#outcome", Static).update(text)
-        self.query_one("#question", Static).update("esc: back")
+        self._run = event.view.run
+        self.query_one("#question", Static).update("b: its runbook   esc: back" if self._run else "esc: back")
         self.query_one(VerticalScroll).scroll_end(animate=False)
         if was_applying:
             self.post_message(ApplyEnded())

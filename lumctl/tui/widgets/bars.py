@@ -31,7 +31,7 @@ class TopBar(Horizontal):
 
     def say(self, text: Text) -> None:
         """Replace the text on the right."""
-        self.query_one("#freshness", Static).update(text)
+        self.query_one("#freshness", Static).update(text, layout=False)
 
 
 class Answer(Static):
@@ -80,8 +80,9 @@ class Tabs(Static):
 
     def show(self, tabs: Sequence[tuple[str, str, Cell]], current: str) -> None:
         """Show these: each an id, a title, and how many are not well."""
-        self._tabs, self._current = tabs, current
-        self._fit()
+        if (tabs, current) != (self._tabs, self._current):
+            self._tabs, self._current = tabs, current
+            self._fit()
 
     def on_resize(self) -> None:
         """Cut them to the new width."""
@@ -89,7 +90,7 @@ class Tabs(Static):
 
     def _fit(self) -> None:
         if self._tabs and self.size.width:
-            self.update(tabs_line(self._tabs, self._current, self.size.width))
+            self.update(tabs_line(self._tabs, self._current, self.size.width), layout=False)
 
 
 def tabs_line(tabs: Sequence[tuple[str, str, Cell]], current: str, width: int) -> Content:

@@ -21,6 +21,8 @@ from lumctl.tui.panes.rows import AGE, Cell, Pane, Row
 _GAP = " "
 """Before and after each cell."""
 _HEADER = 1
+TOLD_EACH_S = 1.0
+"""Ages are told in whole seconds: more often than this, half the table would be drawn for the sake of a fraction."""
 
 
 class PaneTable(ScrollView, can_focus=True):
@@ -87,8 +89,9 @@ class PaneTable(ScrollView, can_focus=True):
             )
 
     def tick(self, now: float, stale_after_s: float) -> None:
-        """Let the ages grow."""
-        self.show(self._order, now, stale_after_s)
+        """Let the ages grow, unless they were told within the last second."""
+        if not 0 <= now - self._now < TOLD_EACH_S:
+            self.show(self._order, now, stale_after_s)
 
     def select(self, component: str) -> bool:
         """Move the cursor to a component's first row; whether it has one here."""

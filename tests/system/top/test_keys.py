@@ -33,6 +33,10 @@ def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(r
         assert len(top.pressed) - before <= KEYS_AT_MOST
         assert_mended(rack)
 
+        top.press("b", "b: its runbook")
+        top.see("recorded", "runbook swap-0002", "replacements")
+        top.press("\x1b", "esc")
+        top.see("4 receivers proved")
         top.press("\x1b", "esc")
         top.see("TOUCHES", "known to a person")
         top.press("3", " 3 Circuits", anywhere=True)
