@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.running import run_of
 from lumctl.jobs.agent.folder import LOCK, Folder, claimed
 from lumctl.jobs.place import job_folder
 from lumctl.recovery.coordinator import Coordinator
@@ -186,9 +187,7 @@ def require_torch() -> None:
 
 def _copied(inventory: Inventory, folder: Path, job: str, arguments: Sequence[str], *, standby: bool) -> Inventory:
     """The inventory under a path of its own, so that nothing of another run of the same job is met."""
-    run = inventory.jobs[job].run
-    if run is None:
-        raise UsageError(f"job {job} does not say how it is run", hint=f"name its `run:` in {inventory.path}")
+    run = run_of(inventory.jobs[job])
     path = folder / inventory.path.name
     for beside in inventory.path.parent.glob("*.yaml"):
         (folder / beside.name).write_bytes(beside.read_bytes())

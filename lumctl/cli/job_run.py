@@ -13,12 +13,12 @@ from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.job_state import nobody
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
-from lumctl.errors import ExitCode, LumctlError, RefusedError
+from lumctl.errors import ExitCode, LumctlError
+from lumctl.inventory.running import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lumctl.inventory.model import Job
     from lumctl.recovery.running import Ways
 
 STOP_WITHIN_S = 120.0
@@ -59,7 +59,7 @@ def run(
     from lumctl.recovery.running import run_job
     from lumctl.site import Site
 
-    _require_run(find_job(cx.inventory, job))
+    run_of(find_job(cx.inventory, job))
     if not no_swap:
         cx.confirm(f"Run {job}, and swap spares in whenever accelerators of it fail", yes=yes)
     consent = Consent("" if no_swap else _who(job))
@@ -94,7 +94,7 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     from lumctl.jobs.place import coordinator_socket
     from lumctl.jobs.workers import ask
 
-    _require_run(find_job(cx.inventory, job))
+    run_of(find_job(cx.inventory, job))
     cx.confirm(f"Stop job {job}", yes=yes)
     found = ask(coordinator_socket(cx.inventory.path, str(cx.target), job), "stop", timeout_s=STOP_WITHIN_S)
     if found is None:
@@ -117,11 +117,6 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
         cx.out.names([rank["accelerator"] for rank in document["ranks"]])
     else:
         print_job(cx, document)
-
-
-def _require_run(job: "Job") -> None:
-    if job.run is None:
-        raise RefusedError(f"job {job.name} does not say how it is run", hint="name its `run:` in the inventory")
 
 
 def _ways(cx: Invocation, *, take: bool) -> "Ways":

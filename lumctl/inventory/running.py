@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lumctl.errors import RefusedError
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Job
 
 WORKERS = "workers"
 """The kind of control over a job that ``lumctl job run`` runs."""
@@ -39,3 +45,14 @@ class JobRun:
     standby: bool = True
     without_spare: WithoutSpare = WithoutSpare.WAIT
     restarts: int = 3
+
+
+def run_of(job: "Job") -> JobRun:
+    """How a job is run.
+
+    Raises:
+        RefusedError: the inventory does not say.
+    """
+    if job.run is None:
+        raise RefusedError(f"job {job.name} does not say how it is run", hint="name its `run:` in the inventory")
+    return job.run

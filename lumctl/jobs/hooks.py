@@ -103,15 +103,6 @@ class Hooks:
         """
         return self._acted(lambda: self._control.resume(self._facts, self._placement()), None)
 
-    def require_quiet(self) -> None:
-        """Require that the job is paused or stopped, where a hook can tell.
-
-        Raises:
-            RefusedError: it is running.
-        """
-        if self.status() == RUNNING:
-            raise RefusedError(f"job {self._job} is running: it must be paused or stopped before light moves")
-
     @staticmethod
     def _acted(act: Callable[[], T], hint: str | None) -> T:
         """What an act gives; what a kind raises becomes what the engine knows."""

@@ -13,10 +13,11 @@ from typing import Any
 from lumctl.change.engine import RunResult
 from lumctl.change.plan import Plan
 from lumctl.change.preconditions import uncertain
-from lumctl.errors import LumctlError, UsageError
+from lumctl.errors import LumctlError
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.running import JobRun
+from lumctl.inventory.running import JobRun, run_of
 from lumctl.inventory.wiring import job_circuits
+from lumctl.jobs import variables
 from lumctl.jobs.agent.folder import Folder
 from lumctl.jobs.kept import keep, recoveries_before
 from lumctl.jobs.place import COORDINATOR, claimed, job_folder, token_of
@@ -68,16 +69,13 @@ def begun(
         site = stack.enter_context(open_site())
         inventory = site.inventory
         found = inventory.jobs[job]
-        if found.run is None:
-            raise UsageError(
-                f"job {job} does not say how it is run", hint=f"name its `run:` in {inventory.path}: command, ..."
-            )
+        run = run_of(found)
         _require_programmed(site, job, found.rack)
         folder = job_folder(inventory.path, site.target, job)
         stack.enter_context(claimed(folder, job))
         told = _Told()
         who = f"pid {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
-        crew = Crew(_opener(site, found.run.agent, folder, job, ways, who), who, told.heard)
+        crew = Crew(_opener(site, run.agent, folder, job, ways, who), who, told.heard)
         stack.callback(crew.close)
         healer = Healer(open_site, job, found.rack, consent, told)
         stack.callback(healer.close)
@@ -88,7 +86,7 @@ def begun(
             look=healer.look,
             placement=lambda: site.assignment()[job],
             ready_on=lambda: spares(inventory, site, found.rack),
-            environment=_environment(site, job, found.run, token_of(folder), ways),
+            environment=_environment(site, job, run, token_of(folder), ways),
             log=_log(folder, job, ways),
             keep=_keeper(folder),
             before=recoveries_before(folder),
@@ -97,7 +95,7 @@ def begun(
             say=say,
             who=who,
         )
-        run = replace(found.run, command=with_this_python(found.run.command)) if ways.local else found.run
+        run = replace(run, command=with_this_python(run.command)) if ways.local else run
         told.to = coordinator = Coordinator(inventory, found, run, means)
         healer.begin()
         stack.callback(Desk(folder / COORDINATOR, told.asked).close)
@@ -149,9 +147,9 @@ def _environment(site: Site, job: str, run: JobRun, token: str, ways: Ways) -> C
         return {
             "OMP_NUM_THREADS": "1",
             **run.environment,
-            "LUMCTL_JOB": job,
-            "LUMCTL_JOB_TOKEN": token,
-            "LUMCTL_JOB_ADDRESS": address,
+            variables.JOB: job,
+            variables.TOKEN: token,
+            variables.ADDRESS: address,
         }
 
     return environment

@@ -9,11 +9,9 @@ from typing import Any
 from lumctl.jobs.agent.folder import Folder
 from lumctl.jobs.agent.process import Process, boot, with_variable
 from lumctl.jobs.agent.worker import BEATS, HEARTBEAT_S, Worker, worker_of
+from lumctl.jobs.variables import ACCELERATOR, BEAT_S, SOCKET, WORKER
 
 SCHEMA = "lumctl/agent/v1"
-SOCKET, WORKER, ACCELERATOR = "LUMCTL_JOB_SOCKET", "LUMCTL_JOB_WORKER", "LUMCTL_JOB_ACCELERATOR"
-BEAT_S, FOLDER, LIFELINE = "LUMCTL_JOB_BEAT_S", "LUMCTL_JOB_FOLDER", "LUMCTL_JOB_LIFELINE"
-"""Variables by which an agent tells a worker who it is."""
 
 
 def write_book(folder: Folder, workers: Iterable[Worker]) -> None:

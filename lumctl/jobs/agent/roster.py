@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 
-from lumctl.jobs import lifeline
+from lumctl.jobs import lifeline, variables
 from lumctl.jobs.agent import book, logs
 from lumctl.jobs.agent.asks import AskRefusedError, Order
 from lumctl.jobs.agent.folder import Folder
@@ -140,14 +140,14 @@ class Roster:
             return False
 
     def _environment(self, order: Order, *, guarded: bool) -> Mapping[str, str]:
-        own = {book.LIFELINE: str(self._folder.lifeline(order.worker))} if guarded else {}
+        own = {variables.LIFELINE: str(self._folder.lifeline(order.worker))} if guarded else {}
         return {
             **os.environ,
-            book.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
+            variables.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
             **order.environment,
-            book.SOCKET: str(self._folder.socket),
-            book.WORKER: order.worker,
-            book.ACCELERATOR: order.accelerator,
-            book.FOLDER: str(self._folder.path),
+            variables.SOCKET: str(self._folder.socket),
+            variables.WORKER: order.worker,
+            variables.ACCELERATOR: order.accelerator,
+            variables.FOLDER: str(self._folder.path),
             **own,
         }

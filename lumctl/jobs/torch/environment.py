@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumctl.errors import UsageError
-
-SOCKET = "LUMCTL_JOB_SOCKET"
+from lumctl.jobs.variables import ADDRESS, BEAT_S, FOLDER, JOB, LIFELINE, SOCKET, TOKEN, WORKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,14 @@ class Environment:
             return None
         try:
             return cls(
-                job=variables["LUMCTL_JOB"],
-                worker=variables["LUMCTL_JOB_WORKER"],
+                job=variables[JOB],
+                worker=variables[WORKER],
                 socket=Path(variables[SOCKET]),
-                address=variables.get("LUMCTL_JOB_ADDRESS", "127.0.0.1"),
-                folder=Path(variables["LUMCTL_JOB_FOLDER"]),
-                beat_s=float(variables.get("LUMCTL_JOB_BEAT_S", "0.5")),
-                token=variables["LUMCTL_JOB_TOKEN"],
-                lifeline=Path(variables["LUMCTL_JOB_LIFELINE"]) if variables.get("LUMCTL_JOB_LIFELINE") else None,
+                address=variables.get(ADDRESS, "127.0.0.1"),
+                folder=Path(variables[FOLDER]),
+                beat_s=float(variables.get(BEAT_S, "0.5")),
+                token=variables[TOKEN],
+                lifeline=Path(variables[LIFELINE]) if variables.get(LIFELINE) else None,
             )
         except (KeyError, ValueError) as error:
             raise UsageError(
