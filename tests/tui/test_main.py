@@ -205,6 +205,21 @@ def test_a_refresh_draws_the_rows_that_changed_and_no_others(stage, kit, monkeyp
     kit.drive(stage.dashboard(), script)
 
 
+def test_ages_that_were_told_within_the_last_second_are_not_drawn_again(stage, kit):
+    async def script(pilot):
+        await pilot.press("2")
+        drawn = []
+        show = table(pilot.app).show
+        table(pilot.app).show = lambda *told: drawn.append(stage.now - kit.START) or show(*told)
+        for later in (0.4, 0.4, 0.4, -3600.0):  # and the clock of this machine may be put back
+            stage.now += later
+            pilot.app._tick()
+            await pilot.pause()
+        assert drawn == pytest.approx([1.2, 1.2 - 3600.0], abs=1e-3)
+
+    kit.drive(stage.dashboard(), script)
+
+
 def test_ages_grow_between_readings_and_an_old_one_is_marked(stage, kit):
     async def script(pilot):
         await pilot.press("2")
