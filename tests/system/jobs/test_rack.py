@@ -38,6 +38,8 @@ def test_agents_are_started_over_openssh_and_a_rank_goes_on_in_place_and_on_a_sp
         job.lose("h2-gpu0")
         told = job.recovered(2)
         assert told["replaced_by"] == {"h2-gpu0": "h5-gpu0"}
+        # The step is done as soon as the light is proved; that the run has ended is told a little later.
+        told = job.until(lambda found: found["recoveries"][-1]["run"])["recoveries"][-1]
         assert next(run for run in job.runs() if run.id == told["run"]).state == "done"
         assert job.placed() == ["h1-gpu0", "h5-gpu0"]
         job.steps(3)
