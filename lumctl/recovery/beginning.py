@@ -1,4 +1,7 @@
-"""Processes that have been started and are not ready yet: told while the job waits for them, given up after a limit."""
+"""Processes that the job waits for, for a while now: who is not ready yet, and who has not left the step that failed.
+
+They are told; who does not get ready is given up after a limit.
+"""
 
 import math
 
@@ -13,10 +16,10 @@ TOLD_AFTER_S = 30.0
 
 
 class Beginning(Regrouping):
-    """Looks after processes on their way up."""
+    """Looks after processes that are waited for."""
 
-    _told_at = math.inf
-    """When it is told next for whom the job waits; infinity while it waits for nobody."""
+    _told_at = -math.inf
+    """When it was told last for whom the job waits."""
 
     def _beginners(self) -> list[Worker]:
         return [worker for worker in self.roster if worker.alive and not (worker.ready or worker.ended)]
@@ -24,39 +27,51 @@ class Beginning(Regrouping):
     def _waited_for(self) -> list[Worker]:
         return [worker for worker in self._beginners() if self.needs_one(worker.accelerator)]
 
+    def _in_a_step(self) -> list[Worker]:
+        """Those who were told to hold, and work on a step or wait for others in it."""
+        return [worker for worker in self.members() if worker.busy] if self.holding else []
+
+    def _since(self) -> float:
+        """Since when somebody has been waited for; infinity if nobody is."""
+        held = [self.group.held_at] if self._in_a_step() else []
+        return min([*held, *(worker.begun_at for worker in self._waited_for())], default=math.inf)
+
     @property
-    def beginners_due(self) -> float:
-        """When :meth:`see_beginners` is to be called next; infinity if nobody is on its way up."""
-        limits = [worker.begun_at + self.run_as.start_s for worker in self._beginners()]
-        if not limits:
-            return math.inf
-        return min([*limits, self._tell_next() if self._waited_for() else math.inf])
+    def awaited_due(self) -> float:
+        """When :meth:`see_awaited` is to be called next; infinity if nobody is waited for."""
+        limits = (worker.begun_at + self.run_as.start_s for worker in self._beginners())
+        return min([*limits, self._tell_next()])
 
     def _tell_next(self) -> float:
-        first = min(worker.begun_at for worker in self._waited_for()) + TOLD_AFTER_S
-        return first if self._told_at == math.inf else self._told_at
+        since = self._since()
+        if self._told_at < since:
+            return since + TOLD_AFTER_S
+        return self._told_at + max(self._told_at - since, TOLD_AFTER_S)
 
-    def see_beginners(self) -> None:
-        """Say for whom the job waits, where it is time for that, and give those up who take too long."""
+    def see_awaited(self) -> None:
+        """Say for whom the job waits, where it is time for that, and give those up who take too long to get ready."""
         now = self.means.now()
         for worker in self._beginners():
             if now >= worker.begun_at + self.run_as.start_s:
                 self._too_late(worker, now)
-        if self.phase is Phase.STOPPING or self.phase.over or not self._waited_for():
-            self._told_at = math.inf
-        elif now >= self._tell_next():
-            waits_from = min(worker.begun_at for worker in self._waited_for())
-            self._told_at = waits_from + max(2 * (now - waits_from), 2 * TOLD_AFTER_S)
+        if now >= self._tell_next() and not self.phase.over:
+            self._told_at = now
             self.means.say(f"{self.phase}: {self.waits_for()}")
 
     def waits_for(self) -> str:
-        """For the processes of which accelerators the job waits, and for how long; empty if for none."""
-        waited = self._waited_for()
-        if not waited:
-            return ""
-        longest_s = self.means.now() - min(worker.begun_at for worker in waited)
-        names = fold([name for name in self.placement if name in {worker.accelerator for worker in waited}])
-        return f"waiting for {', '.join(names)} ({longest_s:.0f} s)"
+        """For the processes of which accelerators the job waits, what for, and for how long; empty if for none."""
+        coming, in_a_step = self._waited_for(), self._in_a_step()
+        told = []
+        if coming:
+            told.append(self._named(coming, "", min(worker.begun_at for worker in coming)))
+        if in_a_step:
+            told.append(self._named(in_a_step, " to leave the step", self.group.held_at))
+        return f"waiting for {' and '.join(told)}" if told else ""
+
+    def _named(self, workers: list[Worker], to: str, since: float) -> str:
+        names = {worker.accelerator for worker in workers}
+        told = fold([*(name for name in self.placement if name in names), *sorted(names - {*self.placement})])
+        return f"{', '.join(told)}{to} ({self.means.now() - since:.0f} s)"
 
     def _too_late(self, worker: Worker, now: float) -> None:
         """End one that does not get ready. A job that never ran stops: another would not get further."""

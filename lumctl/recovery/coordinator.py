@@ -60,8 +60,8 @@ class Coordinator(Answering):
             self._work.get(timeout=self._patience_s())()
         if self.means.now() >= self.group.due and self._work.empty():  # nobody has said it meanwhile
             self.late()
-        if self.means.now() >= self.beginners_due and self._work.empty():
-            self.see_beginners()
+        if self.means.now() >= self.awaited_due and self._work.empty():
+            self.see_awaited()
         if self.means.now() >= self.lines.next_at:
             self.lines.try_again(self.means.now())
         before = None
@@ -108,7 +108,7 @@ class Coordinator(Answering):
 
     def _patience_s(self) -> float | None:
         again = self.trouble.retry_at if self.trouble is not None else None
-        at = min(self.group.due, self.lines.next_at, self.beginners_due, math.inf if again is None else again)
+        at = min(self.group.due, self.lines.next_at, self.awaited_due, math.inf if again is None else again)
         return None if at == math.inf else max(0.0, at - self.means.now())
 
     def _advance(self) -> None:

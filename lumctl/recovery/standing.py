@@ -73,6 +73,8 @@ class Group:
     """The checkpoint of each rank, where it goes on from those."""
     told: bool = False
     """All were told to join."""
+    held_at: float = 0.0
+    """When its members were told to hold."""
     due: float = math.inf
     """By when all have to hold, to have loaded, to have joined, or to have done the next step: whichever is next."""
     joined: set[str] = field(default_factory=set)
@@ -203,7 +205,8 @@ class Standing:
         group = self.group
         group.generation += 1
         group.go_on, group.told, group.joined = None, False, set()
-        group.due = self.means.now() + self.run_as.stall_s
+        group.held_at = self.means.now()
+        group.due = group.held_at + self.run_as.stall_s
         for worker in self.roster:
             if worker.alive and (worker.busy or self.is_member(worker)):
                 self.hold_also(worker)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,13 +24,18 @@ else:
     from torch.distributed import PrefixStore, Store
 
 from lumctl.jobs.torch.interfaces import interface_with
-from lumctl.jobs.torch.sockets import Held, between, calling, deafen, knock, shut, sockets
+from lumctl.jobs.torch.sockets import Held, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.jobs.torch.stores import GivenUpError, Patient, reach, serve
+from lumctl.jobs.torch.waits import Waits, keep
 
 COLLECTIVE_S = 1800.0
 """PyTorch's own limit. A rank that hangs is found by its heart, not by this."""
 KNOCK_S = 0.005
 LATER_KNOCK_S = 0.1
+CLOSED_WITHIN_S = 5.0
+"""How long gloo may take to find all its connections at their end, and to close them."""
+TOLD_WITHIN_S = 0.05
+"""How long after that those may take to go on whom it has told so before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,12 @@ class _Attempt:
     given_up: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
     made: frozenset[Held] | None = None
+    joins: frozenset[Held] = frozenset()
+    """Those of them that lead to other ranks."""
     store: Patient | None = None
     lanes: "LaneStore | None" = None
     waker: threading.Thread | None = None
+    waits: Waits = field(default_factory=Waits)
 
 
 class Group:
@@ -100,9 +109,12 @@ class Group:
         if not wanted():  # whoever gives up after this line finds the attempt
             attempt.given_up.set()
             raise GivenUpError("the group is given up")
+        if self._backend == "gloo":
+            attempt.waits.take_over()
         try:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)
+            attempt.joins = connected(attempt.made, but=place.store[1])
         finally:
             with self._changing:
                 attempt.settled.set()
@@ -154,6 +166,19 @@ class Group:
                 _thread(self._abort_nccl)
             elif attempt.made is not None:
                 self._left += deafen(attempt.made, self._ports())
+                _thread(lambda: self._free(attempt))
+
+    def _free(self, attempt: _Attempt) -> None:
+        """Let those go on whom gloo has forgotten.
+
+        It tells whom it knows of before it closes a connection, and then moves no byte any more: who waits after that
+        for longer than it takes to wake up waits for nothing, and what was to be written to is its owner's again.
+        """
+        until, pause, nobody_tells = time.monotonic() + CLOSED_WITHIN_S, KNOCK_S, threading.Event()
+        while any(each.is_open for each in attempt.joins) and time.monotonic() < until:
+            nobody_tells.wait(pause)
+            pause = min(2 * pause, LATER_KNOCK_S)
+        attempt.waits.leave(TOLD_WITHIN_S)
 
     def _wake(self, attempt: _Attempt) -> None:
         """Make the forming of a group fail: whatever it waits for next must come, or break."""
@@ -188,6 +213,8 @@ class Group:
         if attempt is not None and attempt.made is not None and self._backend == "gloo":
             self._left += deafen(attempt.made, self._ports())
         if dist.is_initialized():
+            if attempt is not None and attempt.given_up.is_set() and self._backend == "gloo":
+                keep([attempt, *dist.distributed_c10d._world.pg_map], COLLECTIVE_S)  # noqa: SLF001 - no other way
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()
         if attempt is not None and attempt.lanes is not None:
@@ -209,6 +236,6 @@ class Group:
 
 
 def _thread(act: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=act, name="lumctl-abort", daemon=True)
+    thread = threading.Thread(target=act, name="lumctl-group", daemon=True)
     thread.start()
     return thread

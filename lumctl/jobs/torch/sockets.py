@@ -34,6 +34,13 @@ class Held:
             os.close(again)
         return None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is there still."""
+        with contextlib.suppress(OSError):
+            return os.fstat(self.descriptor).st_ino == self.inode
+        return False
+
     def use(self, act: Callable[[socket.socket], object]) -> None:
         """Do something to it, if it is there still; that it fails is nothing to us."""
         if (own := self.again()) is not None:
@@ -58,6 +65,19 @@ def between(held: frozenset[Held], own: Collection[int], peers: Collection[int])
 
     def look(each: Held, one: socket.socket) -> None:
         if _is_tcp(one) and (one.getsockname()[1] in own or (not _listens(one) and one.getpeername()[1] in peers)):
+            found.add(each)
+
+    for each in held:
+        each.use(partial(look, each))
+    return frozenset(found)
+
+
+def connected(held: frozenset[Held], *, but: int) -> frozenset[Held]:
+    """Those of TCP that are connected, unless to a peer's port that is left out."""
+    found = set()
+
+    def look(each: Held, one: socket.socket) -> None:
+        if _is_tcp(one) and not _listens(one) and one.getpeername()[1] != but:
             found.add(each)
 
     for each in held:

@@ -1,6 +1,9 @@
 """Whole recoveries of a training job: what fails is found, replaced or started again, and not a bit of it is lost."""
 
+import os
+import random
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ pytestmark = pytest.mark.timeout(300)  # not that it takes so long: machines may
 
 STEPS, EVERY = 24, 10
 HEARTBEAT_S = 2.0
+DRAWN = 60 if "LUMCTL_CAMPAIGN" in os.environ else 2
+"""So many failures, one soon after the other."""
 SEEN_WITHIN_S = 1.5
 """How much later than after its heartbeat a hang may be known here, on a machine that has much else to do."""
 
@@ -130,6 +135,24 @@ def test_where_each_rank_has_a_part_of_its_own_it_comes_from_its_neighbour(refer
         ended_well(job)
         assert not [line for line in job.coordinator.said if "back to the checkpoint" in line]
         same_to_the_last_bit(job, expected, ranks=4)
+
+
+@pytest.mark.timeout(1200 if "LUMCTL_CAMPAIGN" in os.environ else 300)
+@pytest.mark.parametrize("parallel", ["sharded", *(["data", "pipeline"] if "LUMCTL_CAMPAIGN" in os.environ else [])])
+def test_whenever_a_rank_dies_after_a_recovery_the_job_goes_on(parallel: str) -> None:
+    """Also in the middle of what the ranks send each other, of which gloo forgets some."""
+    draw = random.Random(7)  # noqa: S311 - the same choices in every run
+    with RunningJob(parallel=parallel) as job:
+        job.run()
+        job.until(lambda found: found["done"] >= 5)
+        job.lose("h2-gpu0")
+        job.recovered()
+        for times in range(2, DRAWN + 2):
+            threading.Event().wait(0.8 * draw.random())  # what is tested is any moment
+            job.kill(draw.randrange(4))
+            assert job.recovered(times)["replaced_by"] == {}
+        assert not [line for line in job.coordinator.said if "back to the checkpoint" in line]
+        job.stop()
 
 
 @campaign

@@ -116,3 +116,19 @@ def test_what_has_been_said_before_the_end_of_the_time_counts(theatre):
     theatre.settle()
     assert theatre.coordinator.group.generation == generation
     steps(theatre)
+
+
+def test_who_does_not_leave_the_step_that_failed_is_told_and_ended_at_last(theatre):
+    theatre.mute.add("h3-a#1")
+    theatre.kill("h1-a#1")
+    theatre.settle()
+    for _ in range(125):
+        theatre.wait(1)
+    told = [line.rpartition(" (") for line in theatre.said if "waiting" in line]
+    assert [words for words, _, _ in told] == ["recovering: waiting for h3-a to leave the step"] * 3
+    assert [float(late.partition(" ")[0]) for _, _, late in told] == pytest.approx([30, 60, 120], abs=5)
+    assert theatre.coordinator.document()["why"].startswith("waiting for h3-a to leave the step (12")
+    theatre.wait(theatre.run_as.stall_s)
+    theatre.come_to_rest()
+    assert "h3-a#1" not in theatre.players
+    steps(theatre)
