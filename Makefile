@@ -13,7 +13,7 @@ demo: $(READY) ## Show the whole story on the simulator: a GPU dies, the spare t
 	$(BIN)/lumctl demo
 
 test: lint types $(READY) ## Run every check that CI runs.
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not timed" $(ARGS) || test $$? -eq 5
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not timed" $(ARGS) || test $$? -eq 5
 	$(BIN)/python -m pytest -m timed $(ARGS) || test $$? -eq 5
 
 lint: $(READY) ## Style and the direction of imports.

@@ -15,6 +15,7 @@ from lumctl.change.stopped import HINT, must_be_stopped, to_be_stopped
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines
+from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.runbook.files import save
 from lumctl.site import Site
@@ -113,7 +114,7 @@ def say_result(cx: Invocation, site: Site, result: RunResult, runbook: Path | No
     else:
         taken_back = result.outcome in {"rolled-back", "superseded"}  # it proved what was sound before, not what is new
         proved = not taken_back and any(step.do is Do.VERIFY for step in result.plan.steps)
-        told = f", {len(result.verified)} receivers proved" if proved else ""
+        told = f", {counted(len(result.verified), 'receivers')} proved" if proved else ""
         cx.out.text(f"{result.run}: {result.outcome} in {result.seconds:.2f} s{told}")
         if result.silent:
             cx.out.text(f"not shown, for their hosts do not answer: {', '.join(result.silent)}")

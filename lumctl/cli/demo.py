@@ -23,6 +23,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.counts import counted
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
@@ -153,7 +154,7 @@ def _say_end(
             },
         )
         return
-    cx.out.text(f"{plan.title}: {len(result.verified)} receivers proved, done in {result.seconds:.2f} s")
+    cx.out.text(f"{plan.title}: {counted(len(result.verified), 'receivers')} proved, done in {result.seconds:.2f} s")
     cx.out.text(f"replay: {'identical' if replayed.identical else f'differs: {replayed.first_difference}'}")
     cx.out.text(f"whole story: {total:.2f} s")
     cx.out.text(f"runbook: {runbook}")

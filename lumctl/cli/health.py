@@ -14,6 +14,7 @@ from lumctl.cli.status_tables import MAINTENANCE, clock, window_row
 from lumctl.cli.times import ending, moment
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.words import kept_text
+from lumctl.counts import counted
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
@@ -209,7 +210,7 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([component])
     else:
-        cx.out.text(f"{component}: {cleared} acknowledgement{'' if cleared == 1 else 's'} taken back")
+        cx.out.text(f"{component}: {counted(cleared, 'acknowledgements')} taken back")
 
 
 def _kept(cx: Invocation, site: "Site", kind: str, said: "Said", at: float) -> str:

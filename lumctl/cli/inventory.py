@@ -8,6 +8,7 @@ from lumctl.cli import trust
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.listing import SECTIONS, as_data, rows_of
@@ -17,6 +18,7 @@ from lumctl.inventory.problems import InventoryError, Problem
 
 app = noun_app("Check and show the inventory; enrol its hosts' keys.")
 
+_ONE = {"meshes": "mesh", "switches": "switch"}
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "racks": (Column("RACK", "name"), Column("LOCATION", "location"), Column("STORE", "store")),
     "hosts": (
@@ -116,7 +118,8 @@ def validate(
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(path)])
     else:
-        shown = [_counted(count, noun) for noun, count in counts.items() if count or noun not in {"switches", "fibres"}]
+        told = {noun: count for noun, count in counts.items() if count or noun not in {"switches", "fibres"}}
+        shown = [counted(count, noun, _ONE.get(noun, "")) for noun, count in told.items()]
         cx.out.text(f"{path}: {', '.join(shown)}: no errors")
     return ExitCode.DONE
 
@@ -202,12 +205,6 @@ def _counts(inventory: Inventory) -> dict[str, int]:
         "fibres": len(inventory.fibres),
         "jobs": len(inventory.jobs),
     }
-
-
-def _counted(count: int, nouns: str) -> str:
-    if count != 1:
-        return f"{count} {nouns}"
-    return f"1 {nouns.removesuffix('es') if nouns in {'meshes', 'switches'} else nouns.removesuffix('s')}"
 
 
 trust.register(app)

@@ -6,6 +6,7 @@ from typing import Any
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column
 from lumctl.cli.times import to_the_second
+from lumctl.counts import counted
 from lumctl.inventory.folding import fold
 from lumctl.recovery.scale import in_words
 
@@ -62,7 +63,7 @@ def print_job(cx: Invocation, document: Row) -> None:
 
 def ended_line(document: Row) -> str:
     """How a job ended that has: ``stopped after 200 steps at 2027-01-15 09:00:00``."""
-    return f"{document['state']} after {_count(document['done'], 'step')} at {to_the_second(document['ended_at'])}"
+    return f"{document['state']} after {counted(document['done'], 'steps')} at {to_the_second(document['ended_at'])}"
 
 
 def headline(document: Row, target: str) -> str:
@@ -70,7 +71,7 @@ def headline(document: Row, target: str) -> str:
     parts = [document["job"], document["state"], f"target: {target}"]
     if 0 < len(document["ranks"]) < document["of"]:
         parts.append(f"{len(document['ranks'])} of {document['of']} ranks")
-    parts.append(_count(document["done"], "step"))
+    parts.append(counted(document["done"], "steps"))
     if document.get("loss") is not None:
         parts.append(f"loss: {document['loss']:.6g}")
     if document.get("rate_steps_per_s") is not None and document["state"] == "running":
@@ -78,7 +79,7 @@ def headline(document: Row, target: str) -> str:
     parts.append(f"generation: {document['generation']}")
     recovered = sum(recovery["failure_to_step_s"] is not None for recovery in document["recoveries"])
     if recovered:
-        parts.append(f"recovered: {_count(recovered, 'time')}")
+        parts.append(f"recovered: {counted(recovered, 'times')}")
     return "  ".join(parts)
 
 
@@ -102,7 +103,3 @@ def _recovery_row(recovery: Row, without_step: str) -> dict[str, Any]:
         "circuits": None if circuits is None else in_words(circuits),
         "step": without_step if step is None else in_words(step),
     }
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

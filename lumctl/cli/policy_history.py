@@ -11,6 +11,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.times import moment, to_the_second
 from lumctl.cli.verbs import verb
+from lumctl.counts import counted
 from lumctl.errors import UsageError
 from lumctl.inventory.lengths import length_s
 
@@ -102,9 +103,7 @@ def on_history(
             ],
         )
         applied = counts["applied"]
-        cx.out.narrate(
-            f"{len(rows)} changes of states: {applied} swap{'' if applied == 1 else 's'} would have been made"
-        )
+        cx.out.narrate(f"{len(rows)} changes of states: {counted(applied, 'swaps')} would have been made")
         if capture is None:
             cx.out.narrate(f"not in a history, and so not regarded: {', '.join(NOT_SEEN)}")
 

@@ -8,6 +8,7 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import verb
+from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
 from lumctl.runbook.lint import lint
 from lumctl.runbook.parameters import given_values
@@ -56,7 +57,7 @@ def command(
         if not problems:
             cx.out.narrate(f"{file}: nothing is wrong with it")
     if problems:
-        cx.out.narrate(f"{file}: {len(problems)} problem{'' if len(problems) == 1 else 's'}")
+        cx.out.narrate(f"{file}: {counted(len(problems), 'problems')}")
         raise typer.Exit(ExitCode.USAGE)
 
 

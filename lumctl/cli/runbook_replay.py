@@ -14,6 +14,7 @@ from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.runbook_export import with_head
 from lumctl.cli.runbook_lint import SetOption
 from lumctl.cli.verbs import verb
+from lumctl.counts import counted
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.runbook import actions, drill
@@ -152,7 +153,7 @@ def _done(result: ReplayResult) -> str:
     """What came of intents; a rehearsal's runs had ids, but nothing of that name is kept."""
     count = len(result.runs)
     if result.rehearsal:
-        return f"{result.outcome} in {count} run{'' if count == 1 else 's'}"
+        return f"{result.outcome} in {counted(count, 'runs')}"
     return result.outcome + (f" as {', '.join(result.runs)}" if count else "")
 
 

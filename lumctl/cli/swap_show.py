@@ -12,6 +12,7 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.plans import find_plan
 from lumctl.cli.unfinished import shown_as_cut, tell_unfinished
 from lumctl.cli.verbs import verb
+from lumctl.counts import counted
 from lumctl.runbook.files import all_runs, find_run
 from lumctl.site import Site
 from lumctl.store import ACTION_KINDS, Run
@@ -100,6 +101,6 @@ def _brief(data: dict[str, Any]) -> str:
     if "proofs" in data:
         silent = data.get("silent", ())
         passed = f", {len(silent)} circuits passed over: a host of theirs does not answer" if silent else ""
-        return f"{len(data['proofs'])} receivers proved, {data['kept']} others still sound{passed}"
+        return f"{counted(len(data['proofs']), 'receivers')} proved, {data['kept']} others still sound{passed}"
     plain = {k: v for k, v in data.items() if isinstance(v, str | int | float) and k not in {"do", "title", "done"}}
     return ", ".join(f"{key} {value}" for key, value in plain.items())

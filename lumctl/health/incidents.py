@@ -7,6 +7,7 @@ same incident has the same id at each look.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from lumctl.counts import counted
 from lumctl.health.causes import Causes
 from lumctl.health.evaluate import each
 from lumctl.health.judging import Judged
@@ -189,7 +190,7 @@ class _Correlation:
             state=worst(tuple(finding.state for finding in group.findings)),
             since=min(finding.since for finding in group.findings),
             members=tuple(dict.fromkeys(component for _, component in group.members)),
-            summary=f"{first.component}: {first.evidence} ({_counted(group.members)})",
+            summary=f"{first.component}: {first.evidence} ({_members(group.members)})",
         )
 
     def _disabled(self, place: Place) -> bool:
@@ -209,9 +210,9 @@ class _Correlation:
         return health.state is State.UNKNOWN and all(finding.rule in _OLD for finding in health.findings)
 
 
-def _counted(members: Iterable[Place]) -> str:
+def _members(members: Iterable[Place]) -> str:
     """``1 host, 4 accelerators``."""
     kinds: dict[str, int] = {}
     for kind, _ in members:
         kinds[kind] = kinds.get(kind, 0) + 1
-    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+    return ", ".join(counted(count, f"{kind}s") for kind, count in kinds.items())

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lumctl.counts import counted
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
@@ -59,7 +60,7 @@ def understand(
     if spares and len(spares) != len(names):
         those = f" ({', '.join(names)}: they are tied)" if tied else ""
         raise UsageError(
-            f"{len(names)} accelerator{'' if len(names) == 1 else 's'} failed{those}, but {len(spares)} "
+            f"{counted(len(names), 'accelerators')} failed{those}, but {len(spares)} "
             f"spare{' is' if len(spares) == 1 else 's are'} named"
         )
     places = [place_of(placed, accelerator) for accelerator in names]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lumctl.change.plan import Candidate
+from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.site import Observation
 from lumctl.swap.fitness import Failure
@@ -59,7 +60,7 @@ def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: 
     ranked = _ranked(row)
     at = next(place for place, cell in enumerate(ranked) if cell.spare == spare)
     mine, unfit = ranked[at], len(row) - len(ranked)
-    others = "" if unfit == 0 else f"; {unfit} other{'' if unfit == 1 else 's'} cannot be taken"
+    others = "" if unfit == 0 else f"; {counted(unfit, 'others')} cannot be taken"
     if len(ranked) == 1:
         only = "there is no other spare" if unfit == 0 else f"of {len(row)} spares it is the only one that can"
         yield f"{spare} takes the place of {failed}: {only}"
@@ -110,7 +111,7 @@ def no_joint_way(
     """Each has a spare, and no choice of them has light paths for all."""
     names = ", ".join(failure.accelerator for failure in failures)
     why = refusals[0].message if refusals else "no light path was found"
-    choices = f"{tried} choice{'' if tried == 1 else 's'} of spares"
+    choices = f"{counted(tried, 'choices')} of spares"
     if cut:
         return RefusedError(
             f"no way was found to replace {names} together: {choices} tried, there are more; the best fails as {why}",

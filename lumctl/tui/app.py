@@ -18,10 +18,10 @@ from textual.app import App
 from textual.screen import Screen
 from textual.widgets import Static
 
+from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Acts, only_shown
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
 from lumctl.tui.palette import Palette

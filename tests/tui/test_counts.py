@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.tui.look.counts import counted, stay
+from lumctl.counts import counted, stay
 from lumctl.tui.panes import PANES
 
 

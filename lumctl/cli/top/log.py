@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lumctl.counts import counted
+
 if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.store import Entry, Run
@@ -88,7 +90,7 @@ def _step(entry: "Entry", run: "Run | None") -> str:
         case _ if "failed" in data:
             return f"failed: {title}: {data['failed']}"
         case _:
-            proved = f", {len(data['proofs'])} receivers proved" if data.get("proofs") else ""
+            proved = f", {counted(len(data['proofs']), 'receivers')} proved" if data.get("proofs") else ""
             return f"done: {title}{proved}"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lumctl.cli.invocation import Invocation
+from lumctl.counts import counted
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
             kept = f"runbook: {save(site, result.run, result.plan.rack)}"
         except UsageError as error:  # the run is done and in the journal all the same
             kept = f"warning: {error.message}"
-    outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {len(result.verified)} receivers proved"
+    proved = f"{counted(len(result.verified), 'receivers')} proved"
+    outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {proved}"
     read_it = f"read it: lumctl runbook show {result.run}"
     return ApplyView(outcome, done=True, lines=(kept, read_it), run=f"{result.plan.rack}/{result.run}")

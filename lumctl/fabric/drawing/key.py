@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import ceil
 
+from lumctl.counts import counted
 from lumctl.devices.types import PucState
 from lumctl.fabric.drawing.carried import Carried, Circuit
 from lumctl.fabric.drawing.lanes import Lanes
@@ -55,7 +56,7 @@ def _entry(circuit: Circuit, at: Point) -> Group:
 def _numbers(circuit: Circuit) -> str:
     a, b = circuit.ports
     count = len(circuit.legs)
-    return f"ports {a}:{b}, {count} PUC{'' if count == 1 else 's'}, {circuit.loss_db:.1f} dB"
+    return f"ports {a}:{b}, {counted(count, 'PUCs')}, {circuit.loss_db:.1f} dB"
 
 
 def _marks(shown: Carried, at: Point, room: float) -> Iterator[Group]:

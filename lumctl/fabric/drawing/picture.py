@@ -1,5 +1,6 @@
 """A mesh with its circuits as a picture, and under it what its letters and marks stand for."""
 
+from lumctl.counts import counted
 from lumctl.fabric.drawing.carried import Carried, Circuit
 from lumctl.fabric.drawing.key import key
 from lumctl.fabric.drawing.lanes import REACH, Lanes, port_number_at
@@ -40,7 +41,7 @@ def picture(shown: Carried, title: str) -> Picture:
     below = _MARGIN + _HEAD + (bottom - top) * EDGE + 2 * _RIM
     keys, (key_right, key_bottom) = key(shown, (_MARGIN, below), room)
     count = len(shown.circuits)
-    counts = f"{mesh.puc_count} PUCs, {mesh.port_count} ports, {count} circuit{'' if count == 1 else 's'}"
+    counts = f"{mesh.puc_count} PUCs, {mesh.port_count} ports, {counted(count, 'circuits')}"
     heading = (
         Label((_MARGIN, _MARGIN + 8), title, _HEADING, INK, centred=False, bold=True),
         Label((_MARGIN, _MARGIN + 30), counts, _COUNTS, QUIET, centred=False),

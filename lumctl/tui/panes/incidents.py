@@ -1,5 +1,6 @@
 """What an operator is called for: each incident, and each component in trouble that is part of none."""
 
+from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.columns import FOR, STATE
 from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
@@ -14,10 +15,12 @@ def incident_rows(seen: Seen, marks: Marks) -> list[Row]:
 
 
 def _row(seen: Seen, case: Case, marks: Marks) -> Row:
-    known = "known to a person; " if case.silent else ""
+    retired = case.silent and not all(finding.acknowledged for finding in case.findings)
+    state = State.DISABLED if retired else case.state
+    known = "out of service; " if retired else "known to a person; " if case.silent else ""
     said = f"{case.summary}\n{known}{_what_to_do(seen, case)}"
-    cells = (state_cell(case.state, marks), Cell(case.component), Cell(str(len(case.members))), Cell(said))
-    return Row(case.key, case.component, case.state, cells, case.since)
+    cells = (state_cell(state, marks), Cell(case.component), Cell(str(len(case.members))), Cell(said))
+    return Row(case.key, case.component, state, cells, case.since)
 
 
 def _what_to_do(seen: Seen, case: Case) -> str:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from lumctl.counts import counted
 from lumctl.health.states import State
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGE, Pane
 from lumctl.tui.told.seen import Seen

@@ -13,10 +13,10 @@ from textual.containers import Container
 from textual.message import Message
 from textual.widgets import Static
 
+from lumctl.counts import counted
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
 from lumctl.inventory.model import Device
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
 from lumctl.tui.screens.keyed import KeyedScreen

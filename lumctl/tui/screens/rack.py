@@ -6,10 +6,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator
 from lumctl.site.observation import Observation
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
 from lumctl.tui.screens.keyed import KeyedScreen

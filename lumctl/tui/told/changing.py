@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from lumctl.counts import counted, stay
 from lumctl.errors import LumctlError
 from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import Difference, difference
 from lumctl.fabric.drawing.carried import Circuit
-from lumctl.tui.look.counts import counted, stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.told.chip import fitting, styled
 from lumctl.tui.told.meshes import MeshChange

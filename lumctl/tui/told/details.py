@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lumctl.counts import counted
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus
 from lumctl.health.matching import gpu_readings
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.site.observation import Observation
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import age, duration, power
 from lumctl.tui.told.readings import Reading, readings_of
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from lumctl.counts import counted
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, is_fault
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.told.seen import Seen
@@ -83,7 +83,8 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     _line(text, "cause", f"{case.component} ({case.rule}), for {duration(now - case.since)}")
     known = list(dict.fromkeys(f.acknowledged for f in case.findings if f.acknowledged))
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
-    _line(text, "known", "; ".join(known) if known else "to nobody yet")
+    unknown = "to nobody, and it is out of service" if case.silent else "to nobody yet"
+    _line(text, "known", "; ".join(known) or unknown)
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:
         _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")

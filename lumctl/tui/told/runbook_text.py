@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
+from lumctl.counts import stay
 from lumctl.health.states import State
-from lumctl.tui.look.counts import stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.threads.replaying import ReplayView
 from lumctl.tui.told.details import Section

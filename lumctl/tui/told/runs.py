@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
+from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.store import ACTION_KINDS, Entry, Run
-from lumctl.tui.look.counts import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.look.moments import clock
 from lumctl.tui.panes.swaps import STATES

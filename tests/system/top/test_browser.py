@@ -100,7 +100,7 @@ def swap(rack):
 
 
 async def the_swap_is_seen(page):
-    await page.see("TOUCHES", "known to a person")
+    await page.see("TOUCHES", "out of service")
     await page.press("3")
     await page.see("● ok", JOB, "as intended", lines=CIRCUITS)
     await page.see(f"{SPARE}-a", f"{SPARE}-b", without=[f"{LOST}-"])

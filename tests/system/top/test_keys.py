@@ -38,7 +38,7 @@ def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(r
         top.press("\x1b", "esc")
         top.see("4 receivers proved")
         top.press("\x1b", "esc")
-        top.see("TOUCHES", "known to a person")
+        top.see("TOUCHES", "out of service")
         top.press("3", " 3 Circuits", anywhere=True)
         top.see_lines(CIRCUITS, "● ok", JOB, "as intended")
         top.see(f"{SPARE}-a", f"{SPARE}-b", without=[f"{LOST}-"])
