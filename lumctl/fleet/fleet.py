@@ -117,6 +117,14 @@ class Fleet:
         self._reader(host)
         return _Shell(self, self._endpoints.hosts[host])
 
+    def address(self, host: str) -> str:
+        """Where others find a host: its address, or the name or number that ssh's configuration has for that.
+
+        Raises:
+            UsageError: the configuration cannot be read.
+        """
+        return self._routes.of(self._endpoints.hosts[host]).address
+
     def way(self, endpoint: DeviceEndpoint) -> Way:
         """The way to a device, over the same SSH as to the hosts."""
         return SshWay(endpoint, self._connector, self._routes, self._transport)

@@ -125,7 +125,7 @@ class Hooks:
             inventory=self._site.inventory.path.absolute(),
             placement=self._placement,
             host_of=lambda accelerator: accelerators[accelerator].host,
-            address_of=lambda host: self._site.endpoints.hosts[host].address,
+            address_of=self._address,
             run=self._call,
             now=time.monotonic,
             wait=threading.Event().wait,
@@ -143,6 +143,9 @@ class Hooks:
         files.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(files / f"hook-{self._job}.lock")]
         return run_program([*held, *argv], timeout_s=timeout_s, variables=self._variables(act), **more)
+
+    def _address(self, host: str) -> str:
+        return self._site.fleet.address(host)
 
     def _placement(self) -> list[Rank]:
         placed = self._site.assignment(sound=False)[self._job]

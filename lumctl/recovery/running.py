@@ -143,7 +143,7 @@ def _opener(site: Site, agent: tuple[str, ...], folder: Path, job: str, ways: Wa
 
 def _environment(site: Site, job: str, run: JobRun, token: str, ways: Ways) -> Callable[[str], Mapping[str, str]]:
     def environment(host: str) -> dict[str, str]:
-        address = LOOPBACK if ways.local else site.endpoints.hosts[host].address
+        address = LOOPBACK if ways.local else site.fleet.address(host)
         return {
             "OMP_NUM_THREADS": "1",
             **run.environment,

@@ -55,7 +55,9 @@ class Server:
     def _serve(self, far):
         with contextlib.suppress(OSError), far:
             far.sendall(self.hello)
-            asked, _, rest = _until(far, b"", b"]]>]]>")
+            asked, end, rest = _until(far, b"", b"]]>]]>")
+            if not end:
+                return  # it has hung up before that: its time was over
             assert b"hello" in asked
             while True:
                 asked, end, rest = _until(far, rest, b"\n##\n" if self.chunked else b"]]>]]>")
