@@ -8,7 +8,7 @@ from typing import Any
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.running import JobRun
 from lumctl.jobs.wire import Message, told_line
-from lumctl.recovery.beginning import Beginning
+from lumctl.recovery.awaiting import Awaiting
 from lumctl.recovery.failing import EARLY
 from lumctl.recovery.standing import Means, Phase
 from lumctl.recovery.workers import Worker, still_holds
@@ -19,7 +19,7 @@ _SHOWN = 200
 """How much is shown of what cannot be understood, in characters."""
 
 
-class Hearing(Beginning):
+class Hearing(Awaiting):
     """Takes in what agents say."""
 
     def __init__(self, inventory: Inventory, job: Job, run: JobRun, means: Means) -> None:

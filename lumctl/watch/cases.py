@@ -29,6 +29,11 @@ class Case:
     findings: tuple[Finding, ...]
     silent: bool
 
+    @property
+    def out_of_service(self) -> bool:
+        """Whether nobody is called for it, and not because a person knows of it."""
+        return self.silent and any(finding.acknowledged is None for finding in self.findings)
+
 
 def cases_of(report: HealthReport) -> dict[str, Case]:
     """Every incident of a report, and every component with a finding of weight that is part of none."""

@@ -36,8 +36,10 @@ class RackJob(RunningJob):
         for device in self.inventory.devices.values():
             text = text.replace(device.address, simulated.devices[device.id].address)
         text = text.replace("    user: lumctl\n", f"    config_file: {self.sshds.config}\n")
-        # Hosts are numbered, and so are their addresses: h[1-4] is 127.0.1.[1-4].
-        text = re.sub(r"^  - name: h(.*)$", rf"\g<0>\n    address: {self.sshds.network}\1", text, flags=re.MULTILINE)
+        # Their addresses are aliases that only the configuration of ssh knows.
+        text = re.sub(r"^  - name: h.*$", r'\g<0>\n    address: "at-{name}"', text, flags=re.MULTILINE)
+        with self.sshds.config.open("a") as config:
+            config.writelines(f"Host at-{host}\n  HostName {at}\n" for host, at in self.sshds.addresses.items())
         self.inventory.path.write_text(text)
         self.inventory = load_inventory(self.inventory.path)
 

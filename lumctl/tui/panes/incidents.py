@@ -15,9 +15,8 @@ def incident_rows(seen: Seen, marks: Marks) -> list[Row]:
 
 
 def _row(seen: Seen, case: Case, marks: Marks) -> Row:
-    retired = case.silent and not all(finding.acknowledged for finding in case.findings)
-    state = State.DISABLED if retired else case.state
-    known = "out of service; " if retired else "known to a person; " if case.silent else ""
+    state = State.DISABLED if case.out_of_service else case.state
+    known = "out of service; " if case.out_of_service else "known to a person; " if case.silent else ""
     said = f"{case.summary}\n{known}{_what_to_do(seen, case)}"
     cells = (state_cell(state, marks), Cell(case.component), Cell(str(len(case.members))), Cell(said))
     return Row(case.key, case.component, state, cells, case.since)

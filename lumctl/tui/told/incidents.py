@@ -83,7 +83,7 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     _line(text, "cause", f"{case.component} ({case.rule}), for {duration(now - case.since)}")
     known = list(dict.fromkeys(f.acknowledged for f in case.findings if f.acknowledged))
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
-    unknown = "to nobody, and it is out of service" if case.silent else "to nobody yet"
+    unknown = "to nobody, and it is out of service" if case.out_of_service else "to nobody yet"
     _line(text, "known", "; ".join(known) or unknown)
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:

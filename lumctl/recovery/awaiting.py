@@ -15,7 +15,7 @@ TOLD_AFTER_S = 30.0
 """How long the job waits for a process before that is told; then again each time it has waited twice as long."""
 
 
-class Beginning(Regrouping):
+class Awaiting(Regrouping):
     """Looks after processes that are waited for."""
 
     _told_at = -math.inf
