@@ -46,7 +46,7 @@ def test_a_dead_gpu_is_replaced_unasked_but_not_while_it_is_stopped(rack_with):
     assert {way["way"].partition(" ")[0] for way in told["ways"] if way["worked"]} == {"file", "daemon"}
     rack.inventory.write_text(sound)
     rack("sim", "fault", "s1-gpu0", "gpu-lost")
-    rack.hear("s1-gpu0: nothing (dead)", "stopped by ")
+    rack.hear("s1-gpu0: nothing (dead): stopped by ")  # and no longer for want of time as well
     rack("autopilot", "start", code=2)  # there is nobody to say yes
     rack("autopilot", "start", "--yes", "--comment", "no smoke")
     rack.hear("autopilot: prototype: plan-", "): done: runbook: ")
