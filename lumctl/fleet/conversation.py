@@ -18,7 +18,7 @@ class Conversation:
     """One channel with the loop behind it.
 
     ``hear`` is called with the greeting and with each answer, ``over`` once when there will be no more, with the
-    reason. Both are called by the connection's own thread and must return soon.
+    reason. Both are called by the connection's own thread and must return soon. ``soon`` has that thread make a call.
     """
 
     def __init__(
@@ -27,7 +27,9 @@ class Conversation:
         channel: paramiko.Channel,
         hear: Callable[[Greeting | Frame], None],
         over: Callable[[str], None],
+        soon: Callable[[Callable[[], None]], None],
     ) -> None:
+        self.soon = soon
         self._transport = transport
         self._channel = channel
         self._hear = hear
@@ -75,8 +77,11 @@ class Conversation:
     def drain(self) -> None:
         """Take in what has arrived. Never waits: called whenever the connection falls quiet."""
         channel = self._channel
+        if self._is_over:
+            self._close()
+            return
         ended = channel.eof_received or channel.exit_status_ready()
-        if self._is_over or not (self._unsent or ended or channel.recv_stderr_ready() or channel.recv_ready()):
+        if not (self._unsent or ended or channel.recv_stderr_ready() or channel.recv_ready()):
             return
         if not self._transport.clear_to_send.is_set():
             # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
@@ -85,11 +90,14 @@ class Conversation:
         if self._unsent:
             self._send()
         with self._reading:
+            printed, said = channel.recv_ready(), channel.recv_stderr_ready()
             try:
-                while channel.recv_ready():
-                    self._take_direct(channel.recv(_CHUNK))
-                while channel.recv_stderr_ready():
-                    self._take_said(channel.recv_stderr(_CHUNK))
+                while printed:
+                    self._take_direct(data := channel.recv(_CHUNK))
+                    printed = len(data) == _CHUNK
+                while said:
+                    self._take_said(data := channel.recv_stderr(_CHUNK))
+                    said = len(data) == _CHUNK
             except NonsenseError as error:
                 self.end(f"its shell answers what nobody asked: {error}")
                 return
@@ -124,6 +132,11 @@ class Conversation:
         """Have it over, once."""
         if not self._is_over:
             self._is_over = True
+            self._close()
+            self._over(reason)
+
+    def _close(self) -> None:
+        """Close the channel: not while new keys are agreed on, for then the host is told only when that has ended."""
+        if self._transport.clear_to_send.is_set():
             with contextlib.suppress(*_LOST):
                 self._channel.close()
-            self._over(reason)

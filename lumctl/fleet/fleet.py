@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import paramiko
 
 T = TypeVar("T")
-_AT_ONCE, _ROOM_PATIENCE_S = 32, 0.02
-"""How many hosts are waited for at a time before more are asked, and for how long."""
 _GRACE_S = 0.5
 """What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
 
@@ -85,7 +83,6 @@ class Fleet:
         readers = [self._reader(host) for host in (self._readers if hosts is None else hosts)]
         round_ = Round()
         for reader in readers:
-            round_.room(_AT_ONCE, _ROOM_PATIENCE_S)
             reader.read_now(round_, probes)
         round_.wait(inf, lambda now: _expire(readers, now))
         found = {reader.host: reader.snapshot(probes, taken_at) for reader in readers}
@@ -100,7 +97,6 @@ class Fleet:
         started, taken_at = time.monotonic(), self._now()
         round_ = Round()
         for reader in self._readers.values():
-            round_.room(_AT_ONCE, _ROOM_PATIENCE_S)
             reader.read_due(round_)
         round_.wait(started + patience_s, lambda now: _expire(self._readers.values(), now))
         ended = time.monotonic()

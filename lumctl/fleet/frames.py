@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from lumctl.fleet.loop import GREETING
 
@@ -37,8 +38,7 @@ class Mark(StrEnum):
     """There is none: what ran first in a lane (``probe`` is the lane's place) took the lane's shell along."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One answer: which probe and request it is of, the exit status, and what was printed."""
 
     mark: Mark

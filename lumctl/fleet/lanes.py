@@ -2,14 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lumctl.fleet.frames import Frame
 from lumctl.fleet.probes import Probe
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """One request for one probe. Its time runs from when its lane was free for it."""
 
     probe: int
@@ -59,7 +58,7 @@ class Lanes:
         self._overdue.pop(lane, None)
         if running:
             # Its turn begins now; what it waited for is no time of its own.
-            running.appendleft(replace(running.popleft(), since=now, began_at=at))
+            running.appendleft(running.popleft()._replace(since=now, began_at=at))
         return done
 
     def came_early(self, frame: Frame) -> None:

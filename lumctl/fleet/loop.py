@@ -12,9 +12,10 @@ lines, both ways (protocol 2):
 * ``! LANE 0 STATUS``: what ran in a lane took the lane's shell along; the lane goes on with what waits behind it.
 
 What was asked for as ``ID>TOKEN`` goes straight from the tool to the channel's output, followed by a newline, ``TOKEN
-ID N STATUS`` and a newline: the shell neither keeps nor compares it, which is most of what an answer costs a host
-beside the tool itself. That is for what says something new each time, and for one lane at a time, so that two tools do
-not mix. A tool that hangs on the way leaves the others' answers alone. What is in no lane, or is more than a tool's
+ID N STATUS`` and a newline: the shell neither keeps nor compares it, nor needs a copy of itself to run it, which is
+most of what an answer costs a host beside the tool itself. (Some shells add a word, such as "Killed", to what a tool
+said that a signal ended.) That is for what says something new each time, and for one lane at a time, so that two tools
+do not mix. A tool that hangs on the way leaves the others' answers alone. What is in no lane, or is more than a tool's
 output, is answered as ever. The output is kept free for this because sshd hands it on in larger pieces than the error
 stream.
 
@@ -49,9 +50,8 @@ nl='
 '
 files() { for f; do IFS= read -r v <"$f" && out=$out$f:$v$nl; done 2>/dev/null; out=${out%"$nl"}; rc=0; }
 run() {
-if [ "$token" ]; then ( ulimit -Sv "$room"; exec "$@" >&9 2>&9 9>&- </dev/null )
-else out=$(ulimit -Sv "$room"; exec "$@" 2>&1 9>&- </dev/null); fi
-rc=$?
+if [ "$token" ]; then ulimit -Sv "$room"; "$@" >&9 2>&9 9>&- </dev/null; rc=$?; ulimit -Sv @MEMORY@
+else out=$(ulimit -Sv "$room"; exec "$@" 2>&1 9>&- </dev/null); rc=$?; fi
 }
 grow() {
 more=1 pattern=$1; shift

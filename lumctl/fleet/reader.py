@@ -105,12 +105,17 @@ class HostReader:
         if life is not None:
             self._means.workers.submit(lambda: self._start(life))
         else:
-            self._flush()
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        conversation = self._conversation
+        if conversation is not None:
+            conversation.soon(self._flush)
 
     def _ask(self, numbers: Iterable[int], owed: Owed) -> None:
         for number in numbers:
             self._owe(number, owed)
-        if owed.probes:
+        if owed:
             self._owed.append(owed)
 
     def _owe(self, number: int, owed: Owed) -> None:
@@ -199,7 +204,7 @@ class HostReader:
             elif current:
                 self._failed(error, frozen=frozen)
         if current:
-            self._flush()
+            self._flush_soon()
         elif conversation is not None:
             conversation.end("it was given up")
 
@@ -283,7 +288,7 @@ class HostReader:
         self._outcomes.answered(frame.probe, verdict, running.began_at, now - running.since)
         for owed in list(self._owed):
             owed.answered(frame.probe, frame.request)
-            if not owed.probes:
+            if not owed:
                 self._owed.remove(owed)
         next_one = self._lanes.came_before(probe.lane)
         if next_one is not None:
@@ -352,7 +357,7 @@ class HostReader:
             for number in owed.probes:
                 if self.probes[number].lane == lane:
                     owed.forgive(number)
-            if not owed.probes:
+            if not owed:
                 self._owed.remove(owed)
         self._again -= {number for number in self._again if self.probes[number].lane == lane}
 

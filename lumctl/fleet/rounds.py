@@ -15,15 +15,13 @@ class Round:
         self._owing = 0
         self._settled = threading.Event()
         self._settled.set()
-        self._room_below = 0
-        self._room = threading.Event()
-        self._late = 0
 
     def opened(self) -> None:
         """One host more is waited for."""
         with self._lock:
+            if self._owing == 0:
+                self._settled.clear()
             self._owing += 1
-            self._settled.clear()
 
     def closed(self) -> None:
         """One host less."""
@@ -31,23 +29,6 @@ class Round:
             self._owing -= 1
             if self._owing == 0:
                 self._settled.set()
-            if self._owing <= self._room_below:
-                self._room.set()
-
-    def room(self, most: int, patience_s: float) -> None:
-        """Wait while ``most`` hosts or more owe something, until half of them have answered.
-
-        Every host's connection has a thread, and threads that all have something to do at once stand in each other's
-        way. Who does not answer within the patience is not counted any more.
-        """
-        with self._lock:
-            if self._owing - self._late < most:
-                return
-            self._room_below = self._late + most // 2
-            self._room.clear()
-        if not self._room.wait(patience_s):
-            with self._lock:
-                self._late = self._owing
 
     def wait(self, until: float, expire: Callable[[float], float]) -> None:
         """Wait until nothing is owed, or until a moment of the monotonic clock.
@@ -74,6 +55,10 @@ class Owed:
         self.began = time.monotonic()
         if self._probes:
             round_.opened()
+
+    def __bool__(self) -> bool:
+        """Whether anything is owed."""
+        return bool(self._probes)
 
     @property
     def probes(self) -> frozenset[int]:

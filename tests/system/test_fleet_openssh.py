@@ -3,6 +3,8 @@
 import dataclasses
 import subprocess
 import sys
+import threading
+import time
 
 import paramiko
 import pytest
@@ -127,3 +129,52 @@ def test_a_key_that_is_only_known_by_its_certificate(sshd, collected, tmp_path, 
     certified = dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=key, config_file=config))
     host = collected(certified, probes=["net"])
     assert (host.error, host.reachable) == (None, True)
+
+
+@pytest.fixture
+def cautious_agent(rack, tmp_path, monkeypatch, require_program):
+    """OpenSSH's agent, with the client's key, which it asks about each time: it asks by a file, and waits for one."""
+    agent, add = require_program("ssh-agent"), require_program("ssh-add")
+    asked, agreed, ask = tmp_path / "asked", tmp_path / "agreed", tmp_path / "ask"
+    ask.write_text(f"#!/bin/sh\ntouch {asked}\nuntil [ -e {agreed} ]; do sleep 0.05; done\n")
+    ask.chmod(0o700)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    monkeypatch.setenv("SSH_ASKPASS", str(ask))
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+    monkeypatch.setenv("DISPLAY", ":0")
+    running = subprocess.Popen([agent, "-D", "-a", tmp_path / "agent"], stdout=subprocess.DEVNULL)
+    try:
+        until((tmp_path / "agent").exists)
+        subprocess.run([add, "-q", "-c", rack.folder / "client_key"], check=True, capture_output=True)
+        yield asked, agreed
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def until(condition):
+    ends = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_an_agent_that_asks_its_user_first_holds_up_nobody_else(sshd, inventory, rack, cautious_agent):
+    asked, agreed = cautious_agent
+    by_agent = dataclasses.replace(sshd, ssh=dataclasses.replace(sshd.ssh, key_file=None))
+    hosts = {"s0": by_agent, "s1": rack.endpoints().hosts["s1"]}
+    with Fleet(inventory, dataclasses.replace(rack.endpoints(), hosts=hosts), connect_timeout_s=20) as fleet:
+        assert fleet.collect(["s1"], probes=["net"]).hosts["s1"].reachable
+        found = []
+        waits = threading.Thread(target=lambda: found.append(fleet.collect(["s0"], probes=["net"]).hosts["s0"]))
+        waits.start()
+        until(asked.exists)
+        for _ in range(3):
+            other = fleet.collect(["s1"], probes=["net"])
+            assert other.hosts["s1"].reachable
+            assert other.seconds < 5
+        assert not found
+        agreed.touch()
+        waits.join(20)
+    assert [(host.error, host.reachable) for host in found] == [(None, True)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
@@ -17,7 +17,9 @@ from lumctl.errors import LumctlError
 from lumctl.fleet.ssh.credentials import Credentials
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
 from lumctl.fleet.ssh.routes import Route
-from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, open_tcp
+from lumctl.fleet.ssh.strands import Strands
+from lumctl.fleet.ssh.transport import StrandTransport, Transport
+from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, StrandSocket, open_tcp
 
 T = TypeVar("T")
 
@@ -47,12 +49,15 @@ class Connection:
         """Whether nothing is known to be wrong with it."""
         return self.transport.is_active()
 
+    @property
+    def soon(self) -> Callable[[Callable[[], None]], None]:
+        """How to make a call that sends: where the transport is a strand, in its thread, whose work it only held up."""
+        return self.sock.strands.soon if isinstance(self.sock, StrandSocket) else _now
+
     def close(self) -> None:
         """Hang up. Whoever waits on a channel of it is woken."""
         self.transport.close()
         self.sock.close()
-        # Otherwise the watch over an unfinished handshake is a thread that outlives it, and holds up the program's end.
-        self.transport.packetizer.complete_handshake()
 
 
 class Connector:
@@ -60,6 +65,7 @@ class Connector:
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
+        self._strands = Strands("ssh")
         self._credentials = Credentials()
         self._known_hosts = KnownHostsCache()
         self._lock = Lock()
@@ -127,15 +133,14 @@ class Connector:
         where = f"{route.label}: {route.address} port {route.port}"
         sock = over or _or_unreachable(where, timeout_s, lambda: self._open(route, deadline))
         try:
-            # paramiko takes anything with a socket's methods; its type hints know sockets only.
-            transport = paramiko.Transport(cast("socket.socket", sock))
+            transport = _transport(sock)
         except (paramiko.SSHException, OSError) as error:
             sock.close()
             raise DeviceUnreachableError(f"{where}: {_reason(error, timeout_s)}") from None
         connection = Connection(transport, sock)
         try:
             # Our own deadline comes first, and says what it is.
-            transport.banner_timeout = transport.handshake_timeout = _left(deadline) + 1.0
+            transport.banner_timeout = _left(deadline) + 1.0
             self._prefer(transport, route)
             key = _or_unreachable(where, timeout_s, lambda: _shake_hands(transport, deadline))
         except BaseException:
@@ -149,8 +154,8 @@ class Connector:
             target, source = (route.address, route.port), ("127.0.0.1", 0)
             return PromptSocket(jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline)))
         if route.proxy_command:
-            return ProxySocket(route.proxy_command)
-        return open_tcp(route.address, route.port, _left(deadline))
+            return ProxySocket(route.proxy_command, self._strands)
+        return open_tcp(route.address, route.port, _left(deadline), self._strands)
 
     def _jump(self, route: Route) -> Connection:
         """The one connection to a jump host that all hosts behind it share."""
@@ -174,6 +179,17 @@ class Connector:
         options.key_types = sorted(options.key_types, key=lambda kind: kind not in kinds)
         # Authenticated encryption in one pass of hardware-supported code: less work per packet for both ends.
         options.ciphers = sorted(options.ciphers, key=lambda cipher: "gcm" not in cipher)
+
+
+def _now(call: Callable[[], None]) -> None:
+    call()
+
+
+def _transport(sock: PromptSocket) -> paramiko.Transport:
+    if isinstance(sock, StrandSocket):
+        return StrandTransport(sock, sock.strands)
+    # What comes over a channel has no socket to wait for, so it has a thread.
+    return Transport(sock)
 
 
 def _shake_hands(transport: paramiko.Transport, deadline: float) -> paramiko.PKey:

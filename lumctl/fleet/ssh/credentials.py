@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceLoginError
 from lumctl.fleet.ssh.routes import Route
+from lumctl.fleet.ssh.strands import apart
 
 
 class AuthenticationFailedError(DeviceLoginError):
@@ -152,11 +154,19 @@ class _Agent:
             self._agent = paramiko.Agent()
         except (paramiko.SSHException, OSError):
             return ()
-        return tuple(self._agent.get_keys())
+        return tuple(_AgentKey(key.agent, key.blob, key.comment) for key in self._agent.get_keys())
 
     def close(self) -> None:
         if self._agent is not None:
             self._agent.close()
+
+
+class _AgentKey(paramiko.AgentKey):
+    """A key of the agent, which may ask its user first: other connections do not wait for the answer."""
+
+    def sign_ssh_data(self, data: Any, algorithm: str | None = None) -> paramiko.Message:
+        """Have the agent sign."""
+        return apart(lambda: super(_AgentKey, self).sign_ssh_data(data, algorithm))
 
 
 def _read_key(path: Path) -> paramiko.PKey | str:

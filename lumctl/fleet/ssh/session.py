@@ -94,7 +94,7 @@ class Session:
             DeviceRefusedError: the host runs nothing for us.
         """
         connection, channel = self._open_channel(time.monotonic() + timeout_s)
-        conversation = Conversation(connection.transport, channel, hear, over)
+        conversation = Conversation(connection.transport, channel, hear, over, connection.soon)
         connection.sock.on_closed = lambda: conversation.end("the connection was lost")
         channel.settimeout(timeout_s)
         try:

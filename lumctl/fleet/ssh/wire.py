@@ -9,9 +9,12 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import paramiko
+
+from lumctl.fleet.ssh.strands import Strands, Watched, apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +26,10 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 
 
 class PromptSocket:
-    """A stream socket with read-ahead and immediate acknowledgements, in the shape that paramiko asks for.
+    """A stream with read-ahead, in the shape that paramiko asks for. Behind a jump host the stream is a channel.
 
-    Behind a jump host the stream is a channel. ``on_quiet`` is called by paramiko's own thread whenever it is about to
-    wait: all that arrived before stands in the channels by then, and nobody has to be woken to fetch it. ``on_closed``
-    is called once, when the connection is over.
+    ``on_quiet`` is called by the transport whenever it is about to wait: all that arrived before stands in the channels
+    by then, and nobody has to be woken to fetch it. ``on_closed`` is called once, when the connection is over.
     """
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
@@ -35,7 +37,6 @@ class PromptSocket:
         self._ahead = b""
         self._at = 0
         self._relaxed = False
-        self._is_tcp = isinstance(sock, socket.socket) and sock.family in {socket.AF_INET, socket.AF_INET6}
         self._closed = False  # paramiko reads this name
         self.on_quiet: Callable[[], None] | None = None
         self.on_closed: Callable[[], None] | None = None
@@ -45,8 +46,8 @@ class PromptSocket:
 
         The kernel's keep-alive finds a peer that died. A time limit would cost a system call before each other one.
         """
+        self._limit(None)
         self._relaxed = True
-        self._sock.settimeout(None)
 
     def recv(self, size: int) -> bytes:
         """Up to ``size`` bytes, from what was read ahead if there is any."""
@@ -54,10 +55,7 @@ class PromptSocket:
         if at == len(ahead):
             if self.on_quiet is not None:
                 self.on_quiet()
-            if self._is_tcp and _QUICKACK is not None:
-                # Linux forgets this option after a while, so it is set again before each wait.
-                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)  # type: ignore[union-attr]
-            ahead, at = self._sock.recv(_READ_AHEAD), 0
+            ahead, at = self._fetch(), 0
         self._ahead, self._at = ahead, min(at + size, len(ahead))
         return ahead[at : at + size]
 
@@ -68,7 +66,7 @@ class PromptSocket:
     def settimeout(self, timeout: float | None) -> None:
         """Set the time limit of one call, until :meth:`relax` took it over."""
         if not self._relaxed:
-            self._sock.settimeout(timeout)
+            self._limit(timeout)
 
     def getpeername(self) -> object:
         """The address of the far end."""
@@ -81,15 +79,89 @@ class PromptSocket:
         self._closed = True
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
+        self._release()
         if self.on_closed is not None:
             self.on_closed()
 
+    def _fetch(self) -> bytes:
+        """Wait for more; nothing at the end."""
+        return self._sock.recv(_READ_AHEAD)
 
-class ProxySocket(PromptSocket):
+    def _limit(self, timeout: float | None) -> None:
+        self._sock.settimeout(timeout)
+
+    def _release(self) -> None:
+        self._sock.close()
+
+
+class StrandSocket(PromptSocket):
+    """A socket of the system, whose transport is a strand. It acknowledges at once, and sending never waits.
+
+    What the far end does not take yet is kept: at most what SSH's windows let a channel send.
+    """
+
+    def __init__(self, sock: socket.socket, strands: Strands) -> None:
+        super().__init__(sock)
+        sock.settimeout(0.0)
+        self.strands = strands
+        self._system_sock = sock
+        self._is_tcp = sock.family in {socket.AF_INET, socket.AF_INET6}
+        self._timeout_s: float | None = None
+        self._watched = Watched(sock, self._flush)
+        self._sending = threading.Lock()
+        self._unsent = bytearray()
+
+    def send(self, data: bytes) -> int:
+        """Take all of it, and send what fits now."""
+        with self._sending:
+            if self._unsent:
+                self._unsent += data
+                return len(data)
+            sent = _send_some(self._system_sock, data)
+            self._unsent += data[sent:]
+            waits = bool(self._unsent)
+        if waits:
+            self.strands.soon(lambda: self.strands.when_writable(self._watched))
+        return len(data)
+
+    def _flush(self) -> None:
+        with self._sending:
+            try:
+                del self._unsent[: _send_some(self._system_sock, self._unsent)]
+            except OSError:
+                # Whoever receives hears of it.
+                self._unsent.clear()
+            if not self._unsent:
+                self.strands.when_writable(self._watched, wanted=False)
+
+    def _fetch(self) -> bytes:
+        sock = self._system_sock
+        while True:
+            if self._is_tcp and _QUICKACK is not None and not self._closed:
+                # Linux forgets this option after a while, so it is set again before each wait.
+                sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+            if not self.strands.readable(self._watched, self._timeout_s):
+                raise TimeoutError
+            try:
+                return b"" if self._closed else bytes(self.strands.room[: sock.recv_into(self.strands.room)])
+            except BlockingIOError:
+                continue
+
+    def _limit(self, timeout: float | None) -> None:
+        self._timeout_s = timeout
+
+    def _release(self) -> None:
+        def release() -> None:
+            self.strands.forget(self._watched)
+            self._system_sock.close()
+
+        self.strands.soon(release)
+
+
+class ProxySocket(StrandSocket):
     """The near end of a ``ProxyCommand``, which ends with it."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, strands: Strands) -> None:
         near, far = socket.socketpair()
         with far:
             # The user's own ssh_config holds this line, and ssh gives it to a shell as well.
@@ -101,7 +173,7 @@ class ProxySocket(PromptSocket):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        super().__init__(near)
+        super().__init__(near, strands)
 
     def close(self) -> None:
         """Close and end the command."""
@@ -112,14 +184,17 @@ class ProxySocket(PromptSocket):
                 os.killpg(self._process.pid, signal.SIGTERM)
         super().close()
         if self._process.returncode is None:
-            try:
-                self._process.wait(timeout=1)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            apart(self._reap)
+
+    def _reap(self) -> None:
+        try:
+            self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
-def open_tcp(address: str, port: int, timeout_s: float) -> PromptSocket:
+def open_tcp(address: str, port: int, timeout_s: float, strands: Strands) -> StrandSocket:
     """Connect.
 
     Raises:
@@ -132,4 +207,12 @@ def open_tcp(address: str, port: int, timeout_s: float) -> PromptSocket:
         option = getattr(socket, name, None)
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
-    return PromptSocket(sock)
+    return StrandSocket(sock, strands)
+
+
+def _send_some(sock: socket.socket, data: bytes | bytearray) -> int:
+    """Send what fits now."""
+    try:
+        return sock.send(data)
+    except BlockingIOError:
+        return 0

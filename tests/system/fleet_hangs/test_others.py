@@ -72,8 +72,7 @@ def ours(theirs):
     return [
         thread
         for thread in threading.enumerate()
-        if thread.name.startswith("fleet-")
-        or (isinstance(thread, paramiko.Transport) and not thread.server_mode)
+        if thread.name.startswith(("fleet-", "ssh"))
         or (isinstance(thread, threading.Timer) and thread.function.__self__ not in servers)
     ]
 
@@ -122,7 +121,7 @@ def test_a_host_that_begins_to_hang_costs_one_tick_its_patience_and_no_more(twin
         hangs.wires[-1].hears.clear()
     else:
         threading.Thread(target=hangs.begin_new_keys, daemon=True).start()
-        assert until(lambda: not client_of(hangs).clear_to_send.is_set())
+        assert until(lambda: not fleet._sessions[hangs.name].transport().clear_to_send.is_set())
     assert fleet.tick(patience_s=0.1).seconds < 1.0
 
     def is_late():
@@ -133,18 +132,6 @@ def test_a_host_that_begins_to_hang_costs_one_tick_its_patience_and_no_more(twin
 
     assert until(is_late)
     assert is_late()
-
-
-def client_of(twin):
-    """The client's end of a host's newest connection."""
-    port = twin.transports[-1].sock.getpeername()[1]
-    return next(
-        thread
-        for thread in threading.enumerate()
-        if isinstance(thread, paramiko.Transport)
-        and not thread.server_mode
-        and thread.sock._sock.getsockname()[1] == port
-    )
 
 
 def test_tries_come_at_growing_distances(twins, fleet_of):

@@ -69,11 +69,15 @@ class Transport:
         self.clear_to_send.set()
 
 
+def at_once(call):
+    call()
+
+
 class Talk:
     def __init__(self):
         self.channel, self.transport = Channel(), Transport()
         self.heard, self.reasons = [], []
-        self.conversation = Conversation(self.transport, self.channel, self.heard.append, self.reasons.append)
+        self.conversation = Conversation(self.transport, self.channel, self.heard.append, self.reasons.append, at_once)
         self.conversation.begin(b"program\n")
 
     def arrives(self, data):
@@ -189,7 +193,7 @@ def test_it_is_over_once(talk):
 
 
 def test_who_hears_may_ask(talk):
-    conversation = Conversation(talk.transport, talk.channel, lambda _: conversation.ask(9, [1]), pytest.fail)
+    conversation = Conversation(talk.transport, talk.channel, lambda _: conversation.ask(9, [1]), pytest.fail, at_once)
     talk.channel.arrived.append(GREETING)
     conversation.drain()
     assert talk.channel.sent.endswith(b"9 1\n")
@@ -259,7 +263,7 @@ def test_who_hears_the_last_answer_may_ask_at_once(talk):
         if len(heard) < 4:
             conversation.ask(len(heard), [5], [5])
 
-    conversation = Conversation(talk.transport, talk.channel, hear, pytest.fail)
+    conversation = Conversation(talk.transport, talk.channel, hear, pytest.fail, at_once)
     talk.channel.arrived.append(GREETING)
     conversation.drain()
     talk.channel.printed.append(b"one\n%b 5 1 0\nstray" % talk.token())

@@ -15,7 +15,7 @@ GREETED = Greeting("0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d", 100.25)
 numbers = st.integers(0, 10**15 - 1) | st.integers(0, 9)
 bodies = st.binary(max_size=200) | st.sampled_from([b"", b"\n", b"= 0 1 0 5\nhello\n", GREETING])
 answers = st.builds(Frame, st.sampled_from([Mark.WHOLE, Mark.MORE]), numbers, numbers, numbers, bodies) | st.builds(
-    Frame, st.sampled_from([Mark.SAME, Mark.LOST]), numbers, numbers, numbers
+    Frame, st.sampled_from([Mark.SAME, Mark.LOST]), numbers, numbers, numbers, st.just(b"")
 )
 cuts = st.lists(st.integers(0, 2000), max_size=30)
 login_lines = st.lists(

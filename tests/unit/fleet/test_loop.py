@@ -642,7 +642,8 @@ def test_the_ends_of_tools_that_print_straight_to_us(start, tools):
     assert both == Frame(WHOLE, 0, 1, 3, b"out\nerr\nout again")
     assert given == Frame(WHOLE, 1, 1, 0, b"end")
     assert (missing.probe, missing.status, b"not found" in missing.body) == (2, 127, True)
-    assert killed == Frame(WHOLE, 3, 1, 137, b"half")
+    # Some shells add a word of their own, such as "Killed".
+    assert (killed.probe, killed.status, killed.body[:4]) == (3, 137, b"half")
     assert loop.silent()
 
 

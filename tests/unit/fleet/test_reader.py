@@ -41,6 +41,9 @@ class Talk:
         self.directly = []
         self.ended = None
 
+    def soon(self, call):
+        call()
+
     def ask(self, request, probes, direct):
         self.asked.append((request, *probes))
         self.directly.append(set(direct))

@@ -121,38 +121,3 @@ def test_a_host_that_owes_nothing_is_not_counted():
     round_ = Round()
     Owed(round_, [])
     round_.wait(inf, never)
-
-
-def test_room_is_there_below_the_number():
-    round_ = Round()
-    for _ in range(3):
-        Owed(round_, [0])
-    started = time.monotonic()
-    round_.room(4, PATIENCE_S)
-    assert time.monotonic() - started < PATIENCE_S / 2
-
-
-def test_room_comes_when_half_have_answered():
-    round_ = Round()
-    owing = [Owed(round_, [0]) for _ in range(4)]
-    owing.pop().forgive(0)
-    owing.append(Owed(round_, [0]))
-    answering = later(lambda: [owing.pop().forgive(0) for _ in range(2)])
-    started = time.monotonic()
-    round_.room(4, PATIENCE_S)
-    assert time.monotonic() - started < PATIENCE_S / 2
-    answering.join()
-
-
-def test_those_who_do_not_answer_keep_nobody_waiting_twice():
-    round_ = Round()
-    for _ in range(4):
-        Owed(round_, [0])
-    started = time.monotonic()
-    round_.room(4, 0.05)
-    assert time.monotonic() - started >= 0.05
-    for _ in range(3):
-        Owed(round_, [0])
-        started = time.monotonic()
-        round_.room(4, PATIENCE_S)
-        assert time.monotonic() - started < PATIENCE_S / 2

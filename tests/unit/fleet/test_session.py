@@ -54,6 +54,7 @@ class Connector:
             transport=transport,
             sock=SimpleNamespace(on_quiet=None, on_closed=None),
             alive=lambda: not self.closed,
+            soon=lambda call: call(),
             close=self.close,
         )
 

@@ -5,10 +5,12 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from queue import SimpleQueue
 
 import pytest
 
-from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, open_tcp
+from lumctl.fleet.ssh.strands import Strands
+from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, StrandSocket, open_tcp
 
 PATIENCE_S = 20.0
 
@@ -45,8 +47,44 @@ def far(pair):
 
 
 @pytest.fixture
-def prompt(pair):
-    return PromptSocket(pair[0])
+def strands():
+    return Strands("test")
+
+
+@pytest.fixture(params=["channel", "socket"])
+def prompt(request, pair, strands):
+    """As it is over a channel, which blocks, and over a socket, which a strand waits for."""
+    if request.param == "channel":
+        return PromptSocket(pair[0])
+    return Stranded(StrandSocket(pair[0], strands))
+
+
+class Stranded:
+    """A socket that receives in a strand, as its transport does."""
+
+    def __init__(self, sock):
+        object.__setattr__(self, "_inner", sock)
+
+    def recv(self, size):
+        results = SimpleQueue()
+
+        def receive():
+            try:
+                results.put((self._inner.recv(size), None))
+            except OSError as error:
+                results.put((None, error))
+
+        self._inner.strands.begin(receive)
+        got, error = results.get(timeout=PATIENCE_S)
+        if error:
+            raise error
+        return got
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._inner, name, value)
 
 
 @pytest.fixture
@@ -139,8 +177,8 @@ def test_its_end_is_told_once(prompt, far):
     assert far.recv(10) == b""
 
 
-def test_closing_what_the_far_end_has_reset(server):
-    client = open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S)
+def test_closing_what_the_far_end_has_reset(server, strands):
+    client = Stranded(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, strands))
     told = []
     client.on_closed = lambda: told.append(True)
     other, _ = server.accept()
@@ -152,8 +190,8 @@ def test_closing_what_the_far_end_has_reset(server):
     assert told == [True]
 
 
-def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server):
-    client = open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S)
+def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server, strands):
+    client = Stranded(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, strands))
     other, _ = server.accept()
     with other:
         sock = client._sock
@@ -171,11 +209,11 @@ def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server)
     client.close()
 
 
-def test_nobody_there():
+def test_nobody_there(strands):
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        open_tcp("127.0.0.1", port, PATIENCE_S)
+        open_tcp("127.0.0.1", port, PATIENCE_S, strands)
 
 
 def ended(pid):
@@ -189,9 +227,13 @@ def ended(pid):
     return True
 
 
-def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path):
+def stranded_proxy(command, strands):
+    return Stranded(ProxySocket(command, strands))
+
+
+def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path, strands):
     told = tmp_path / "pid"
-    sock = ProxySocket(f"sh -c 'sleep 300 & echo $! >{told}; echo hello; exec cat'")
+    sock = stranded_proxy(f"sh -c 'sleep 300 & echo $! >{told}; echo hello; exec cat'", strands)
     assert sock.recv(6) == b"hello\n"
     sock.send(b"and back\n")
     assert sock.recv(100) == b"and back\n"
@@ -201,9 +243,9 @@ def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path):
     sock.close()
 
 
-def test_a_proxy_command_that_does_not_want_to_end():
+def test_a_proxy_command_that_does_not_want_to_end(strands):
     stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'1'); time.sleep(300)"
-    sock = ProxySocket(f'{sys.executable} -c "{stubborn}"')
+    sock = stranded_proxy(f'{sys.executable} -c "{stubborn}"', strands)
     assert sock.recv(1) == b"1"
     started = time.monotonic()
     sock.close()

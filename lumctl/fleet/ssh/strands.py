@@ -1,0 +1,247 @@
+"""One thread that receives for many connections.
+
+paramiko gives each connection a thread. Of hundreds of threads that all have something to do at once, each waits for
+the interpreter's lock at nearly every system call, and handing the lock around costs more than the work itself. So what
+a connection's thread would run is a strand of one thread here: a greenlet, which gives way only where it waits for its
+socket. What runs in that thread must not wait for anything else; :func:`apart` is for what has to.
+"""
+
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from greenlet import getcurrent, greenlet
+
+T = TypeVar("T")
+
+_BELL_BYTES = 4096
+_ROOM_BYTES = 64 * 1024
+_IN_TIME, _LATE = True, False
+"""What a strand is told when it goes on."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """A socket that does not block, and the strand that waits until there is something to receive."""
+
+    sock: socket.socket
+    flush: Callable[[], None]
+    """Called in the thread when the socket takes more, after :meth:`Strands.when_writable`."""
+    strand: greenlet | None = None
+    interests: int = 0
+    forgotten: bool = False
+
+
+class Strands:
+    """The thread and its strands. It begins with the first one, and ends with the last."""
+
+    def __init__(self, name: str) -> None:
+        self.room = memoryview(bytearray(_ROOM_BYTES))
+        """To receive into, for the strand that runs: space of its own for each time costs more than the receiving."""
+        self._name = name
+        self._lock = threading.Lock()
+        self._living = 0
+        self._calls: deque[Callable[[], None]] = deque()
+        self._until: dict[greenlet, float] = {}
+        self._thread: threading.Thread | None = None
+        self._selector: selectors.BaseSelector
+        self._bell: socket.socket
+        self._button: socket.socket
+        self._rung = False
+        self._idle: greenlet
+        """What runs while no strand does: it waits for all sockets at once."""
+
+    # --- from any thread ---
+
+    def begin(self, body: Callable[[], None]) -> None:
+        """Run ``body`` as a strand."""
+        with self._lock:
+            self._living += 1
+            if self._thread is None:
+                self._start()
+        self.soon(lambda: greenlet(self._live).switch(body))
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Have the thread make a call that does not wait; where there is no strand any more it is made here."""
+        with self._lock:
+            if self._thread is not None:
+                self._calls.append(call)
+                if not self._rung:
+                    self._rung = True
+                    self._button.send(b"!")
+                return
+        call()
+
+    # --- in a strand ---
+
+    def readable(self, watched: Watched, timeout_s: float | None) -> bool:
+        """Give way until there is something to receive, or the end; ``False`` if the time is over before."""
+        if watched.forgotten:
+            return True
+        if not watched.interests & selectors.EVENT_READ:
+            self._want(watched, watched.interests | selectors.EVENT_READ)
+        watched.strand = getcurrent()
+        in_time = bool(self._idle.switch()) if timeout_s is None else self.pause(timeout_s)
+        watched.strand = None
+        return in_time
+
+    def pause(self, seconds: float) -> bool:
+        """Give way for a time; whether it was cut short."""
+        me = getcurrent()
+        if me is self._idle:
+            raise RuntimeError("only a strand can give way")
+        self._until[me] = time.monotonic() + seconds
+        in_time = bool(self._idle.switch())
+        del self._until[me]
+        return in_time
+
+    def apart(self, call: Callable[[], T]) -> T:
+        """Give way while a thread of its own makes a call that waits; what it gives, or raises."""
+        me = getcurrent()
+        if me is self._idle:
+            return call()
+        results: list[T] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(call())
+            except BaseException as error:  # noqa: BLE001 - it belongs to the strand
+                errors.append(error)
+            self.soon(me.switch)
+
+        threading.Thread(target=work, name=f"{self._name}-apart", daemon=True).start()
+        self._idle.switch()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    # --- in the thread ---
+
+    def when_writable(self, watched: Watched, *, wanted: bool = True) -> None:
+        """Call ``watched.flush`` whenever the socket takes more, until it is not wanted any more."""
+        if here() is self and not watched.forgotten:
+            others = watched.interests & ~selectors.EVENT_WRITE
+            self._want(watched, others | (selectors.EVENT_WRITE if wanted else 0))
+
+    def forget(self, watched: Watched) -> None:
+        """A socket is about to be closed: who waits for it goes on, and does not wait again."""
+        if here() is self:
+            self._want(watched, 0)
+        watched.forgotten = True
+        if watched.strand is not None:
+            watched.strand.switch(_IN_TIME)
+
+    def _start(self) -> None:
+        """Not in the thread itself: whoever calls next already rings."""
+        self._bell, self._button = socket.socketpair()
+        self._bell.settimeout(0.0)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._bell, selectors.EVENT_READ)
+        self._rung = False
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        _own.strands = self
+        self._idle = getcurrent()
+        while not self._is_over():
+            self._turn()
+
+    def _is_over(self) -> bool:
+        with self._lock:
+            if self._living or self._calls:
+                return False
+            self._thread = None
+            for key in self._selector.get_map().values():
+                if key.data is not None:
+                    key.data.interests = 0
+            for each in (self._selector, self._bell, self._button):
+                each.close()
+            return True
+
+    def _turn(self) -> None:
+        nearest = min(self._until.values(), default=None)
+        for key, events in self._selector.select(None if nearest is None else max(0.0, nearest - time.monotonic())):
+            watched = cast("Watched | None", key.data)
+            if watched is None:
+                self._take_calls()
+                continue
+            if events & selectors.EVENT_WRITE:
+                watched.flush()
+            if events & selectors.EVENT_READ:
+                if watched.strand is not None:
+                    watched.strand.switch(_IN_TIME)
+                else:
+                    # It is busy elsewhere, and asks again before it waits again.
+                    self._want(watched, watched.interests & ~selectors.EVENT_READ)
+        if self._until:
+            now = time.monotonic()
+            for strand in [strand for strand, until in self._until.items() if until <= now]:
+                strand.switch(_LATE)
+
+    def _take_calls(self) -> None:
+        with suppress(BlockingIOError):
+            self._bell.recv(_BELL_BYTES)
+        with self._lock:
+            self._rung = False
+            calls, self._calls = self._calls, deque()
+        for call in calls:
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - one connection's surprise must not end the others
+                _report()
+
+    def _want(self, watched: Watched, interests: int) -> None:
+        before, watched.interests = watched.interests, interests
+        if before == interests:
+            return
+        if not before:
+            self._selector.register(watched.sock, interests, watched)
+        elif interests:
+            self._selector.modify(watched.sock, interests, watched)
+        else:
+            self._selector.unregister(watched.sock)
+
+    def _live(self, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except Exception:  # noqa: BLE001 - one connection's surprise must not end the others
+            _report()
+        finally:
+            with self._lock:
+                self._living -= 1
+
+
+class _Own(threading.local):
+    """Whose thread this is."""
+
+    strands: Strands | None = None
+
+
+_own = _Own()
+
+
+def here() -> Strands | None:
+    """The strands of this thread, if it has any."""
+    return _own.strands
+
+
+def apart(call: Callable[[], T]) -> T:
+    """Make a call that waits: where that would hold up other connections, in a thread of its own."""
+    strands = here()
+    return call() if strands is None else strands.apart(call)
+
+
+def _report() -> None:
+    """Tell of an error as a thread that ends by it would."""
+    kind, error, trace = sys.exc_info()
+    if kind is not None:
+        threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))

@@ -1,0 +1,79 @@
+"""paramiko's transport, with what it does per connection and per packet left out where others have seen to it."""
+
+import threading
+from typing import TYPE_CHECKING, cast
+
+import paramiko
+from paramiko.packet import Packetizer
+
+from lumctl.fleet.ssh.strands import Strands, here
+
+if TYPE_CHECKING:
+    import socket
+
+    from lumctl.fleet.ssh.wire import PromptSocket, StrandSocket
+
+_LOOK_S = 0.1
+
+
+class Unwatched(Packetizer):
+    """Without a watch over the handshake: it would be a thread for each connection, and stopped anew by each packet.
+
+    Whoever begins a handshake here has a deadline, and closes the connection at its end.
+    """
+
+    def start_handshake(self, timeout: float) -> None:
+        """Begin a handshake."""
+
+
+class Transport(paramiko.Transport):
+    """A client's transport."""
+
+    def __init__(self, sock: "PromptSocket") -> None:
+        # paramiko takes anything with a socket's methods; its type hints know sockets only.
+        super().__init__(cast("socket.socket", sock), packetizer_class=Unwatched)
+
+
+class StrandTransport(Transport):
+    """A transport that is a strand of a thread that it shares with others. What it calls back must not wait."""
+
+    def __init__(self, sock: "StrandSocket", strands: Strands) -> None:
+        super().__init__(sock)
+        self.clear_to_send = _Patient()
+        self._strands = strands
+        self._begun = False
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin the strand, where a thread would begin."""
+        self._begun = True
+        self._strands.begin(self._live)
+
+    def is_alive(self) -> bool:
+        """Whether it has begun, and not ended."""
+        return self._begun and not self._ended.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end; a strand waits for none."""
+        if self._begun and here() is not self._strands:
+            self._ended.wait(timeout)
+
+    def _live(self) -> None:
+        try:
+            self.run()
+        finally:
+            self._ended.set()
+
+
+class _Patient(threading.Event):
+    """Waited for by whoever has something to send while new keys are agreed on: at times the very strand that does."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        strands = here()
+        if strands is None:
+            return super().wait(timeout)
+        while not self.is_set():
+            strands.pause(_LOOK_S if timeout is None else timeout)
+            if timeout is not None:
+                break
+        return self.is_set()
