@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from lumctl.jobs.wire import Line
@@ -144,6 +145,15 @@ class Desk:
             assert left > 0, self._why(workers, say, what)
             self.hear(left)
         return [worker.all(say, **what)[-1] for worker in workers]
+
+    def until_any(self, workers: Sequence[Worker], say: str) -> list[tuple[dict, Worker]]:
+        """Wait until one of these has said something; what they said, with who did."""
+        end = time.monotonic() + WITHIN_S
+        while not (said := [(each.all(say)[-1], each) for each in workers if each.all(say)]):
+            left = end - time.monotonic()
+            assert left > 0, self._why(workers, say, {})
+            self.hear(left)
+        return said
 
     def hear(self, within_s: float) -> None:
         """Take in what has been said, waiting for something if there is nothing."""

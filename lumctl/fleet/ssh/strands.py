@@ -6,9 +6,9 @@ a connection's thread would run is a strand of one thread here: a greenlet, whic
 socket. What runs in that thread must not wait for anything else; :func:`apart` is for what has to.
 """
 
+import atexit
 import selectors
 import socket
-import sys
 import threading
 import time
 from collections import deque
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar, cast
+from weakref import WeakSet
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 T = TypeVar("T")
 
@@ -25,6 +26,8 @@ _BELL_BYTES = 4096
 _ROOM_BYTES = 64 * 1024
 _IN_TIME, _LATE = True, False
 """What a strand is told when it goes on."""
+_PATIENCE_S = 5.0
+"""How long a program that ends waits for a thread: one in the middle of its work."""
 
 
 @dataclass(slots=True)
@@ -47,7 +50,8 @@ class Strands:
         """To receive into, for the strand that runs: space of its own for each time costs more than the receiving."""
         self._name = name
         self._lock = threading.Lock()
-        self._living = 0
+        self._living: set[greenlet] = set()
+        self._beginning = 0
         self._calls: deque[Callable[[], None]] = deque()
         self._until: dict[greenlet, float] = {}
         self._thread: threading.Thread | None = None
@@ -63,7 +67,7 @@ class Strands:
     def begin(self, body: Callable[[], None]) -> None:
         """Run ``body`` as a strand."""
         with self._lock:
-            self._living += 1
+            self._beginning += 1
             if self._thread is None:
                 self._start()
         self.soon(lambda: greenlet(self._live).switch(body))
@@ -79,6 +83,13 @@ class Strands:
                 return
         call()
 
+    def end(self) -> None:
+        """End all strands where they wait, and the thread with them."""
+        thread = self._thread
+        if thread is not None:
+            self.soon(self._end_all)
+            thread.join(_PATIENCE_S)
+
     # --- in a strand ---
 
     def readable(self, watched: Watched, timeout_s: float | None) -> bool:
@@ -88,9 +99,10 @@ class Strands:
         if not watched.interests & selectors.EVENT_READ:
             self._want(watched, watched.interests | selectors.EVENT_READ)
         watched.strand = getcurrent()
-        in_time = bool(self._idle.switch()) if timeout_s is None else self.pause(timeout_s)
-        watched.strand = None
-        return in_time
+        try:
+            return bool(self._idle.switch()) if timeout_s is None else self.pause(timeout_s)
+        finally:
+            watched.strand = None
 
     def pause(self, seconds: float) -> bool:
         """Give way for a time; whether it was cut short."""
@@ -98,9 +110,10 @@ class Strands:
         if me is self._idle:
             raise RuntimeError("only a strand can give way")
         self._until[me] = time.monotonic() + seconds
-        in_time = bool(self._idle.switch())
-        del self._until[me]
-        return in_time
+        try:
+            return bool(self._idle.switch())
+        finally:
+            del self._until[me]
 
     def apart(self, call: Callable[[], T]) -> T:
         """Give way while a thread of its own makes a call that waits; what it gives, or raises."""
@@ -115,7 +128,8 @@ class Strands:
                 results.append(call())
             except BaseException as error:  # noqa: BLE001 - it belongs to the strand
                 errors.append(error)
-            self.soon(me.switch)
+            if not me.dead:
+                self.soon(me.switch)
 
         threading.Thread(target=work, name=f"{self._name}-apart", daemon=True).start()
         self._idle.switch()
@@ -146,6 +160,7 @@ class Strands:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._bell, selectors.EVENT_READ)
         self._rung = False
+        _running.add(self)
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
@@ -157,7 +172,7 @@ class Strands:
 
     def _is_over(self) -> bool:
         with self._lock:
-            if self._living or self._calls:
+            if self._living or self._beginning or self._calls:
                 return False
             self._thread = None
             for key in self._selector.get_map().values():
@@ -175,7 +190,7 @@ class Strands:
                 self._take_calls()
                 continue
             if events & selectors.EVENT_WRITE:
-                watched.flush()
+                _make(watched.flush)
             if events & selectors.EVENT_READ:
                 if watched.strand is not None:
                     watched.strand.switch(_IN_TIME)
@@ -194,10 +209,7 @@ class Strands:
             self._rung = False
             calls, self._calls = self._calls, deque()
         for call in calls:
-            try:
-                call()
-            except Exception:  # noqa: BLE001 - one connection's surprise must not end the others
-                _report()
+            _make(call)
 
     def _want(self, watched: Watched, interests: int) -> None:
         before, watched.interests = watched.interests, interests
@@ -211,13 +223,18 @@ class Strands:
             self._selector.unregister(watched.sock)
 
     def _live(self, body: Callable[[], None]) -> None:
+        me = getcurrent()
+        self._living.add(me)
+        with self._lock:
+            self._beginning -= 1
         try:
-            body()
-        except Exception:  # noqa: BLE001 - one connection's surprise must not end the others
-            _report()
+            _make(body)
         finally:
-            with self._lock:
-                self._living -= 1
+            self._living.discard(me)
+
+    def _end_all(self) -> None:
+        for strand in list(self._living):
+            strand.throw(GreenletExit)
 
 
 class _Own(threading.local):
@@ -227,6 +244,16 @@ class _Own(threading.local):
 
 
 _own = _Own()
+
+
+_running: "WeakSet[Strands]" = WeakSet()
+
+
+@atexit.register
+def _end_running() -> None:
+    """A thread that is cut off in the middle of a strand takes the program down with it."""
+    for strands in list(_running):
+        strands.end()
 
 
 def here() -> Strands | None:
@@ -240,8 +267,11 @@ def apart(call: Callable[[], T]) -> T:
     return call() if strands is None else strands.apart(call)
 
 
-def _report() -> None:
-    """Tell of an error as a thread that ends by it would."""
-    kind, error, trace = sys.exc_info()
-    if kind is not None:
-        threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
+def _make(call: Callable[[], None]) -> None:
+    """Make a call. If it fails that is told as of a thread that ends by it: the other connections go on."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        threading.excepthook(
+            threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
+        )

@@ -1,6 +1,8 @@
 """Many connections in one thread: who waits gives way, and nobody holds up the others."""
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from queue import SimpleQueue
@@ -221,6 +223,62 @@ def test_who_has_something_to_send_while_new_keys_are_agreed_on_gives_way(strand
     clear.set()
     assert heard(said) == "clear"
     assert clear.wait(0.1)
+
+
+def test_at_the_end_of_a_program_strands_end_where_they_are(strands, pairs, said):
+    near, _ = pairs()
+    near.on_quiet = lambda: said.put("waits")
+
+    def body():
+        try:
+            near.recv(10)
+        finally:
+            said.put("ended")
+
+    strands.begin(body)
+    assert heard(said) == "waits"
+    strands.end()
+    assert heard(said) == "ended"
+    assert not thread_of(strands)
+    strands.end()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_program_ends_in_the_middle_of_receiving(tmp_path, closed):
+    program = tmp_path / "program.py"
+    program.write_text(ENDS_IN_THE_MIDDLE)
+    for _ in range(5):
+        ended = subprocess.run([sys.executable, program, *["close"] * closed], check=False, capture_output=True)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+ENDS_IN_THE_MIDDLE = """
+import socket, sys, threading, time
+from lumctl.fleet.ssh.strands import Strands
+from lumctl.fleet.ssh.wire import StrandSocket
+strands, near, far = Strands("ssh"), [], []
+busy = threading.Event()
+def receive(sock):
+    while sock.recv(10):
+        busy.set()
+for _ in range(50):
+    one, other = socket.socketpair()
+    near.append(StrandSocket(one, strands))
+    far.append(other)
+    strands.begin(lambda sock=near[-1]: receive(sock))
+def talk():
+    while True:
+        for sock in far:
+            try:
+                sock.send(b"x")
+            except OSError:
+                pass
+threading.Thread(target=talk, daemon=True).start()
+busy.wait()
+if sys.argv[1:]:
+    for sock in near:
+        sock.close()
+"""
 
 
 def test_a_strand_that_fails_is_told_and_ends_alone(strands, pairs, said, monkeypatch):
