@@ -51,7 +51,7 @@ class Connection:
 
     @property
     def soon(self) -> Callable[[Callable[[], None]], None]:
-        """How to make a call that sends: where the transport is a strand, in its thread, whose work it only held up."""
+        """How to make a call that sends: in the transport's thread if that serves others too, or the two compete."""
         return self.sock.strands.soon if isinstance(self.sock, StrandSocket) else _now
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ def _now(call: Callable[[], None]) -> None:
 
 def _transport(sock: PromptSocket) -> paramiko.Transport:
     if isinstance(sock, StrandSocket):
-        return StrandTransport(sock, sock.strands)
+        return StrandTransport(sock)
     # What comes over a channel has no socket to wait for, so it has a thread.
     return Transport(sock)
 

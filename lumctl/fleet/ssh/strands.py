@@ -23,7 +23,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 T = TypeVar("T")
 
 _BELL_BYTES = 4096
-_ROOM_BYTES = 64 * 1024
+_BUFFER_BYTES = 64 * 1024
 _IN_TIME, _LATE = True, False
 """What a strand is told when it goes on."""
 _PATIENCE_S = 5.0
@@ -46,8 +46,8 @@ class Strands:
     """The thread and its strands. It begins with the first one, and ends with the last."""
 
     def __init__(self, name: str) -> None:
-        self.room = memoryview(bytearray(_ROOM_BYTES))
-        """To receive into, for the strand that runs: space of its own for each time costs more than the receiving."""
+        self.buffer = memoryview(bytearray(_BUFFER_BYTES))
+        """To receive into, for the strand that runs: a new one each time costs more than the receiving."""
         self._name = name
         self._lock = threading.Lock()
         self._living: set[greenlet] = set()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 import paramiko
 from paramiko.packet import Packetizer
 
-from lumctl.fleet.ssh.strands import Strands, here
+from lumctl.fleet.ssh.strands import here
 
 if TYPE_CHECKING:
     import socket
@@ -27,7 +27,7 @@ class Unwatched(Packetizer):
 
 
 class Transport(paramiko.Transport):
-    """A client's transport."""
+    """A client's transport, with a thread of its own."""
 
     def __init__(self, sock: "PromptSocket") -> None:
         # paramiko takes anything with a socket's methods; its type hints know sockets only.
@@ -35,12 +35,12 @@ class Transport(paramiko.Transport):
 
 
 class StrandTransport(Transport):
-    """A transport that is a strand of a thread that it shares with others. What it calls back must not wait."""
+    """A transport that is a strand of the thread that it shares with others. What it calls back must not wait."""
 
-    def __init__(self, sock: "StrandSocket", strands: Strands) -> None:
+    def __init__(self, sock: "StrandSocket") -> None:
         super().__init__(sock)
         self.clear_to_send = _Patient()
-        self._strands = strands
+        self._strands = sock.strands
         self._begun = False
         self._ended = threading.Event()
 

@@ -143,7 +143,7 @@ class StrandSocket(PromptSocket):
             if not self.strands.readable(self._watched, self._timeout_s):
                 raise TimeoutError
             try:
-                return b"" if self._closed else bytes(self.strands.room[: sock.recv_into(self.strands.room)])
+                return b"" if self._closed else bytes(self.strands.buffer[: sock.recv_into(self.strands.buffer)])
             except BlockingIOError:
                 continue
 

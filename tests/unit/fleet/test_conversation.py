@@ -192,6 +192,17 @@ def test_it_is_over_once(talk):
     assert (talk.reasons, talk.heard) == (["first"], [])
 
 
+def test_over_while_new_keys_are_agreed_on_it_is_closed_when_that_has_ended(talk):
+    talk.transport.clear_to_send.clear()
+    talk.conversation.end("given up")
+    assert (talk.reasons, talk.channel.closed) == (["given up"], False)
+    talk.conversation.drain()
+    assert not talk.channel.closed
+    talk.transport.clear_to_send.set()
+    talk.conversation.drain()
+    assert (talk.reasons, talk.channel.closed) == (["given up"], True)
+
+
 def test_who_hears_may_ask(talk):
     conversation = Conversation(talk.transport, talk.channel, lambda _: conversation.ask(9, [1]), pytest.fail, at_once)
     talk.channel.arrived.append(GREETING)
