@@ -1,25 +1,27 @@
 """Threads that nobody has to wait for.
 
 An executor of the standard library joins its threads when the program ends, so one host that hangs would hold up
-``lumctl status`` after its answer is printed. These are daemon threads; idle ones are used again, and there is no
-upper limit, because a limit is how one host's hang would come to delay another's reading.
+``lumctl status`` after its answer is printed. These are daemon threads; idle ones are used again or end after a while,
+and there is no upper limit, because a limit is how one host's hang would come to delay another's reading.
 """
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_IDLE_S = 10.0
 _Task = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Workers:
     """Runs calls in threads of its own."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, idle_s: float = _IDLE_S) -> None:
         self._name = name
+        self._idle_s = idle_s
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
@@ -50,7 +52,7 @@ class Workers:
                     self._tasks.put(None)
 
     def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
+        while (task := self._next()) is not None:
             future, call = task
             try:
                 future.set_result(call())
@@ -59,3 +61,15 @@ class Workers:
             del task, future, call
             with self._lock:
                 self._idle += 1
+
+    def _next(self) -> _Task | None:
+        """The next task; none if this thread is to end."""
+        while True:
+            try:
+                return self._tasks.get(timeout=self._idle_s)
+            except Empty:
+                with self._lock:
+                    if self._idle and not self._closed:
+                        self._idle -= 1
+                        self._alive -= 1
+                        return None

@@ -33,6 +33,21 @@ def test_threads_are_used_again(workers):
     assert threading.current_thread().name not in names
 
 
+def test_an_idle_thread_ends_and_the_next_call_has_another():
+    workers = Workers("test", idle_s=0.02)
+    first = workers.submit(threading.current_thread).result(5)
+    first.join(5)
+    assert not first.is_alive()
+    assert workers.submit(threading.current_thread).result(5) is not first
+    workers.close()
+
+
+def test_a_thread_that_is_about_to_end_takes_the_call_that_counts_on_it():
+    workers = Workers("test", idle_s=0.0005)
+    assert [workers.submit(lambda at=at: at).result(5) for at in range(500)] == list(range(500))
+    workers.close()
+
+
 def test_they_do_not_hold_up_the_end_of_the_program(workers):
     assert workers.submit(lambda: threading.current_thread().daemon).result(5)
 
