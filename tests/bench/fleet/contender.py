@@ -25,7 +25,7 @@ class Contender(Protocol):
     """A way to read hosts. What can be kept open is opened when it is made."""
 
     def tick(self) -> None:
-        """Ask every host and wait for its answer."""
+        """Ask every host and wait for its answer: all that it printed, and that its exit status was 0."""
 
     def answers(self) -> Mapping[str, bytes]:
         """The answers of the last tick by host. Taking a tool's output apart is not part of its time."""

@@ -141,7 +141,7 @@ class Loop(asyncssh.SSHClientSession[bytes]):
                 end = received.find(b"\n")
                 if end < 0:
                     return
-                words = bytes(received[:end]).split()
+                words = _of_a_success(bytes(received[:end]).split())
                 del received[: end + 1]
                 if not words:
                     continue
@@ -164,7 +164,7 @@ class Loop(asyncssh.SSHClientSession[bytes]):
     def _take_direct(self, data: bytes) -> None:
         self._direct += data
         end = self._direct.rfind(_END, -_LONGEST_END)
-        if end >= 0 and self._direct.endswith(b"\n"):
+        if end >= 0 and self._direct.endswith(b" 0\n"):
             last, self._last = self._last, bytes(self._direct[:end]).rstrip(b"\n")
             self._direct.clear()
             self._new_ones = 0 if last == self._last else self._new_ones
@@ -178,6 +178,13 @@ class Loop(asyncssh.SSHClientSession[bytes]):
     def _answered(self, text: bytes) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result((text, time.perf_counter()))
+
+
+def _of_a_success(words: list[bytes]) -> list[bytes]:
+    """The words of a line, unless it is the head of an answer and tells of a failure."""
+    if words and words[0] in {b"=", b"~"} and words[3] != b"0":
+        raise ValueError(f"exit status {words[3].decode()}")
+    return words
 
 
 if __name__ == "__main__":

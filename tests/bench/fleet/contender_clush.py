@@ -13,7 +13,7 @@ class Clush:
         hosts = settings["hosts"]
         clush = str(Path(sys.executable).with_name("clush"))
         options = f"-F {settings['kept_config']}"
-        self._command = [clush, "-w", ",".join(hosts), "-f", str(len(hosts)), "-o", options, settings["command"]]
+        self._command = [clush, "-S", "-w", ",".join(hosts), "-f", str(len(hosts)), "-o", options, settings["command"]]
         self._output = b""
 
     def tick(self) -> None:

@@ -91,6 +91,8 @@ class Lumctl:
 
     def _probe(self, host: str) -> Probe:
         def take(answer: Answer, _taken_at: float, _gathered: Gathered) -> Verdict:
+            if answer.status != 0:
+                return ProbeStatus.FAILED, f"exit status {answer.status}"
             self._last[host] = answer.text
             note()
             return ProbeStatus.OK, ""

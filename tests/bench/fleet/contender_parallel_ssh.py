@@ -28,6 +28,8 @@ class ParallelSsh:
         self._lines = {}
         for answer in self._client.run_command(self._command):
             self._lines[answer.host] = list(answer.stdout)
+            if answer.exit_code != 0:
+                raise RuntimeError(f"{answer.host}: exit status {answer.exit_code}")
 
     def answers(self) -> Mapping[str, bytes]:
         return {host: "\n".join(lines).encode() for host, lines in self._lines.items()}

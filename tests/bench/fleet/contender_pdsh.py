@@ -10,7 +10,7 @@ from contender import Settings, serve, unlabelled
 class Pdsh:
     def __init__(self, settings: Settings) -> None:
         hosts = settings["hosts"]
-        self._command = ["pdsh", "-R", "ssh", "-f", str(len(hosts)), "-w", ",".join(hosts), settings["command"]]
+        self._command = ["pdsh", "-S", "-R", "ssh", "-f", str(len(hosts)), "-w", ",".join(hosts), settings["command"]]
         self._environment = os.environ | {"PDSH_SSH_ARGS_APPEND": f"-F {settings['kept_config']}"}
         self._output = b""
 

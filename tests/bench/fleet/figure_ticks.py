@@ -3,6 +3,7 @@
 import os
 from argparse import Namespace
 
+import tool
 from report import Verdict, finish, table
 from roster import chosen
 from ticks import Result, measure
@@ -14,6 +15,7 @@ _HEAD = ("contender", "wall ms", "x", "worst", "client CPU", "x", "server CPU", 
 
 def run(options: Namespace) -> int:
     results = measure(chosen(options.only), options.hosts, options.rounds, options.bytes)
+    tool_s = tool.start_s(options.bytes)
     good = {result.entry.name: result for result in results if result.failed is None}
     print(f"\n{options.hosts} hosts, {options.bytes} bytes from each, all of them new in every tick and all checked.")
     print("CPU in ms per host and tick, memory in MB with all ssh clients; x: as many times lumctl's.\n")
@@ -27,13 +29,18 @@ def run(options: Namespace) -> int:
         wall_ms, cpu_ms = result.unchanged_wall_s * 1e3, result.unchanged_cpu_s * 1e3 / options.hosts
         print(f"{result.entry.what}, nothing new: {wall_ms:.1f} ms, client CPU {cpu_ms:.3f} ms per host and tick")
     if own:
-        print(f"\n{_bound(own)}")
+        print(f"\n{_bound(own, options.hosts, tool_s)}")
     verdicts = _verdicts(results, good, own, options.hosts) if own and options.hosts >= _PROMISED_AT else []
     if not verdicts:
         print(
             f"\nWhat is promised is promised at {_PROMISED_AT} hosts, for lumctl beside the others: nothing to judge."
         )
-    measured = {"hosts": options.hosts, "bytes": options.bytes, "contenders": [_plain(each) for each in results]}
+    measured = {
+        "hosts": options.hosts,
+        "bytes": options.bytes,
+        "tool_s": tool_s,
+        "contenders": [_plain(each) for each in results],
+    }
     status = finish("ticks", measured, verdicts, options.json)
     return status or int(any(result.failed for result in results))
 
@@ -53,7 +60,7 @@ def _row(result: Result, own: Result | None, hosts: int) -> tuple[object, ...]:
     )
 
 
-def _bound(own: Result) -> str:
+def _bound(own: Result, hosts: int, tool_s: float) -> str:
     cores = len(os.sched_getaffinity(0))
     wall_ms, client_ms, server_ms = (s * 1e3 for s in (own.wall_s, own.cpu_s, own.server_cpu_s))
     share = server_ms / (client_ms + server_ms)
@@ -62,7 +69,9 @@ def _bound(own: Result) -> str:
         f"What bounds it: in lumctl's {wall_ms:.0f} ms the hosts (sshd, shell, cat) use {server_ms:.0f} ms of CPU and "
         f"the client {client_ms:.0f} ms;\n"
         f"{share:.0%} of the work is the server's, and {cores} cores are {busy:.0%} busy. "
-        f"Were the hosts elsewhere, the client's own {client_ms:.0f} ms would bound it."
+        f"Were the hosts elsewhere, the client's own {client_ms:.0f} ms would bound it.\n"
+        f"One cat costs {tool_s * 1e3:.2f} ms of CPU on this machine, alone and in a plain shell: {hosts} of them "
+        f"{tool_s * hosts * 1e3:.0f} ms, which every tick of every contender has in it."
     )
 
 
