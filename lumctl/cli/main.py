@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from lumctl.cli.nouns import NOUNS
+from lumctl.cycles import search_seldom
 from lumctl.errors import ExitCode, LumctlError
 
 if TYPE_CHECKING:
@@ -158,4 +159,5 @@ def _report_unexpected(error: Exception) -> int:
 
 def main() -> None:
     """The console script."""
+    search_seldom()
     sys.exit(run())

@@ -15,15 +15,11 @@ if TYPE_CHECKING:
     from lumctl.tui.app import Dashboard
     from lumctl.tui.plain.session import Session
 
-BETWEEN_COLLECTIONS = 100_000
-"""A look is some hundred thousand values in no cycle: to search them for one again and again costs, and finds none."""
-
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
     """Show it until somebody leaves; gives the exit code."""
     with stopped_by_signals(dashboard):
         gc.freeze()
-        gc.set_threshold(BETWEEN_COLLECTIONS)
         dashboard.run()
         return end(cx, dashboard)
 

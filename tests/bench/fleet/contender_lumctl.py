@@ -10,6 +10,7 @@ from pathlib import Path
 
 from contender import Settings, serve
 
+from lumctl.cycles import search_seldom
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.loop import program
@@ -123,4 +124,6 @@ def loop_program(command: str) -> str:
 
 
 if __name__ == "__main__":
+    # As the console script does.
+    search_seldom()
     serve(Lumctl)
