@@ -81,16 +81,16 @@ class Conversation:
             self._close()
             return
         ended = channel.eof_received or channel.exit_status_ready()
-        if not (self._unsent or ended or channel.recv_stderr_ready() or channel.recv_ready()):
-            return
-        if not self._transport.clear_to_send.is_set():
-            # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
-            # would wait for it for ever.
-            return
-        if self._unsent:
-            self._send()
         with self._reading:
             printed, said = channel.recv_ready(), channel.recv_stderr_ready()
+            if not (printed or said or self._unsent or ended):
+                return
+            if not self._transport.clear_to_send.is_set():
+                # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
+                # would wait for it for ever.
+                return
+            if self._unsent:
+                self._send()
             try:
                 while printed:
                     self._take_direct(data := channel.recv(_CHUNK))

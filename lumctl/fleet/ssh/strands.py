@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 from weakref import WeakSet
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -171,8 +171,10 @@ class Strands:
             self._turn()
 
     def _is_over(self) -> bool:
+        if self._living:
+            return False
         with self._lock:
-            if self._living or self._beginning or self._calls:
+            if self._beginning or self._calls:
                 return False
             self._thread = None
             for key in self._selector.get_map().values():
@@ -183,9 +185,10 @@ class Strands:
             return True
 
     def _turn(self) -> None:
-        nearest = min(self._until.values(), default=None)
-        for key, events in self._selector.select(None if nearest is None else max(0.0, nearest - time.monotonic())):
-            watched = cast("Watched | None", key.data)
+        limit_s = max(0.0, min(self._until.values()) - time.monotonic()) if self._until else None
+        watched: Watched | None
+        for key, events in self._selector.select(limit_s):
+            watched = key.data
             if watched is None:
                 self._take_calls()
                 continue

@@ -19,11 +19,21 @@ _LOOK_S = 0.1
 class Unwatched(Packetizer):
     """Without a watch over the handshake: it would be a thread for each connection, and stopped anew by each packet.
 
-    Whoever begins a handshake here has a deadline, and closes the connection at its end.
+    Whoever begins a handshake here has a deadline, and closes the connection at its end. What was read ahead is taken
+    as it is.
     """
+
+    def __init__(self, sock: "socket.socket") -> None:
+        super().__init__(sock)
+        self._ahead = cast("PromptSocket", sock)
 
     def start_handshake(self, timeout: float) -> None:
         """Begin a handshake."""
+
+    def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT002 - as paramiko has it
+        """``n`` bytes, waited for if need be."""
+        there = self._ahead.take(n)
+        return super().read_all(n, check_rekey) if there is None else there
 
 
 class Transport(paramiko.Transport):

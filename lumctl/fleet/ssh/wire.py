@@ -59,6 +59,17 @@ class PromptSocket:
         self._ahead, self._at = ahead, min(at + size, len(ahead))
         return ahead[at : at + size]
 
+    def take(self, size: int) -> bytes | None:
+        """Give ``size`` bytes of what was read ahead, if all of them stand there.
+
+        Only after :meth:`relax`: before, paramiko itself may keep what comes first.
+        """
+        at, end = self._at, self._at + size
+        if not self._relaxed or end > len(self._ahead):
+            return None
+        self._at = end
+        return self._ahead[at:end]
+
     def send(self, data: bytes) -> int:
         """Send as much as fits."""
         return self._sock.send(data)
@@ -119,8 +130,7 @@ class StrandSocket(PromptSocket):
                 return len(data)
             sent = _send_some(self._system_sock, data)
             self._unsent += data[sent:]
-            waits = bool(self._unsent)
-        if waits:
+        if sent < len(data):
             self.strands.soon(lambda: self.strands.when_writable(self._watched))
         return len(data)
 

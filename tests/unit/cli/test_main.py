@@ -175,6 +175,9 @@ def test_marks_for_the_manual_do_not_reach_the_terminal(capsys, words):
 
 
 def test_the_program_does_not_search_all_that_lives_for_cycles_again_and_again():
-    script = "import atexit, gc; from lumctl.cli.main import main; atexit.register(lambda: print(gc.get_threshold()[0])); main()"
+    script = (
+        "import atexit, gc; from lumctl.cli.main import main;"
+        "atexit.register(lambda: print(gc.get_threshold()[0])); main()"
+    )
     done = subprocess.run([sys.executable, "-c", script, "--version"], check=True, capture_output=True, text=True)
     assert int(done.stdout.splitlines()[-1]) >= 100_000

@@ -148,6 +148,18 @@ def test_a_time_limit_holds_until_it_is_relaxed(pair):
     assert watched.calls[-1] == ("settimeout", None)
 
 
+def test_what_was_read_ahead_is_given_if_all_of_it_stands_there(pair):
+    prompt = PromptSocket(pair[0])
+    pair[1].sendall(b"abcdef")
+    assert prompt.recv(1) == b"a"
+    assert prompt.take(1) is None, "paramiko may still hold what comes before it"
+    prompt.relax()
+    assert prompt.take(3) == b"bcd"
+    assert prompt.take(3) is None
+    assert prompt.take(2) == b"ef"
+    assert prompt.take(1) is None
+
+
 def test_a_relaxed_reader_is_woken_by_close(prompt):
     prompt.relax()
     waits, got = threading.Event(), []
