@@ -3,7 +3,7 @@
 import gc
 
 _BETWEEN_SEARCHES = 100_000
-"""So many more things made than gone. Python's own 700 are made by a few hosts' answers, and each search of all that
+"""So many more objects made than gone. Python's own 700 are made by a few hosts' answers, and each search of all that
 lives then looks at every connection, every reading: hundreds of thousands of values in hardly a cycle."""
 
 

@@ -37,27 +37,21 @@ class Direct:
         Raises:
             NonsenseError: a tool prints without end.
         """
-        # Most answers come whole, and are cut out of what came as it is.
-        whole: bytes | bytearray = data
-        if self._buffer:
-            self._buffer += data
-            whole = self._buffer
-        if last and (at := whole.rfind(self._end, max(self._seen, len(whole) - _LONGEST_END))) >= 0:
+        self._buffer += data
+        if last and (at := self._buffer.rfind(self._end, max(self._seen, len(self._buffer) - _LONGEST_END))) >= 0:
             self._seen = at
-        while (at := whole.find(self._end, self._seen)) >= 0:
+        while (at := self._buffer.find(self._end, self._seen)) >= 0:
             self._seen = at
-            end = whole.find(b"\n", at + 1)
+            end = self._buffer.find(b"\n", at + 1)
             if end < 0:
                 break
-            line, body = bytes(whole[at + 1 : end]), bytes(memoryview(whole)[:at])
-            whole = self._buffer = bytearray(memoryview(whole)[end + 1 :])
+            line = bytes(self._buffer[at + 1 : end])
+            body = bytes(memoryview(self._buffer)[:at])
+            del self._buffer[: end + 1]
             self._seen = 0
             yield _frame(line, body)
-            whole = self._buffer
         else:
-            self._seen = max(0, len(whole) - len(self._end))
-        if whole is data:
-            self._buffer = bytearray(data)
+            self._seen = max(0, len(self._buffer) - len(self._end))
         if len(self._buffer) > MAX_ANSWER_BYTES:
             raise NonsenseError(f"an answer of more than {MAX_ANSWER_BYTES // 2**20} MiB")
 

@@ -69,6 +69,7 @@ class Workers:
                 return self._tasks.get(timeout=self._idle_s)
             except Empty:
                 with self._lock:
+                    # Not one that a task has just been put there for; and once dismissed, each has its word to end.
                     if self._idle and not self._closed:
                         self._idle -= 1
                         self._alive -= 1

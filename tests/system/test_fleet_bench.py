@@ -87,6 +87,30 @@ def test_every_byte_of_every_host_is_asked_for(rack, tmp_path, answers, complain
         one.close()
 
 
+@pytest.mark.parametrize("good_ticks", [0, 6], ids=["compared", "straight from the tool"])
+def test_a_tool_that_fails_fails_our_contender(rack, good_ticks):
+    import payload
+    from driver import Contender, ContenderError
+    from roster import ROSTER
+
+    fails, tool = rack.folder / "fails", rack.folder / "tool.sh"
+    tool.write_text(f"cat {rack.payload}\n[ ! -e {fails} ] || exit 3\n")
+    payload.put(rack.payload, payload.fresh(4096))
+    ours = Contender(ROSTER[0], rack, sys.executable, settings={"command": f"sh {tool}"})
+    try:
+        for _ in range(good_ticks):
+            digest = payload.put(rack.payload, payload.fresh(4096))
+            ours.tick()
+            ours.check(digest)
+        fails.touch()
+        digest = payload.put(rack.payload, payload.fresh(4096))
+        ours.tick()
+        with pytest.raises(ContenderError, match="2 gave no answer"):
+            ours.check(digest)
+    finally:
+        ours.close()
+
+
 def test_cpu_counts_what_descendants_use_and_have_used():
     import processes
 

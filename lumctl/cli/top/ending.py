@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
     """Show it until somebody leaves; gives the exit code."""
     with stopped_by_signals(dashboard):
+        # What lives by now lives as long as the screen: no search for cycles needs to look at it.
         gc.freeze()
         dashboard.run()
         return end(cx, dashboard)

@@ -141,14 +141,16 @@ class Loop(asyncssh.SSHClientSession[bytes]):
                 end = received.find(b"\n")
                 if end < 0:
                     return
-                words = _of_a_success(bytes(received[:end]).split())
+                words = bytes(received[:end]).split()
                 del received[: end + 1]
                 if not words:
                     continue
                 if words[0] == b"=":
+                    _check(words[3])
                     self._wanted = int(words[4])
                     self._new_ones += 1
                 elif words[0] == b"~":
+                    _check(words[3])
                     self._new_ones = 0
                     self._answered(self._last)
                 elif not self._hello.done():
@@ -164,7 +166,8 @@ class Loop(asyncssh.SSHClientSession[bytes]):
     def _take_direct(self, data: bytes) -> None:
         self._direct += data
         end = self._direct.rfind(_END, -_LONGEST_END)
-        if end >= 0 and self._direct.endswith(b" 0\n"):
+        if end >= 0 and self._direct.endswith(b"\n"):
+            _check(bytes(self._direct[end:]).split()[-1])
             last, self._last = self._last, bytes(self._direct[:end]).rstrip(b"\n")
             self._direct.clear()
             self._new_ones = 0 if last == self._last else self._new_ones
@@ -180,11 +183,10 @@ class Loop(asyncssh.SSHClientSession[bytes]):
             self._answer.set_result((text, time.perf_counter()))
 
 
-def _of_a_success(words: list[bytes]) -> list[bytes]:
-    """The words of a line, unless it is the head of an answer and tells of a failure."""
-    if words and words[0] in {b"=", b"~"} and words[3] != b"0":
-        raise ValueError(f"exit status {words[3].decode()}")
-    return words
+def _check(status: bytes) -> None:
+    """Fail with a tool that failed."""
+    if status != b"0":
+        raise ValueError(f"exit status {status.decode()}")
 
 
 if __name__ == "__main__":
