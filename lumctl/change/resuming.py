@@ -187,8 +187,7 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
             f"there is nothing of {run.id} to {act}: {what}",
             hint=f"to take it back: lumctl swap rollback {run.id}" if taken else None,
         )
-    if run.id not in site.store(run.rack).unfinished(now=site.now()):
-        raise RefusedError(
-            f"{run.id} is at work: its engine or its revert guard holds the lease of rack {run.rack}",
-            hint=f"wait for it; if it is gone, its lease ends within {LEASE_TERM_S:.0f} s",
-        )
+    store = site.store(run.rack)
+    if run.id not in store.unfinished(now=site.now()):
+        store.require_free(run.rack, now=site.now())  # its engine or its revert guard holds the lease
+        raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")

@@ -8,12 +8,45 @@ clock set forward ends leases early: whoever then takes one shuts the old holder
 number is for.
 """
 
+import math
+import time
+
 from sqlalchemy import Connection, text
 
 TERM_S = 30.0
 """The term of a lease under which a rack is changed, in seconds; it is renewed within a third of that."""
 LONGEST_TERM_S = 300.0
 """Nobody takes a lease for longer, in seconds."""
+SENDS_FOR = 0.9
+"""The part of its term for which a holder sends to devices: the rest is for a send that is on its way when it ends."""
+
+
+def since_boot() -> float:
+    """Seconds since the start of this machine: nobody sets this clock, and it counts while the machine is suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Deadline:
+    """Until when the holder of a lease may send to devices, in seconds since the start of its machine.
+
+    It is counted from before the lease was asked for, so it always ends before the lease does by the store's clock.
+    """
+
+    def __init__(self, at: float = math.inf) -> None:
+        self.at = at
+
+    def extend(self, asked_at: float, term_s: float) -> None:
+        """The lease was given, or renewed, for a term; it was asked for at ``asked_at``."""
+        self.at = asked_at + SENDS_FOR * term_s
+
+    def end(self) -> None:
+        """The lease was given back, or was lost."""
+        self.at = -math.inf
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether nothing may be sent any more, unless the lease is renewed first."""
+        return since_boot() >= self.at
 
 
 def lease_now(connection: Connection, now: float) -> float:

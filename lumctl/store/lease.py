@@ -1,12 +1,17 @@
 """The lease of a rack: one change at a time, each with a higher fencing number than any before it."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lumctl.errors import RefusedError
-from lumctl.store.clock import TERM_S
+from lumctl.processes import ProcessId, this_process
+from lumctl.store.clock import TERM_S, Deadline, since_boot
+from lumctl.store.holder import Holder
 from lumctl.store.schema import journal, leases
 
 RETIRED_AT = -1.0
@@ -18,12 +23,17 @@ _NEWEST = select(leases.c.fence).where(leases.c.rack == bindparam("of_rack"))
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to change a rack until ``expires_at``. ``fence`` grows with every lease ever given for the rack."""
+    """The right to change a rack until ``expires_at``. ``fence`` grows with every lease ever given for the rack.
+
+    ``process`` holds it; ``deadline`` is until when that process may send to devices, and moves with each renewal.
+    """
 
     rack: str
     holder: str
     fence: int
     expires_at: float
+    process: ProcessId | None = None
+    deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
 
 
 class LeaseLostError(RefusedError):
@@ -38,8 +48,11 @@ class LeaseHeldError(RefusedError):
     """Somebody else holds the lease."""
 
 
-def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float) -> Lease:
+def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float, asked_at: float) -> Lease:
     """Take the lease of a rack that nobody holds, ``term_s`` seconds from ``now`` by the clock that counts.
+
+    ``asked_at`` is when it was asked for, in seconds since the start of this machine and not later than ``now``: from
+    there the holder's own deadline is counted.
 
     Raises:
         LeaseHeldError: another holder's lease has not ended. Commit all the same: if that lease was given by a clock
@@ -54,12 +67,11 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
         if ends < held.expires_at:
             mine = (leases.c.rack == rack, leases.c.fence == held.fence, leases.c.expires_at == held.expires_at)
             connection.execute(update(leases).where(*mine).values(expires_at=ends))
-        raise LeaseHeldError(
-            f"rack {rack} is being changed by {held.holder}; its lease ends in {ends - now:.0f} s",
-            hint="wait for it, or look at it with: lumctl swap list",
-        )
-    lease = Lease(rack, holder, (held.fence if held else _newest_written(connection, rack)) + 1, now + term_s)
-    row = {"holder": holder, "fence": lease.fence, "expires_at": lease.expires_at}
+        raise _held(rack, held, ends - now)
+    _require_ended_by_boot(rack, held)
+    number = (held.fence if held else _newest_written(connection, rack)) + 1
+    lease = _given(rack, holder, number, asked_at=asked_at, now=now, term_s=term_s)
+    row = _row(lease, asked_at, term_s)
     try:
         if held is None:
             connection.execute(insert(leases).values(rack=rack, **row))
@@ -73,35 +85,107 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
     return lease
 
 
-def renew(connection: Connection, lease: Lease, *, term_s: float, now: float) -> Lease:
-    """Extend a lease that is still ours.
+def require_free(connection: Connection, rack: str, now: float) -> None:
+    """Refuse where somebody holds the lease of a rack now.
+
+    Raises:
+        LeaseHeldError: somebody does; it says who, which process that is, and what helps.
+    """
+    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    if held is not None and held.expires_at > now:
+        raise _held(rack, held, min(held.expires_at - now, TERM_S))
+    _require_ended_by_boot(rack, held)
+
+
+def _require_ended_by_boot(rack: str, held: Any) -> None:
+    """This machine's clock may have been set forward: a holder at work keeps its lease by the clock that nobody sets.
+
+    Raises:
+        LeaseHeldError: it does.
+    """
+    by = Holder.read(held.process) if held is not None and held.expires_at > 0 else None
+    if by is not None and by.is_at_work:
+        raise _held(rack, held, by.ends_at - since_boot())
+
+
+def renew(connection: Connection, lease: Lease, *, term_s: float, now: float, asked_at: float) -> Lease:
+    """Extend a lease that is still ours; ``asked_at`` as in :func:`acquire`.
 
     Raises:
         LeaseLostError: it ended and somebody else has taken a newer one: nothing more may be written under it.
     """
+    values: dict[str, Any] = {"expires_at": now + term_s}
+    if lease.process is not None:
+        values["process"] = Holder(lease.process, asked_at + term_s).text()
     changed = connection.execute(
-        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=now + term_s)
+        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(**values)
     )
     if changed.rowcount != 1:
+        lease.deadline.end()
         raise _lost(connection, lease)
-    return Lease(lease.rack, lease.holder, lease.fence, now + term_s)
+    return replace(lease, expires_at=now + term_s)
 
 
-def seize(connection: Connection, lease: Lease, holder: str, *, term_s: float, now: float) -> Lease:
+def seize(connection: Connection, lease: Lease, holder: str, *, term_s: float, now: float, asked_at: float) -> Lease:
     """Take a lease over from its holder, be it over or not, under a new number that shuts the old holder out.
+
+    ``asked_at`` as in :func:`acquire`.
 
     Raises:
         LeaseLostError: somebody else has taken a newer one.
     """
-    taken = Lease(lease.rack, holder, lease.fence + 1, now + term_s)
+    taken = _given(lease.rack, holder, lease.fence + 1, asked_at=asked_at, now=now, term_s=term_s)
     changed = connection.execute(
         update(leases)
         .where(leases.c.rack == lease.rack, leases.c.fence == lease.fence)
-        .values(holder=holder, fence=taken.fence, expires_at=taken.expires_at)
+        .values(**_row(taken, asked_at, term_s))
     )
     if changed.rowcount != 1:
         raise _lost(connection, lease)
     return taken
+
+
+def _given(rack: str, holder: str, fence: int, *, asked_at: float, now: float, term_s: float) -> Lease:
+    """A lease of this process."""
+    lease = Lease(rack, holder, fence, now + term_s, _this(os.getpid()))
+    lease.deadline.extend(asked_at, term_s)
+    return lease
+
+
+@lru_cache(1)
+def _this(_pid: int) -> ProcessId:
+    """This process; asked for again in a process that was forked from it."""
+    return this_process()
+
+
+def _row(lease: Lease, asked_at: float, term_s: float) -> dict[str, Any]:
+    process = Holder(lease.process, asked_at + term_s).text() if lease.process is not None else ""
+    return {"holder": lease.holder, "fence": lease.fence, "expires_at": lease.expires_at, "process": process}
+
+
+def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
+    """Name whoever holds a lease, and what helps."""
+    by = Holder.read(held.process)
+    said = f"rack {rack} is being changed by {held.holder}; its lease ends in {ends_s:.0f} s"
+    hint = "wait for it, or look at it with: lumctl swap list"
+    if by is not None:
+        said += f" ({by.described()})"
+        if (state := by.state) is not None and state.stopped:
+            pid = by.process.pid
+            hint = (
+                f"let it go on: kill -CONT {pid}; or wait for the end of its lease: the next command that changes the "
+                "rack ends it, and what it left is shown by: lumctl swap list"
+            )
+    return LeaseHeldError(said, hint=hint)
+
+
+def lapsed_holder(connection: Connection, rack: str, now: float) -> Holder | None:
+    """The process whose lease has ended without being given back; ``None`` if there is none, or it is at work."""
+    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    if held is None or not 0 < held.expires_at <= now:
+        return None
+    holder = Holder.read(held.process)
+    return None if holder is None or holder.is_at_work else holder
 
 
 def require(connection: Connection, lease: Lease) -> None:
@@ -185,3 +269,4 @@ def release(connection: Connection, lease: Lease) -> None:
     connection.execute(
         update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=0.0)
     )
+    lease.deadline.end()

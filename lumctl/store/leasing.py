@@ -9,18 +9,36 @@ class LeaseStore(Memory):
     """Leases of one rack, by the clock that counts."""
 
     def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
-        """Take the rack's lease; see :func:`lumctl.store.lease.acquire`."""
+        """Take the rack's lease; see :func:`lumctl.store.lease.acquire`.
+
+        A process of this machine whose lease has ended and that still exists is ended first: it may be frozen, and
+        could write to a device when it wakes up. It may hold the database's write lock, so nothing is locked by then.
+        """
+        asked_at = clock.since_boot()
+        with self._engine.connect() as connection:
+            lapsed = lease.lapsed_holder(connection, rack, clock.lease_now(connection, now))
+        if lapsed is not None:
+            lapsed.end()
         with writing(self._engine) as connection:
             try:
-                return lease.acquire(connection, rack, holder, term_s=term_s, now=clock.lease_now(connection, now))
+                by_clock = clock.lease_now(connection, now)
+                return lease.acquire(connection, rack, holder, term_s=term_s, now=by_clock, asked_at=asked_at)
             except lease.LeaseHeldError as error:
                 held = error  # raised below: what was noted of that lease is kept
         raise held
 
     def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
-        """Extend a lease; see :func:`lumctl.store.lease.renew`."""
+        """Extend a lease; see :func:`lumctl.store.lease.renew`. Its holder may send for longer once that is on disk."""
+        asked_at = clock.since_boot()
         with writing(self._engine) as connection:
-            lease.renew(connection, held, term_s=term_s, now=clock.lease_now(connection, now))
+            by_clock = clock.lease_now(connection, now)
+            lease.renew(connection, held, term_s=term_s, now=by_clock, asked_at=asked_at)
+        held.deadline.extend(asked_at, term_s)
+
+    def require_free(self, rack: str, *, now: float) -> None:
+        """Refuse where somebody holds the rack's lease; see :func:`lumctl.store.lease.require_free`."""
+        with self._engine.connect() as connection:
+            lease.require_free(connection, rack, clock.lease_now(connection, now))
 
     def release(self, held: lease.Lease) -> None:
         """Give the lease back."""

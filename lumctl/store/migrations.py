@@ -69,7 +69,12 @@ def _to_4(connection: Connection) -> None:
     metadata.create_all(connection, tables=[readings])
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
+def _to_5(connection: Connection) -> None:
+    """Leases name the process that holds them."""
+    _copied(connection, leases, {})
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4, 4: _to_5}
 """What brings a store of a version to the next one."""
 
 _KEPT = "as_it_was"

@@ -6,7 +6,7 @@ one, and PostgreSQL would refuse in the middle of a run what a person has named 
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 metadata = MetaData()
 
@@ -73,6 +73,7 @@ leases = Table(
     Column("holder", Text, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("expires_at", Float, nullable=False),
+    Column("process", Text, nullable=False, server_default=""),  # see lumctl.store.holder; since version 5
 )
 
 assignment = Table(

@@ -47,6 +47,7 @@ class Store(LeaseStore):
         ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
         lease, or somebody has taken a newer one.
         """
+        asked_at = clock.since_boot()
         with writing(self._engine) as connection:
             mine = (runs.c.rack == held.rack, runs.c.fence == held.fence, runs.c.state == "running")
             row = connection.execute(select(runs).where(*mine)).first()
@@ -54,7 +55,7 @@ class Store(LeaseStore):
                 return None
             try:
                 by, now = f"{holder} {row.id}", clock.lease_now(connection, now)
-                taken = lease.seize(connection, held, by, term_s=term_s, now=now)
+                taken = lease.seize(connection, held, by, term_s=term_s, now=now, asked_at=asked_at)
             except lease.LeaseLostError:
                 return None
             connection.execute(update(runs).where(*mine).values(fence=taken.fence))

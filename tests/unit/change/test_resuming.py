@@ -283,7 +283,7 @@ def refused(left, match, *, hint=""):
 
 
 def test_a_run_whose_engine_may_be_at_work_is_let_alone(rack):
-    refused(Left(rack, rack.plan(), steps=6, ago_s=29.0), "is at work: its engine or its revert guard holds the lease")
+    refused(Left(rack, rack.plan(), steps=6, ago_s=29.0), "is being changed by me; its lease ends in 1 s")
 
 
 def test_while_another_run_is_at_work_both_wait(rack):

@@ -62,6 +62,7 @@ def test_every_row_of_an_older_version_is_kept(tmp_path: Path, left: str) -> Non
     after = rows(tmp_path)
     for name in GAINED:
         assert {row.pop("rack") for row in after[name]} == {"prototype"}
+    assert {row.pop("process") for row in after["leases"]} == {""}
     added = after["journal"].pop()
     assert (added["kind"], added["seq"]) == ("migrated", len(before["journal"]) + 1)
     assert {name: after[name] for name in before} == before

@@ -1,0 +1,78 @@
+"""The process that holds a rack's lease: written beside the lease, found again, named in messages, and ended.
+
+A holder that was frozen (SIGSTOP, a suspended virtual machine) may wake up in the middle of a write long after its
+lease has ended. On the same machine, whoever takes the lease next ends that process first. Elsewhere it cannot: there
+the holder's own deadline, checked before each send, is all that protects the rack, and the lease lasts longer than it.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Self
+
+from lumctl.processes import ProcessId, ProcessState, find, kill_and_wait
+from lumctl.store.clock import since_boot
+
+ENDS_WITHIN_S = 5.0
+"""How long a process may take to end after SIGKILL before the next holder goes on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process and the end of its lease, in seconds since the start of its machine."""
+
+    process: ProcessId
+    ends_at: float
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """As it was written beside a lease; ``None`` where nothing that can be understood was."""
+        try:
+            document = json.loads(text)
+            return cls(ProcessId(**document["process"]), float(document["ends_at"]))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def text(self) -> str:
+        """As it is written beside a lease."""
+        return json.dumps({"process": asdict(self.process), "ends_at": self.ends_at})
+
+    @property
+    def state(self) -> ProcessState | None:
+        """What the process does now; ``None`` if it has ended, is of another machine, or is this one."""
+        if not self.process.is_here or self.process.pid == os.getpid():
+            return None
+        return find(self.process)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the process runs on this machine and its lease lasts by a clock that nobody sets."""
+        state = self.state
+        return state is not None and not state.stopped and since_boot() < self.ends_at
+
+    def end(self) -> bool:
+        """End the process if it still exists on this machine; whether nothing of it is left that could write.
+
+        False where it is of another machine, or this user may not end it.
+        """
+        if self.process.pid == os.getpid() and self.process.is_here:
+            return True  # another thread of this process: its own deadline holds it back
+        return self.process.is_here and kill_and_wait(self.process, ENDS_WITHIN_S)
+
+    def described(self) -> str:
+        """The process in words: where, since when, what it runs, and whether it is stopped."""
+        where = f"process {self.process.pid} on {self.process.host}"
+        if not self.process.is_here or self.process.pid == os.getpid():
+            return where
+        state = find(self.process)
+        if state is None:
+            return f"{where}, which has ended"
+        said = [where]
+        if state.user:
+            said.append(f"of {state.user}")
+        if state.started_at is not None:
+            since = datetime.fromtimestamp(state.started_at).astimezone().isoformat(sep=" ", timespec="seconds")
+            said.append(f"since {since}")
+        command = f": {state.command}" if state.command else ""
+        return f"{' '.join(said)}, {'STOPPED' if state.stopped else 'running'}{command}"
