@@ -6,6 +6,7 @@ die, or be silent for too long, the guard takes the run back from the journal (:
 
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -59,6 +60,15 @@ class Guard:
     def alive(self) -> bool:
         """Whether its process has not ended."""
         return self._process.poll() is None
+
+    @property
+    def has_hung_up(self) -> bool:
+        """Whether it listens no more: it takes the run back now, or was killed. Costs a microsecond."""
+        if self._pipe is None:
+            return False
+        poll = select.poll()
+        poll.register(self._pipe, 0)
+        return bool(poll.poll(0))
 
     def arm(self, site: Site, lease: Lease, silent_s: float) -> None:
         """Have it watch over the run that is about to begin under a lease.

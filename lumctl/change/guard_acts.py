@@ -23,6 +23,7 @@ from lumctl.errors import LumctlError
 from lumctl.site import Site
 from lumctl.store import Lease, StoreError, store_at
 from lumctl.store import Run as StoredRun
+from lumctl.store.holder import Holder
 
 if TYPE_CHECKING:
     from lumctl.change.guard import Order
@@ -56,7 +57,14 @@ def main(order: IO[bytes], why: str, silent_s: float) -> None:
 def take_over(
     site: Site, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
 ) -> None:
-    """Take back the run that is open under a lease, if one is, and give its lease back."""
+    """Take back the run that is open under a lease, if one is, and give its lease back.
+
+    An engine that is frozen is ended first: it could write to a device when it wakes up. One that runs is not, for it
+    may be a daemon or a dashboard: from the moment the lease is seized, nothing it sends is permitted.
+    """
+    engine = Holder(lease.process, lease.deadline.at) if lease.process is not None else None
+    if engine is not None and (found := engine.state) is not None and found.stopped:
+        engine.end()
     taken = _seized(site, lease, pause)
     store = site.store(lease.rack)
     if taken is None:

@@ -37,6 +37,11 @@ class Cover:
     silent_s: float = 0.0
     names: frozenset[str] = frozenset()
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the guard may be taking the run back at this moment."""
+        return self.guard is not None and self.guard.has_hung_up
+
     def asked(self) -> None:
         """A person is asked now, and is given more time than a machine."""
         if self.guard is not None:

@@ -1,14 +1,18 @@
 """What a run writes down under its lease, in as few transactions as its safety allows."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 
 from lumctl.change.guarded import TOUCHED, Cover
+from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.job_step import Evidence, seen_before
 from lumctl.change.outcomes import Due, States
 from lumctl.change.plan import Do, Plan, Step, to_document
+from lumctl.devices.errors import OutcomeUnknownError, StaleFenceError
+from lumctl.devices.sending import require_permission, sending_with
+from lumctl.errors import LumctlError
 from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
 
@@ -63,6 +67,33 @@ class Ledger:
                 if entry.kind in BY_HAND and entry.fence > self._lease.fence:
                     return str(entry.data.get("by", "somebody")), entry.kind
         return None
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """What one step sends to devices, from this thread: each send needs the lease to last at that instant.
+
+        A lease that has ended is renewed before anything is sent, or nothing is: this process may have been frozen.
+
+        Raises:
+            StaleFenceError: the lease is lost, or cannot be renewed; nothing was sent.
+            OutcomeUnknownError: so it is, and this step has sent something before.
+        """
+        has_sent = False
+
+        def require() -> None:
+            nonlocal has_sent
+            if self._lease.deadline.has_passed or self._cover.is_in_doubt:
+                try:
+                    self._store.renew(self._lease, term_s=LEASE_TERM_S, now=self._site.now())
+                except LumctlError as error:
+                    kind, what = (OutcomeUnknownError, "no more") if has_sent else (StaleFenceError, "nothing")
+                    raise kind(f"{error.message}; {what} was sent") from error
+            has_sent = True
+
+        with sending_with(require):
+            require_permission()  # also for what does not send through our transports: hooks, foreign drivers
+            has_sent = False
+            yield
 
     def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
         """An entry of now."""

@@ -111,7 +111,8 @@ class Run(Undoing):
 
     def relight(self, step: Step) -> None:
         """Light what a verification may have left dark that was cut in mid-blink."""
-        ACTIONS[step.do].undo(self._bench, step, None)
+        with self.ledger.sending():
+            ACTIONS[step.do].undo(self._bench, step, None)
 
     def evidence(self) -> tuple[Evidence, ...]:
         """What the steps have found so far."""
@@ -166,7 +167,8 @@ class Run(Undoing):
     def _do(self, step: Step) -> Did:
         began = perf_counter()
         try:
-            evidence = ACTIONS[step.do].act(self._bench, step)
+            with self.ledger.sending():
+                evidence = ACTIONS[step.do].act(self._bench, step)
         except Exception as failure:  # noqa: BLE001 - it is raised once the others have ended
             return Did(step, perf_counter() - began, failure=failure)
         return Did(step, perf_counter() - began, evidence)

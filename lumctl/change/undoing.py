@@ -79,7 +79,8 @@ class Undoing:
         """Take one step back; what cannot be written down stays due."""
         self.ledger.intend_undo(step)
         try:
-            undone = {"undone": True, **ACTIONS[step.do].undo(self._bench, step, self._evidence.get(step.id))}
+            with self.ledger.sending():
+                undone = {"undone": True, **ACTIONS[step.do].undo(self._bench, step, self._evidence.get(step.id))}
         except LumctlError as error:
             self.ledger.conclude_undo(step, {"undone": False, "failed": error.message})
             if step.required:

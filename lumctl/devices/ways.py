@@ -8,6 +8,7 @@ import socket
 from typing import Protocol
 
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
+from lumctl.devices.sending import require_permission
 
 
 class Stream(Protocol):
@@ -70,12 +71,26 @@ class Direct:
         """Connect."""
         connected = socket.create_connection(host_and_port(self._address, default_port), timeout=timeout_s)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connected
+        return _Permitted(connected)
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
         """Not this way."""
         del default_port, timeout_s
         raise UnsupportedError(f"{self._address}: there is no SSH session to open {name} in")
+
+
+class _Permitted:
+    """A socket as a stream, which sends while that is permitted."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.settimeout = connected.settimeout
+        self.recv = connected.recv
+        self.close = connected.close
+
+    def sendall(self, data: bytes, /) -> None:
+        require_permission()
+        self._socket.sendall(data)
 
 
 class Nowhere:

@@ -13,6 +13,7 @@ from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, GatewayEndpoint,
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.client import dial_socket
 from lumctl.devices.protocols import CommandResult, HostShell
+from lumctl.devices.sending import permission
 from lumctl.devices.ways import CommandStream, Stream, Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate
@@ -177,7 +178,8 @@ class Fleet:
         session = self._session(endpoint)
         if not session.alive:  # one that is lost without a sign is found so by the call itself
             self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
-        call = self._workers.submit(lambda: session.execute(command, timeout_s))
+        permitted = permission()  # of this thread; another one sends
+        call = self._workers.submit(lambda: session.execute(command, timeout_s, permitted))
         try:
             return self._within(timeout_s, call, session, lambda host: _unknown(host, command, timeout_s))
         except StillRunningError as still:

@@ -10,6 +10,7 @@ import paramiko
 from lumctl.devices.endpoints import DeviceEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
+from lumctl.devices.sending import require_permission
 from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
 from lumctl.fleet.ssh.connect import Connection, Connector
 from lumctl.fleet.ssh.routes import Routes
@@ -138,6 +139,7 @@ class _Channel:
         self.recv = channel.recv
 
     def sendall(self, data: bytes, /) -> None:
+        require_permission()
         try:
             self._channel.sendall(data)
         except (paramiko.SSHException, EOFError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.sending import require_permission
 from lumctl.errors import LumctlError, UsageError
 
 _ERRORS: dict[str, type[LumctlError]] = {
@@ -64,6 +65,7 @@ def _connected(control: Path, timeout_s: float | None) -> socket.socket:
 
 def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
+        require_permission()
         connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
         answer = _answer(connection)
     except (OSError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
+from lumctl.devices.sending import require_permission
 from lumctl_smartlight.calls import CallFailedError, CallHangsError, PatientCalls, StillHangingError
 from lumctl_smartlight.objects import MeshObject, found
 
@@ -57,6 +58,7 @@ class ObjectSession:
         held = self._object
         if held is None:
             raise self._unreachable("it is not connected")
+        require_permission()  # here, for its call runs in another thread and does not pass the ways
         try:
             said = self._calls.run(lambda: order(held), until - self._clock())
         except StillHangingError as error:

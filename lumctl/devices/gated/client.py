@@ -7,6 +7,7 @@ from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.wire import SCHEMA, Lines, error_heard
+from lumctl.devices.sending import require_permission
 from lumctl.devices.ways import Stream
 
 READ_WITHIN_S = 20.0
@@ -42,6 +43,7 @@ class Gateway:
         lines = self._connected(about)
         try:
             try:
+                require_permission()
                 lines.send(request, _SENT_WITHIN_S)
             except OSError as error:
                 raise self._lost(about, error) from error

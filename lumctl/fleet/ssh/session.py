@@ -6,8 +6,9 @@ from threading import Lock
 
 import paramiko
 
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult
+from lumctl.devices.sending import Permission, require_permission
 from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting
 from lumctl.fleet.loop import COMMAND
@@ -115,8 +116,10 @@ class Session:
             conversation.end("the connection was lost")
         return conversation
 
-    def execute(self, command: str, timeout_s: float) -> CommandResult:
+    def execute(self, command: str, timeout_s: float, permitted: Permission = require_permission) -> CommandResult:
         """Run a command. It is not sent once its time is over: whoever waited has given it up, and looked elsewhere.
+
+        ``permitted`` is asked right before it is sent.
 
         Raises:
             StillRunningError: it did not end in time.
@@ -132,7 +135,11 @@ class Session:
                 f"{self.route.label}: the SSH server does not answer within {timeout_s:g} s"
             ) from None
         try:
+            permitted()
             channel.exec_command(command)
+        except DeviceError:
+            channel.close()
+            raise
         except _BROKEN:
             if self._survived():
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None

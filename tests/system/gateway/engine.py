@@ -15,9 +15,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from lumctl import processes
 from lumctl.change import heartbeat
 
 order = json.loads(sys.argv[1])
+processes._boot_id = lambda: f"machine {order.get('seed', 0)}"  # else the next engine would end one that is stopped
 heartbeat.LEASE_TERM_S = order["term_s"]  # before the engine takes it up
 
 from gateways import through  # noqa: E402
@@ -26,6 +28,7 @@ from lumctl.change import apply  # noqa: E402
 from lumctl.change.resuming import abort, resume  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.devices.gated.client import Gateway  # noqa: E402
+from lumctl.devices.gated.wire import Lines  # noqa: E402
 from lumctl.errors import LumctlError, RefusedError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
 from lumctl.site import Site  # noqa: E402
@@ -43,14 +46,22 @@ def stop() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def stopping(ask: Any) -> Any:
+def stopping_before(send: Any) -> Any:
+    """After the engine's own check of its lease, right before the bytes go to the gateway."""
     left = [order.get("stop_at")]
 
-    def asked(self: Gateway, request: Any, **how: Any) -> Any:
-        if left[0] == request["call"]:
+    def sent(self: Lines, said: Any, within_s: float) -> None:
+        if left[0] is not None and left[0] == said.get("call"):
             left[0] = None
             stop()
-        elif request.get("fence") is not None and dice.random() < order.get("stops", 0.0):
+        send(self, said, within_s)
+
+    return sent
+
+
+def stopping(ask: Any) -> Any:
+    def asked(self: Gateway, request: Any, **how: Any) -> Any:
+        if request.get("fence") is not None and dice.random() < order.get("stops", 0.0):
             stop()
         answer = ask(self, request, **how)
         if order.get("stop_after") == request["call"]:
@@ -61,6 +72,7 @@ def stopping(ask: Any) -> Any:
 
 
 Gateway.ask = stopping(Gateway.ask)  # type: ignore[method-assign]
+Lines.send = stopping_before(Lines.send)  # type: ignore[method-assign]
 
 
 def change(site: Site) -> str:

@@ -3,7 +3,8 @@
 Orders come as lines of JSON, one at a time: ``inventory``, ``folder`` (of the simulator, and of what the engine says),
 ``place`` (of the store) and ``plan``; ``at``, the number of a moment, and ``do``, what happens there; see moments.py.
 With ``resume`` or ``abort``, a run's id, it is that which is done. ``sync`` sets SQLite's synchronous mode, ``clock``
-how far ahead the machine's clock is. Answered are the engine's process id, whatever it asks, and its exit status.
+how far ahead the machine's clock is. ``elsewhere``: the engine takes itself for a process of another machine.
+Answered are the engine's process id, whatever it asks, and its exit status.
 """
 
 import ctypes
@@ -24,6 +25,7 @@ from sqlalchemy import event
 
 import lumctl.devices.registry  # what an engine loads when it first needs it: a fork has it
 import lumctl.fleet.fleet
+from lumctl import processes
 from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
 from lumctl.change.resuming import abort, resume
@@ -46,6 +48,8 @@ def say(**words: object) -> None:
 def engine(order: Mapping[str, Any], line: Line) -> int:
     """Apply a plan as the program does; its words go into files."""
     folder = Path(order["folder"])
+    if order.get("elsewhere"):
+        processes._boot_id = lambda: "the start of another machine"
     inventory = load_inventory(Path(order["inventory"]))
     moments = Moments(order, lambda: _asked(line))
     store = store_at(order["place"], files=folder / "store")

@@ -1,8 +1,10 @@
 """An engine in a process of its own, for tests that end it or stop it where they please.
 
 Its order, as JSON: ``inventory``, ``folder`` (of the simulator and the store) and ``plan``; ``revert_after_s``; and
-where it sends itself a ``signal``: ``before`` or ``after`` that many writes into the journal. It prints a line after
-each step, and what the engine says when it fails; the exit status is that of the program.
+where it sends itself a ``signal``: ``before`` or ``after`` that many writes into the journal. ``term_s`` is that of its
+lease, ``place`` that of the store where it is not in the folder; ``elsewhere``: it takes itself for a process of
+another machine. It prints a line after each step, and what the engine says when it fails; the exit status is that of
+the program.
 """
 
 import json
@@ -11,18 +13,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lumctl.change import apply, from_document
-from lumctl.change.guard import Guard, arm
-from lumctl.change.steps import REVERT_AFTER_S
-from lumctl.devices.endpoints import sim_endpoints
-from lumctl.errors import LumctlError
-from lumctl.inventory.load import load_inventory
-from lumctl.site import Site
-from lumctl.store import Lease, Store, store_at
+from lumctl import processes
+from lumctl.store import clock
 
 order = json.loads(sys.argv[1])
+clock.TERM_S = order.get("term_s", clock.TERM_S)  # before the engine takes it up
+if order.get("elsewhere"):
+    processes._boot_id = lambda: "the start of another machine"
+
+from lumctl.change import apply, from_document  # noqa: E402
+from lumctl.change.guard import Guard, arm  # noqa: E402
+from lumctl.change.steps import REVERT_AFTER_S  # noqa: E402
+from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
+from lumctl.errors import LumctlError  # noqa: E402
+from lumctl.inventory.load import load_inventory  # noqa: E402
+from lumctl.site import Site  # noqa: E402
+from lumctl.store import Lease, Store, store_at  # noqa: E402
+
 inventory, folder = load_inventory(Path(order["inventory"])), Path(order["folder"])
-store = store_at(str(folder / "store"))
+store = store_at(order.get("place", str(folder / "store")), files=folder / "store", rack=order.get("rack", ""))
 written = 0
 
 

@@ -108,9 +108,20 @@ def test_an_undo_that_is_cut_is_finished(swap, after) -> None:
     is_put_back(swap, run)
 
 
-def test_an_engine_that_stands_still_is_shut_out_and_says_so(swap) -> None:
+def test_an_engine_that_stands_still_is_ended_by_its_guard(swap) -> None:
     rack, plan, *_ = swap
     with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME, revert_after_s=0.6) as engine:
+        assert engine.wait() == -signal.SIGKILL
+        rack.await_guard()
+    run = newest(rack)
+    is_put_back(swap, run)
+    assert rack.store.entries(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
+
+
+def test_an_engine_that_its_guard_may_not_end_is_shut_out_and_says_so(swap) -> None:
+    rack, plan, *_ = swap
+    stops = {"signal": signal.SIGSTOP, "after": MESH_OUTCOME, "revert_after_s": 0.6}
+    with rack.engine(plan, **stops, elsewhere=True) as engine:
         rack.await_stop(engine)
         rack.await_guard()
         run = newest(rack)
@@ -123,20 +134,17 @@ def test_an_engine_that_stands_still_is_shut_out_and_says_so(swap) -> None:
     is_put_back(swap, run)
 
 
-def test_an_engine_that_stood_still_while_it_wrote_says_what_is_not_certain(swap) -> None:
-    rack, plan, cells, *_ = swap
-    with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_INTENT, revert_after_s=0.5) as engine:
+def test_an_engine_that_was_about_to_write_when_it_stood_still_writes_nothing(swap) -> None:
+    rack, plan, *_ = swap
+    stops = {"signal": signal.SIGSTOP, "after": MESH_INTENT, "revert_after_s": 0.5}
+    with rack.engine(plan, **stops, elsewhere=True) as engine:
         rack.await_stop(engine)
         rack.await_guard()
         run = newest(rack)
         is_put_back(swap, run)
         engine.send_signal(signal.SIGCONT)
-        said = engine.stdout.read()
-    assert engine.returncode == ExitCode.HALF_DONE
-    assert "what stood still was 'program 9 PUCs of mesh': it may have acted after that" in said
-    assert rack.cells() != cells  # it did
-    assert rack.store.uncertain_since("mesh") == run.id
-    rack.reprogram()
+        engine.stdout.read()
+    assert engine.returncode == ExitCode.ROLLED_BACK
     is_put_back(swap, run)
 
 

@@ -89,6 +89,8 @@ class TransponderTwin:
 class GuardTwin:
     """A revert guard that only listens. ``takes_over`` is what it does as soon as it is heard to work."""
 
+    has_hung_up = False
+
     def __init__(self, rack) -> None:
         self.rack = rack
         self.heard: list = []

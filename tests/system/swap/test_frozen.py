@@ -1,0 +1,88 @@
+"""An engine that was frozen writes nothing when it wakes up: its lease has ended, and others have changed the rack."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from racks import Rack, rack_of
+
+from lumctl.change import apply
+from lumctl.change.resuming import abort, resume
+from lumctl.errors import ExitCode
+from lumctl.store import Run
+from lumctl.store.lease import LeaseHeldError
+from lumctl.swap import plan_rollback, plan_swap
+
+TRANSMIT_INTENTS = 2
+"""The transactions of the journal after which the engine is about to switch transmitters."""
+TERM_S = 1.0
+FREE_WITHIN_S = 30.0
+ENDS_WITHIN_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    yield from rack_of("prototype", tmp_path_factory.mktemp("frozen"))
+
+
+def when_free(act: Callable[[], object]) -> object:
+    """Do something as soon as the lease of the frozen engine has ended."""
+    deadline = time.monotonic() + FREE_WITHIN_S
+    while True:
+        with suppress(LeaseHeldError):
+            return act()
+        assert time.monotonic() < deadline, "the lease does not end"
+        threading.Event().wait(0.05)
+
+
+def swap_and_back(rack: Rack) -> None:
+    """Another change of the same transmitters, from its beginning to its end."""
+    done = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+    apply(rack.site, plan_rollback(rack.site, rack.store.run(done.run)))
+
+
+def aborted(rack: Rack, run: Run) -> None:
+    abort(rack.site, run)
+
+
+def aborted_and_swapped(rack: Rack, run: Run) -> None:
+    abort(rack.site, run)
+    apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+
+
+def resumed(rack: Rack, run: Run) -> None:
+    resume(rack.site, run)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("goes_on", [aborted, aborted_and_swapped, resumed], ids=lambda act: act.__name__)
+def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goes_on, elsewhere: bool) -> None:
+    rack = frozen
+    with rack.engine(
+        rack.lost(), signal=signal.SIGSTOP, after=TRANSMIT_INTENTS, term_s=TERM_S, elsewhere=elsewhere
+    ) as engine:
+        rack.await_stop(engine)
+        os.kill(rack.guard, signal.SIGKILL)
+        run = max(rack.store.runs(), key=lambda run: run.fence)
+        assert run.state == "running"
+        when_free(lambda: goes_on(rack, run))
+        transmitters, cells, circuits = rack.transmitters(), rack.cells(), rack.ok_circuits("finetune")
+        assert all(circuits) or goes_on is aborted  # the lost GPU is in the job again
+        engine.send_signal(signal.SIGCONT)
+        engine.wait(ENDS_WITHIN_S)
+        said = engine.stdout.read()
+    assert rack.transmitters() == transmitters
+    assert rack.cells() == cells
+    assert rack.ok_circuits("finetune") == circuits
+    assert rack.store.uncertain_since("mesh") is None
+    if elsewhere:
+        assert engine.returncode in {ExitCode.ROLLED_BACK, ExitCode.HALF_DONE}
+        assert "stood still for so long that" in said
+    else:
+        assert engine.returncode == -signal.SIGKILL
+    for left in [each for each in rack.store.runs() if each.kind == "swap" and each.state == "done"]:
+        apply(rack.site, plan_rollback(rack.site, left))
