@@ -66,6 +66,7 @@ class Control:
             "renew": self._renew,
             "answer": self._answer,
             "loop": self._loop,
+            "writes": lambda r: {"writes": [asdict(each) for each in self._world.writes.after(int(r["after"]))]},
         }
         # What is asked of a mesh is answered as the mesh would, with its faults; the simulator itself has none.
         self._of_meshes: dict[str, Callable[[Request], dict[str, Any]]] = {

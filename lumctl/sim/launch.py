@@ -17,6 +17,7 @@ from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError,
 from lumctl.inventory.model import Inventory
 from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET, clean
+from lumctl.sim.world.writes import Write
 
 _READY_WITHIN_S = 30.0
 _ENDS_WITHIN_S = 5.0
@@ -48,6 +49,10 @@ class SimProcess:
     def clear(self, component: str | None = None) -> None:
         """Heal a component, or everything, as ``lumctl sim clear`` does."""
         ask(self.control, "clear", component=component)
+
+    def writes(self, after: int = 0) -> list[Write]:
+        """What its devices were told, oldest first, beyond the write with this number."""
+        return [Write(**each) for each in ask(self.control, "writes", after=after)["writes"]]
 
     def renew(self) -> None:
         """Let it begin again: nothing programmed, nothing switched off, no fault."""

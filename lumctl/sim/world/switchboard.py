@@ -11,6 +11,7 @@ from lumctl.sim.world.faults import Faults
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
+from lumctl.sim.world.writes import WriteLog
 
 _SWITCH_C = 34.0
 _POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
@@ -32,11 +33,13 @@ class Switchboard:
         faults: Faults,
         moment: Callable[[], AbstractContextManager[float]],
         noise: Callable[[str, float, float], float],
+        writes: WriteLog,
     ) -> None:
         self._plant = plant
         self._faults = faults
         self._moment = moment
         self._noise = noise
+        self._writes = writes
         self._reverts: dict[str, _Revert] = {}
 
     def forget(self) -> None:
@@ -80,6 +83,7 @@ class Switchboard:
                 or at once.
         """
         with self._still(device) as (state, now):
+            self._writes.add(device, f"{len(joins)} joins", now)
             conduct = misbehaviour_of(self._faults, device)
             if conduct.half:
                 with suppress(DeviceRefusedError):

@@ -25,6 +25,7 @@ from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
 from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
+from lumctl.sim.world.writes import WriteLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class World:
         self.boots = {host: boot_of(host, seed=seed, started_at=self._started_at) for host in inventory.hosts}
         self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
         self._reverts: dict[str, _Revert] = {}
-        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown.noise)
+        self.writes = WriteLog()
+        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown.noise, self.writes)
         self._plant.relight(self._started_at)
 
     # --- the fabric ---
@@ -80,6 +82,7 @@ class World:
         with self._caught_up() as now:
             chip = self._answering(device)
             chip.require(changes)
+            self.writes.add(device, f"{len(changes)} PUCs", now)
             conduct = misbehaviour_of(self._faults, device)
             if not (conduct.lying or conduct.refuses):
                 self._set(chip, dict(conduct.taken(changes.items())), now, receipt, revert_after_s)
@@ -179,6 +182,7 @@ class World:
         with self._caught_up() as now:
             link = self._links[host].get(interface)
             if link is not None:
+                self.writes.add(link.transponder.id, f"interface {'up' if up else 'down'}", now)
                 link.admin_up = up
                 self._plant.relight(now)
             return link is not None
@@ -207,6 +211,7 @@ class World:
     def switch_host(self, host: str, *, on: bool) -> None:
         """Give a host its power, with which it boots, or take it; nothing happens where it is so already."""
         with self._caught_up() as now:
+            self.writes.add(host, f"power {'on' if on else 'off'}", now)
             if on is (host in self._plant.off):
                 self._plant.off ^= {host}
                 self._plant.relight(now)
@@ -246,6 +251,7 @@ class World:
     def set_laser(self, transponder: str, *, on: bool) -> None:
         """Switch a module's laser, whatever its host's interface is told."""
         with self._caught_up() as now:
+            self.writes.add(transponder, f"laser {'on' if on else 'off'}", now)
             self._module(transponder).laser_on = on
             self._plant.relight(now)
 
@@ -255,7 +261,8 @@ class World:
         Raises:
             DeviceRefusedError: it does not reach that frequency.
         """
-        with self._caught_up():
+        with self._caught_up() as now:
+            self.writes.add(transponder, f"frequency {frequency_mhz} MHz", now)
             self._module(transponder).tune(frequency_mhz)
 
     def set_output_power(self, transponder: str, dbm: float) -> None:
@@ -265,6 +272,7 @@ class World:
             DeviceRefusedError: it does not reach that power.
         """
         with self._caught_up() as now:
+            self.writes.add(transponder, f"output power {dbm} dBm", now)
             self._module(transponder).send_with(dbm)
             self._plant.relight(now)
 

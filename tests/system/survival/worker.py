@@ -3,8 +3,9 @@
 Orders come as lines of JSON, one at a time: ``inventory``, ``folder`` (of the simulator, and of what the engine says),
 ``place`` (of the store) and ``plan``; ``at``, the number of a moment, and ``do``, what happens there; see moments.py.
 With ``resume`` or ``abort``, a run's id, it is that which is done. ``sync`` sets SQLite's synchronous mode, ``clock``
-how far ahead the machine's clock is. ``elsewhere``: the engine takes itself for a process of another machine.
-Answered are the engine's process id, whatever it asks, and its exit status.
+how far ahead the machine's clock is. ``elsewhere``: the engine takes itself for a process of another machine;
+``term_s`` is that of its leases, ``revert_after_s`` how long its guard waits. Answered are the engine's process id,
+whatever it asks, and its exit status.
 """
 
 import ctypes
@@ -23,12 +24,15 @@ import paramiko
 from moments import Moments
 from sqlalchemy import event
 
+import lumctl.change.heartbeat
+import lumctl.change.ledger
 import lumctl.devices.registry  # what an engine loads when it first needs it: a fork has it
 import lumctl.fleet.fleet
 from lumctl import processes
 from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
 from lumctl.change.resuming import abort, resume
+from lumctl.change.steps import REVERT_AFTER_S
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import load_inventory
@@ -50,6 +54,8 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
     folder = Path(order["folder"])
     if order.get("elsewhere"):
         processes._boot_id = lambda: "the start of another machine"
+    for module in (lumctl.change.engine, lumctl.change.heartbeat, lumctl.change.ledger, lumctl.change.resuming):
+        module.LEASE_TERM_S = order.get("term_s", module.LEASE_TERM_S)
     inventory = load_inventory(Path(order["inventory"]))
     moments = Moments(order, lambda: _asked(line))
     store = store_at(order["place"], files=folder / "store")
@@ -83,7 +89,8 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
             elif order.get("abort"):
                 abort(site, store.run(order["abort"]))
             else:
-                apply(site, plan, progress=print, arm=armed)
+                revert_after_s = order.get("revert_after_s", REVERT_AFTER_S)
+                apply(site, plan, progress=print, arm=armed, revert_after_s=revert_after_s)
         except LumctlError as error:
             print(error.message, *([f"hint: {error.hint}"] if error.hint else []), sep="\n")  # noqa: T201
             return int(error.exit_code)

@@ -1,0 +1,170 @@
+"""Engines that are frozen at any instant and woken after others have gone on: their devices are told nothing more.
+
+The guard is killed or does its work; the frozen process is one of this machine, or takes itself for one of another;
+then its run is resumed or aborted, or another job is swapped. The truth is the devices' own log of writes.
+"""
+
+import os
+import random
+import select
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+from yard import Yard, yard_on
+
+from lumctl.change import apply
+from lumctl.change.resuming import abort, resume
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.lane_orders import jobs_in
+from lumctl.store import StoreError
+from lumctl.swap import plan_swap
+
+STOPS, FEW = 200, 5
+SEED = 22
+TERM_S = 1.0
+FREE_WITHIN_S = 60.0
+WAYS = ("resume", "abort", "another swap")
+
+
+@dataclass(frozen=True)
+class Case:
+    """When it is frozen (as a part of a run's time), what becomes of its guard, where it runs, and who goes on."""
+
+    work: str
+    at: float
+    guard: bool
+    elsewhere: bool
+    way: str
+
+
+def cases(count: int) -> list[Case]:
+    dice = random.Random(SEED)  # noqa: S311 - the same ones in every campaign
+    return [
+        Case(
+            dice.choice(("swap", "rollback")),
+            dice.uniform(0.0, 1.0),
+            dice.random() < 0.3,
+            dice.random() < 0.5,
+            dice.choice(WAYS),
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    place = request.getfixturevalue("postgres").fresh() if request.param == "postgres" else None
+    with yard_on(tmp_path_factory.mktemp("frozen"), place=place) as made:
+        yield made
+
+
+class Frozen:
+    """Freezes engines on one yard and wakes them up."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self.outcomes: Counter[str] = Counter()
+        began = time.monotonic()
+        self._lasts_s = 0.0
+        yard.run(yard.ready("swap"))
+        self._lasts_s = time.monotonic() - began
+
+    def suffer(self, case: Case) -> None:
+        """Freeze an engine, let others go on, wake it up, and look at what its devices were told since."""
+        yard = self.yard
+        plan, newest = yard.ready(case.work), yard.newest()
+        how = {"term_s": TERM_S, "elsewhere": case.elsewhere, **({"revert_after_s": 0.1} if case.guard else {})}
+        engine = yard.start(plan, **how)
+        process = os.pidfd_open(engine)
+        ended = bool(select.select([process], [], [], case.at * self._lasts_s)[0])
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGSTOP)
+        if not case.guard and yard.rack.guard_file.exists():
+            with suppress(ProcessLookupError):
+                os.kill(yard.guard(), signal.SIGKILL)
+        others = self._go_on(case, newest.fence if newest else 0)
+        written, seen = len(self._writes()), yard.seen()
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGCONT)
+        os.close(process)
+        status = int(yard.hear()["status"])
+        late = self._writes()[written:]
+        self.outcomes[f"{case.way}: {others}, {'had ended' if ended else f'woke up: exit {status}'}"] += 1
+        assert not late, (case, late)
+        assert yard.seen().differences(seen) == {}, case
+        assert self._dark() == [], case
+        assert yard.rack.store.first_break() is None
+        self._put_right()
+        assert yard.kept(yard.rack.cells()) == yard.kept(yard.before.cells)
+
+    def _writes(self) -> list:
+        return self.yard.rack.sim.writes()
+
+    def _go_on(self, case: Case, fence: int) -> str:
+        """What others do once the lease of the frozen engine has ended; in a word what they found."""
+        yard, store = self.yard, self.yard.rack.store
+        deadline = time.monotonic() + FREE_WITHIN_S
+        if case.guard and yard.rack.guard_file.exists():
+            yard.rack.await_guard()
+        while True:
+            cut = [run for run in store.runs() if run.state in {"running", "half-done"}]
+            mine = [run for run in store.runs() if run.fence > fence]
+            try:
+                with yard.rack.another_site() as site:
+                    if cut and case.way == "resume":
+                        return resume(site, cut[0]).outcome
+                    if cut:
+                        abort(site, cut[0])
+                    if case.way == "another swap":
+                        apply(site, plan_swap(site, "guest", ["g0-gpu0"], even_if_healthy=True))
+                    return "taken back" if cut else mine[0].state if mine else "not begun"
+            except (RefusedError, StoreError) as error:
+                if "has no spare left" in error.message:
+                    return "the spare is in use"
+                self._follow(error)
+                if time.monotonic() > deadline:
+                    raise
+            threading.Event().wait(0.05)
+
+    @staticmethod
+    def _follow(error: LumctlError) -> None:
+        """A process that is stopped in the middle of a write to the store is ended, as the message says."""
+        for word in (error.hint or "").split("kill -KILL ")[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(int("".join(c for c in word.split()[0] if c.isdigit())), signal.SIGKILL)
+
+    def _dark(self) -> list[str]:
+        """The transmitters of placed ranks that are off, by their hosts."""
+        yard, lit = self.yard, self.yard.rack.transmitters()
+        inventory = yard.rack.inventory
+        placed = {a for ranks in jobs_in(yard.rack.site.assignment()).values() for a in ranks}
+        return [lane.id for a in placed for lane in inventory.transponders_of(a) if not lit[lane.id]]
+
+    def _put_right(self) -> None:
+        """Take back what the case has left in force beside the swap."""
+        store = self.yard.rack.store
+        for run in store.runs():
+            if run.kind == "swap" and run.state == "done" and run.plan["replacements"][0]["job"] == "guest":
+                self.yard.take_back(run)
+
+
+@pytest.mark.timeout(3600)
+def test_an_engine_frozen_at_any_instant_writes_nothing_when_it_wakes_up(shared, campaign, tell) -> None:
+    frozen = Frozen(shared)
+    chosen = cases(STOPS // 2 if campaign else FEW)
+    for case in chosen:
+        try:
+            frozen.suffer(case)
+        except BaseException as error:
+            error.add_note(f"the case was {case}, after {dict(frozen.outcomes)}")
+            with suppress(ProcessLookupError):
+                os.kill(shared.engine, signal.SIGKILL)  # its worker waits for it
+            raise
+    tell(f"{len(chosen)} stops: {dict(sorted(frozen.outcomes.items()))}")
+    assert frozen.outcomes.total() == len(chosen)
