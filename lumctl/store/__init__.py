@@ -9,7 +9,7 @@ from lumctl.store.actions import ACTION_KINDS
 from lumctl.store.acts import Act
 from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
 from lumctl.store.database import open_engine
-from lumctl.store.errors import StoreError, StoreUnreachableError
+from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
 from lumctl.store.journal import Break, Entry, Head
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
 from lumctl.store.records import COMES_TO_REST_S, Record, Run
@@ -34,6 +34,7 @@ __all__ = [
     "Run",
     "Store",
     "StoreError",
+    "StoreHeldError",
     "StoreUnreachableError",
     "files_of",
     "open_store",

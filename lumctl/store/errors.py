@@ -1,6 +1,7 @@
 """What goes wrong with a store."""
 
 from lumctl.errors import ExitCode, LumctlError
+from lumctl.processes import ProcessState
 
 
 class StoreError(LumctlError):
@@ -10,6 +11,14 @@ class StoreError(LumctlError):
     """
 
     exit_code = ExitCode.REFUSED
+
+
+class StoreHeldError(StoreError):
+    """Another process held the write lock for too long. ``process``: which, where it is of this machine and known."""
+
+    def __init__(self, message: str, *, hint: str | None = None, process: ProcessState | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.process = process
 
 
 class StoreUnreachableError(StoreError):

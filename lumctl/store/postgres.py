@@ -11,8 +11,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from lumctl.errors import UsageError
+from lumctl.store.errors import StoreError
+from lumctl.store.holders import Holder, holder_of_advisory_lock, session_name
 
 if TYPE_CHECKING:
     import psycopg
@@ -107,8 +110,23 @@ def require_sound(engine: Engine) -> None:
 
 def hold(connection: Connection) -> None:
     """Wait for the other writers of the rack; the lock ends with the transaction, which is synced to disk."""
-    rack = connection.get_execution_options().get("rack", "")
-    connection.exec_driver_sql(_HOLD, (_LOCK_SPACE, zlib.crc32(rack.encode()) - 2**31))
+    connection.exec_driver_sql(_HOLD, _lock_of(connection.get_execution_options().get("rack", "")))
+
+
+def holder(engine: Engine) -> Holder | None:
+    """Who holds the rack's lock now; ``None`` if nobody does, or the database does not say."""
+    login = engine.url.set(drivername="postgresql", password=None)
+    login = login.difference_update_query([name for name in login.query if "password" in name])
+    try:
+        with engine.connect() as connection:
+            keys = _lock_of(engine.get_execution_options().get("rack", ""))
+            return holder_of_advisory_lock(connection, keys, login.render_as_string())
+    except (SQLAlchemyError, StoreError):
+        return None
+
+
+def _lock_of(rack: str) -> tuple[int, int]:
+    return _LOCK_SPACE, zlib.crc32(rack.encode()) - 2**31
 
 
 def shown(url: URL) -> str:
@@ -129,7 +147,7 @@ def _arguments(rest: str) -> dict[str, Any]:
     ours = {
         "client_encoding": "utf8",
         "connect_timeout": CONNECTS_WITHIN_S,
-        "application_name": "lumctl",
+        "application_name": session_name(),
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,
