@@ -6,6 +6,7 @@ closed as done. Where the run has ended, or somebody has taken a newer lease (an
 stands down.
 """
 
+import os
 import pickle
 import signal
 import sys
@@ -20,17 +21,19 @@ from lumctl.change.guard_watch import GONE, SILENT
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.run import Run
 from lumctl.errors import LumctlError
+from lumctl.processes import ProcessState, kill_and_wait
 from lumctl.site import Site
-from lumctl.store import Lease, StoreError, store_at
+from lumctl.store import Lease, StoreError, StoreHeldError, store_at
 from lumctl.store import Run as StoredRun
 
 if TYPE_CHECKING:
     from lumctl.change.guard import Order
 
 NAME = "revert guard of"
-ATTEMPTS = 60
+ATTEMPTS = 240
 PAUSE_S = 1.0
 """A store that cannot be written, because it is held, its disk is full or its folder is gone, is tried so often."""
+ENDS_WITHIN_S = 5.0
 
 Say = Callable[[str], None]
 
@@ -87,9 +90,19 @@ def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple
     for _ in range(ATTEMPTS):
         try:
             return seize()
+        except StoreHeldError as error:
+            if not _ended_engine(error.process):
+                pause(PAUSE_S)
         except StoreError:
             pause(PAUSE_S)
     return seize()
+
+
+def _ended_engine(holder: ProcessState | None) -> bool:
+    """End our own engine where it was stopped inside a write: it would keep everybody out until somebody wakes it."""
+    if holder is None or not holder.stopped or holder.id.pid != os.getppid():
+        return False
+    return kill_and_wait(holder.id, ENDS_WITHIN_S)
 
 
 def _reason(why: str, silent_s: float) -> str:

@@ -3,7 +3,8 @@
 Orders come as lines of JSON, one at a time: ``inventory``, ``folder`` (of the simulator, and of what the engine says),
 ``place`` (of the store) and ``plan``; ``at``, the number of a moment, and ``do``, what happens there; see moments.py.
 With ``resume`` or ``abort``, a run's id, it is that which is done. ``sync`` sets SQLite's synchronous mode, ``clock``
-how far ahead the machine's clock is. Answered are the engine's process id, whatever it asks, and its exit status.
+how far ahead the machine's clock is, ``revert_after_s`` how long the engine may be silent. Answered are the engine's
+process id, whatever it asks, and its exit status.
 """
 
 import ctypes
@@ -27,6 +28,7 @@ import lumctl.fleet.fleet
 from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
 from lumctl.change.resuming import abort, resume
+from lumctl.change.steps import REVERT_AFTER_S
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import load_inventory
@@ -79,7 +81,8 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
             elif order.get("abort"):
                 abort(site, store.run(order["abort"]))
             else:
-                apply(site, plan, progress=print, arm=armed)
+                silence_s = float(order.get("revert_after_s", REVERT_AFTER_S))
+                apply(site, plan, progress=print, arm=armed, revert_after_s=silence_s)
         except LumctlError as error:
             print(error.message, *([f"hint: {error.hint}"] if error.hint else []), sep="\n")  # noqa: T201
             return int(error.exit_code)
