@@ -50,6 +50,20 @@ def open_engine(place: Path | str, *, make: bool = True) -> Engine:
     return engine
 
 
+def apart(place: str, name: str) -> str:
+    """The URL of a part of a database that shares nothing with the rest: a schema, or a file beside an SQLite one."""
+    if postgres.is_postgres(place):
+        return postgres.in_schema(place, name)
+    try:
+        file = _file_of(place)
+    except (ArgumentError, ValueError):  # opening it says so
+        return place
+    if file is None:
+        return place
+    beside = make_url(place).set(database=str(file.with_stem(f"{file.stem}-{name}")))
+    return beside.render_as_string(hide_password=False)
+
+
 def _require_made(place: Path | str) -> None:
     file = _file_of(place)
     if file is not None and not file.exists():
@@ -144,6 +158,8 @@ def _ensure_schema(engine: Engine) -> None:
     _refuse_newer(engine)
     if _schema_version(engine) != SCHEMA_VERSION:
         with writing(engine) as connection:
+            if engine.dialect.name == "postgresql":
+                postgres.make_schema(connection)
             bring_up_to_date(connection)
 
 
