@@ -1,6 +1,6 @@
 """The part of a store that gives leases: see :mod:`lumctl.store.lease` for what each of them means."""
 
-from lumctl.store import clock, journal, lease
+from lumctl.store import clock, journal, lease, unwritten
 from lumctl.store.database import writing
 from lumctl.store.memory import Memory
 
@@ -11,6 +11,9 @@ class LeaseStore(Memory):
     def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
         """Take the rack's lease; see :func:`lumctl.store.lease.acquire`."""
         with writing(self._engine) as connection:
+            newest = lease.newest(connection, rack)
+            if unwritten.is_given_back(self.files, newest):
+                lease.release(connection, lease.Lease(rack, holder, newest, now))
             try:
                 return lease.acquire(connection, rack, holder, term_s=term_s, now=clock.lease_now(connection, now))
             except lease.LeaseHeldError as error:

@@ -126,6 +126,12 @@ def is_damaged(error: Exception) -> bool:
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk has no room, or the file may not grow."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+
+
 def is_held(error: Exception) -> bool:
     """Whether an error says that another process held a lock for too long."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)

@@ -43,19 +43,17 @@ def told(error: SQLAlchemyError, what: str, source: Engine | Path | None = None)
         return StoreError(f"{what}: {reason}", hint=hint)
     if is_lost(error):
         return StoreUnreachableError(f"{what}: {reason}", hint=_UNREACHABLE_HINT)
+    if sqlite.is_full(error):
+        return StoreError(f"{what}: {reason}", hint=f"make room on the disk of {_file(source) or 'the store'}")
     return StoreError(f"{what}: {reason}", hint=sqlite.DAMAGED_HINT if sqlite.is_damaged(error) else None)
 
 
 def _held(what: str, source: Engine | Path | None) -> StoreHeldError:
-    file, holder = source if isinstance(source, Path) else None, None
-    if isinstance(source, Engine):
-        if source.dialect.name == "postgresql":
-            holder = postgres.holder(source)
-        else:
-            place = source.get_execution_options().get("place") or source.url.database
-            file = Path(place) if place else None
+    file, holder = _file(source), None
     if file is not None:
         holder = holder_of_file(file)
+    elif isinstance(source, Engine) and source.dialect.name == "postgresql":
+        holder = postgres.holder(source)
     if holder is not None:
         return StoreHeldError(f"{what}: its lock is held by {holder.words}", hint=holder.hint, process=holder.process)
     look = f"; if that does not help, see who has it open: fuser -v {shlex.quote(str(file))}" if file else ""
@@ -63,6 +61,14 @@ def _held(what: str, source: Engine | Path | None) -> StoreHeldError:
         f"{what}: its lock was held by another process, and this machine does not show by which",
         hint=f"repeat this command{look}",
     )
+
+
+def _file(source: Engine | Path | None) -> Path | None:
+    """The file of an SQLite database."""
+    if isinstance(source, Engine):
+        place = source.get_execution_options().get("place") or source.url.database
+        return Path(place) if place and source.dialect.name == "sqlite" else None
+    return source
 
 
 def is_lost(error: Exception) -> bool:
