@@ -95,8 +95,8 @@ def _end(run: Run, state: str, data: Mapping[str, Any]) -> LumctlError | None:
 
 
 def _first(error: LumctlError | None, hint: str) -> str:
-    """What helps against an error of the store, before anything else can be done."""
-    return f"{error.hint}; {hint}" if isinstance(error, StoreError) and error.hint else hint
+    """What makes the store writable again comes before anything else can be done."""
+    return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
 def _guards_end(run: Run, cover: Cover) -> str | None:

@@ -12,12 +12,24 @@ class StoreError(LumctlError):
 
     exit_code = ExitCode.REFUSED
 
+    remedy: str | None = None
+    """What makes the store writable again, where that is known: it comes before anything else can be done."""
+
+
+class StoreFullError(StoreError):
+    """The disk has no room."""
+
+    def __init__(self, message: str, *, remedy: str) -> None:
+        super().__init__(message, hint=remedy)
+        self.remedy = remedy
+
 
 class StoreHeldError(StoreError):
     """Another process held the write lock for too long. ``process``: which, where it is of this machine and known."""
 
-    def __init__(self, message: str, *, hint: str | None = None, process: ProcessState | None = None) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, remedy: str, process: ProcessState | None = None) -> None:
+        super().__init__(message, hint=f"{remedy}, then repeat this command")
+        self.remedy = remedy
         self.process = process
 
 

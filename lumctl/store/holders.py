@@ -29,13 +29,13 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds a write lock. ``words`` name it, ``hint`` says what frees the lock.
+    """A process that holds a write lock. ``words`` name it, ``remedy`` says what frees the lock.
 
     ``process`` is ``None`` where it is not of this machine.
     """
 
     words: str
-    hint: str
+    remedy: str
     process: ProcessState | None = None
 
 
@@ -47,7 +47,7 @@ def holder_of_file(file: Path) -> Holder | None:
     if process is None:
         return None
     if process.id.pid == os.getpid():
-        return Holder("this process itself, in another thread", "repeat this command", process)
+        return Holder("this process itself, in another thread", "wait for it", process)
     return Holder(process.described, _ending(process, process.kill_command), process)
 
 
@@ -67,7 +67,7 @@ def holder_of_advisory_lock(connection: Connection, keys: tuple[int, int], login
     age = f", in a transaction for {seconds:.0f} s" if seconds is not None else ""
     words = f"{whose}; it is session {session} of the database's user {user}, {state or 'state hidden'}{age}"
     if process is not None and process.id.pid == os.getpid():
-        return Holder("this process itself, in another thread", "repeat this command", process)
+        return Holder("this process itself, in another thread", "wait for it", process)
     return Holder(
         words, _ending(process, f"psql {shlex.quote(login)} -c 'SELECT pg_terminate_backend({session})'"), process
     )
@@ -82,8 +82,8 @@ def session_name() -> str:
 
 def _ending(process: ProcessState | None, command: str) -> str:
     """A stopped process never frees the lock; any other may be about to."""
-    end = f"end it: {command} (its unfinished write is undone), then repeat this command"
-    return end if process is not None and process.stopped else f"repeat this command; if that does not help, {end}"
+    end = f"end it: {command} (its unfinished write is undone)"
+    return end if process is not None and process.stopped else f"wait for it, or {end}"
 
 
 def _lock_holders(file: Path) -> Iterator[int]:

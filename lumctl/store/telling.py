@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from lumctl.store import postgres, sqlite
-from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
+from lumctl.store.errors import StoreError, StoreFullError, StoreHeldError, StoreUnreachableError
 from lumctl.store.holders import holder_of_file
 
 _UNREACHABLE_HINT = "see that the database runs and can be reached from here; then say it again"
@@ -44,7 +44,7 @@ def told(error: SQLAlchemyError, what: str, source: Engine | Path | None = None)
     if is_lost(error):
         return StoreUnreachableError(f"{what}: {reason}", hint=_UNREACHABLE_HINT)
     if sqlite.is_full(error):
-        return StoreError(f"{what}: {reason}", hint=f"make room on the disk of {_file(source) or 'the store'}")
+        return StoreFullError(f"{what}: {reason}", remedy=f"make room on the disk of {_file(source) or 'the store'}")
     return StoreError(f"{what}: {reason}", hint=sqlite.DAMAGED_HINT if sqlite.is_damaged(error) else None)
 
 
@@ -55,11 +55,12 @@ def _held(what: str, source: Engine | Path | None) -> StoreHeldError:
     elif isinstance(source, Engine) and source.dialect.name == "postgresql":
         holder = postgres.holder(source)
     if holder is not None:
-        return StoreHeldError(f"{what}: its lock is held by {holder.words}", hint=holder.hint, process=holder.process)
-    look = f"; if that does not help, see who has it open: fuser -v {shlex.quote(str(file))}" if file else ""
+        message = f"{what}: its lock is held by {holder.words}"
+        return StoreHeldError(message, remedy=holder.remedy, process=holder.process)
+    look = f", or see who has it open: fuser -v {shlex.quote(str(file))}" if file else ""
     return StoreHeldError(
         f"{what}: its lock was held by another process, and this machine does not show by which",
-        hint=f"repeat this command{look}",
+        remedy=f"wait for it{look}",
     )
 
 

@@ -149,7 +149,7 @@ def test_a_writer_that_runs_is_waited_for_first(frozen: Freeze, store: Store, tm
     error = refused(store)
     assert "is running" in error.message
     assert error.hint is not None
-    assert error.hint.startswith("repeat this command; if that does not help, end it: kill -KILL ")
+    assert error.hint.startswith("wait for it, or end it: kill -KILL ")
     follow(error.hint)
 
 
@@ -167,9 +167,7 @@ def test_a_system_that_does_not_show_locks_says_so(
     monkeypatch.setattr(holders, "_LOCKS", tmp_path / "none")
     error = refused(store)
     assert error.message.endswith("by another process, and this machine does not show by which")
-    assert (
-        error.hint == f"repeat this command; if that does not help, see who has it open: fuser -v {tmp_path}/lumctl.db"
-    )
+    assert error.hint == f"wait for it, or see who has it open: fuser -v {tmp_path}/lumctl.db, then repeat this command"
 
 
 def test_a_lock_of_a_process_with_another_device_number_is_found_by_its_open_file(
@@ -188,7 +186,7 @@ def test_a_lock_of_our_own_thread_is_not_to_be_killed(store: Store, tmp_path: Pa
         error = refused(store)
     other.close()
     assert error.message.endswith("by this process itself, in another thread")
-    assert error.hint == "repeat this command"
+    assert error.hint == "wait for it, then repeat this command"
 
 
 # -- PostgreSQL -------------------------------------------------------------------------------------------------------
@@ -224,7 +222,7 @@ def test_a_session_of_another_machine_is_named_by_what_it_said(
     assert error.process is None
     assert f"process {writer.pid} on {this_process().host}; it is session" in error.message
     assert error.hint is not None
-    assert error.hint.startswith("repeat this command; if that does not help, end it: psql ")
+    assert error.hint.startswith("wait for it, or end it: psql ")
     follow(error.hint)
     write(served)
 
