@@ -8,6 +8,7 @@ import signal
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
@@ -52,6 +53,22 @@ class ProcessState:
     stopped: bool = False
     is_mine: bool = False
     started_at: float | None = None
+
+    @property
+    def described(self) -> str:
+        """For a person: which process, whose, since when, and whether it is stopped."""
+        command = f" ({self.command})" if self.command else ""
+        since = ""
+        if self.started_at is not None:
+            since = f", started {datetime.fromtimestamp(self.started_at, UTC).isoformat(timespec='seconds')}"
+        condition = "stopped" if self.stopped else "running"
+        whose = f"of {self.user}" if self.user else "of another user"
+        return f"process {self.id.pid}{command} {whose} on {self.id.host}{since}, is {condition}"
+
+    @property
+    def kill_command(self) -> str:
+        """The command that ends it, for a shell on its machine."""
+        return f"{'' if self.is_mine else 'sudo '}kill -KILL {self.id.pid}"
 
 
 def this_process() -> ProcessId:

@@ -1,13 +1,16 @@
 """How the autopilot of a rack stands, as data: the switch, breakers, limits, what waits, and what it decided last."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lumctl.autopilot import switch
-from lumctl.autopilot.memory import DAY_S, DECISION, HOUR_S, REMARK, WEEK_S
+from lumctl.autopilot.acting import how_it_ended
+from lumctl.autopilot.memory import DAY_S, DECISION, HOUR_S, REMARK, WEEK_S, Attempt, Event, Memory
 from lumctl.autopilot.notebook import WHO, Notebook
+from lumctl.change.guard_acts import NAME as GUARD
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How
-from lumctl.store import ASKED, Store
+from lumctl.store import ASKED, Entry, Store
 
 MOST_DECISIONS = 10
 ACTS = {True: "running", False: "ready"}
@@ -71,5 +74,49 @@ def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, wa
         "policies": policies,
         "last_decided_at": max(own, default=None),
         "waiting": waiting,
+        "failed_attempts": _failed_attempts(store, memory, remarks, now),
         "decisions": decided[-MOST_DECISIONS:],
     }
+
+
+def _failed_attempts(store: Store, memory: Memory, remarks: Sequence[Entry], now: float) -> list[dict[str, Any]]:
+    """The newest swap that was tried for each trouble within a week, where it did not succeed, oldest first.
+
+    Its outcome is read from its run: a revert guard may have ended it, and no daemon may have looked since.
+    """
+    newest = {attempt.key: attempt for attempt in memory.attempts if now - attempt.at < WEEK_S}
+    found = [_described(store, each, remarks, now) for each in newest.values() if each.outcome != "done"]
+    return sorted((each for each in found if each["outcome"] not in {"done", "running"}), key=lambda each: each["at"])
+
+
+def _described(store: Store, attempt: Attempt, remarks: Sequence[Entry], now: float) -> dict[str, Any]:
+    kept = store.plan(attempt.plan)
+    ended = how_it_ended(store, str(kept["digest"]) if kept else "", since=attempt.at, now=now)
+    end = next((e.data for e in reversed(store.entries(ended.run)) if e.kind == "end"), {}) if ended.run else {}
+    after = [remark for remark in remarks if remark.at >= attempt.at]
+    told = next((r.data.get("told") for r in after if _is_outcome_of(r, attempt)), None)
+    decided = [
+        decision
+        for remark in after
+        if remark.kind == DECISION
+        for decision in remark.data.get("decisions", ())
+        if decision.get("key") == attempt.key and decision.get("act") != "apply"
+    ]
+    return {
+        "at": attempt.at,
+        "policy": attempt.policy,
+        "key": attempt.key,
+        "accelerators": list(attempt.accelerators),
+        "plan": attempt.plan,
+        "run": ended.run,
+        "outcome": ended.outcome or attempt.outcome or "unknown",
+        "by_guard": str(end.get("by", "")).startswith(GUARD),
+        "why": end.get("failed") or told,
+        "not_tried_since": decided[-1].get("because") if decided else None,
+    }
+
+
+def _is_outcome_of(remark: Entry, attempt: Attempt) -> bool:
+    return (
+        remark.kind == REMARK and remark.data.get("event") == Event.OUTCOME and remark.data.get("plan") == attempt.plan
+    )

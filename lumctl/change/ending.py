@@ -1,7 +1,8 @@
 """How a run ends: as done, taken back, half done, or in somebody else's hands; told as an error where need be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from lumctl.change.guarded import Cover
 from lumctl.change.run import Run
@@ -18,10 +19,12 @@ def close(run: Run, cover: Cover, seconds: float) -> None:
             if state == "done":
                 return  # by the guard, as it should be
             raise _overtaken(run, state) from error
+        if isinstance(error, StoreError):
+            run.ledger.leave()
         raise HalfDoneError(
             f"every step of {run.id} is done, but it could not be closed: {error.message}",
             run=run.id,
-            hint=f"look at it: lumctl swap show {run.id}",
+            hint=_first(error, f"look at it: lumctl swap show {run.id}; then close it: lumctl swap resume {run.id}"),
         ) from error
     if idle := run.not_resumed:
         told = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
@@ -50,8 +53,7 @@ def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], c
     if isinstance(failure, LeaseLostError) and (state := _guards_end(run, cover)) is not None:
         return _overtaken(run, state)
     if isinstance(failure, LumctlError) and not run.touched:
-        with suppress(LumctlError):
-            run.end("refused", {"failed": failure.message})
+        _end(run, "refused", {"failed": failure.message})
         return failure
     progress(f"failed: {_reason(failure)}; undoing")
     error = taken_back(run, _reason(failure))
@@ -69,15 +71,32 @@ def taken_back(run: Run, reason: str) -> RunError:
             troubles = [error.message]
         else:
             return RolledBackError(f"{run.id} failed and was rolled back: {reason}", run=run.id)
-    with suppress(LumctlError):
-        run.end("half-done", {"failed": reason, "undo_failed": troubles})
+    unwritten = _end(run, "half-done", {"failed": reason, "undo_failed": troubles})
     if run.wrote_whole:
         hint = "mend what is dark; the cells stay as programmed. Where their state is not certain: lumctl fabric apply"
     else:
         hint = f"look at it: lumctl swap show {run.id}; then: lumctl swap resume {run.id} or swap abort {run.id}"
     return HalfDoneError(
-        f"{run.id} failed ({reason}) and is left half done: {'; '.join(troubles)}", run=run.id, hint=hint
+        f"{run.id} failed ({reason}) and is left half done: {'; '.join(troubles)}",
+        run=run.id,
+        hint=_first(unwritten, hint),
     )
+
+
+def _end(run: Run, state: str, data: Mapping[str, Any]) -> LumctlError | None:
+    """Close a run, or leave it half done where the store cannot be written; gives why it could not be closed."""
+    try:
+        run.end(state, data)
+    except LumctlError as error:
+        if isinstance(error, StoreError):
+            run.ledger.leave()
+        return error
+    return None
+
+
+def _first(error: LumctlError | None, hint: str) -> str:
+    """What makes the store writable again comes before anything else can be done."""
+    return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
 def _guards_end(run: Run, cover: Cover) -> str | None:

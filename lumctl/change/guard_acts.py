@@ -23,13 +23,13 @@ from lumctl.errors import LumctlError
 from lumctl.site import Site
 from lumctl.store import Lease, StoreError, store_at
 from lumctl.store import Run as StoredRun
-from lumctl.store.holder import Holder
+from lumctl.store.lease_process import LeaseProcess
 
 if TYPE_CHECKING:
     from lumctl.change.guard import Order
 
 NAME = "revert guard of"
-ATTEMPTS = 60
+ATTEMPTS = 240
 PAUSE_S = 1.0
 """A store that cannot be written, because it is held, its disk is full or its folder is gone, is tried so often."""
 
@@ -62,9 +62,6 @@ def take_over(
     An engine that is frozen is ended first: it could write to a device when it wakes up. One that runs is not, for it
     may be a daemon or a dashboard: from the moment the lease is seized, nothing it sends is permitted.
     """
-    engine = Holder(lease.process, lease.deadline.at) if lease.process is not None else None
-    if engine is not None and (found := engine.state) is not None and found.stopped:
-        engine.end()
     taken = _seized(site, lease, pause)
     store = site.store(lease.rack)
     if taken is None:
@@ -93,11 +90,19 @@ def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple
         return site.store(lease.rack).seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=site.now())
 
     for _ in range(ATTEMPTS):
+        _end_frozen_engine(lease)
         try:
             return seize()
         except StoreError:
             pause(PAUSE_S)
     return seize()
+
+
+def _end_frozen_engine(lease: Lease) -> None:
+    """End the engine if it is stopped: inside a write to the store it would keep everybody out of it, too."""
+    engine = LeaseProcess(lease.process, lease.deadline.at) if lease.process is not None else None
+    if engine is not None and (state := engine.state) is not None and state.stopped:
+        engine.end()
 
 
 def _reason(why: str, silent_s: float) -> str:

@@ -173,6 +173,10 @@ class Ledger:
             raise
         self.due = Due()
 
+    def leave(self) -> None:
+        """Leave the run half done, where its end cannot be written; nothing may act under its lease after this."""
+        self._store.leave(self._lease, self._run)
+
     def doubt(self) -> None:
         """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
         for step in self.adrift:

@@ -1,5 +1,6 @@
 """``lumctl autopilot status``: how the autopilot of each rack stands, as far as that can be known from here."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -145,7 +146,8 @@ def _of(cx: Invocation, site: "Site", rack: str, *, watched: bool) -> dict[str, 
         files = files_of(cx.inventory, rack, cx.target)
         thrown = switch.thrown(switch.places([rack], [files]))
         state = UNKNOWN if thrown is None else "stopped"
-        nothing: dict[str, Any] = {"policies": [], "last_decided_at": None, "waiting": [], "decisions": []}
+        nothing: dict[str, Any] = {"last_decided_at": None}
+        nothing |= {name: [] for name in ("policies", "waiting", "failed_attempts", "decisions")}
         return {"rack": rack, "state": state, "why": thrown or error.message, **nothing, "unread": error.message}
 
 
@@ -180,6 +182,9 @@ def _print_rack(cx: Invocation, each: dict[str, Any]) -> None:
     for policy in each["policies"]:
         if policy["breaker_why"]:
             cx.out.text(f"breaker of {policy['policy']}: {policy['breaker_why']}")
+    for attempt in each["failed_attempts"]:
+        for line in _attempt_lines(attempt, each):
+            cx.out.text(line)
     if each["waiting"]:
         waiting = [{**w, "asked": clock(w["asked_at"]), "until": clock(w["expires_at"])} for w in each["waiting"]]
         cx.out.table(WAITING, waiting)
@@ -191,3 +196,18 @@ def _print_rack(cx: Invocation, each: dict[str, Any]) -> None:
     if each["decisions"]:
         shown = [{**d, "at": clock(d["at"]), "component": d.get("component", d["key"])} for d in each["decisions"]]
         cx.out.table(DECISIONS, list(reversed(shown)))
+
+
+def _attempt_lines(attempt: dict[str, Any], rack: dict[str, Any]) -> Iterator[str]:
+    """How the last swap for a fault ended, where it did not succeed, and why nothing was tried since."""
+    whom = " by its revert guard" if attempt["by_guard"] else ""
+    outcome = "left unfinished" if attempt["outcome"] == UNKNOWN else attempt["outcome"].replace("-", " ")
+    run = f" ({attempt['run']})" if attempt["run"] else ""
+    why = f": {attempt['why']}" if attempt["why"] else ""
+    swap = f"{attempt['plan']}{run} of {clock(attempt['at'])}"
+    yield f"{', '.join(attempt['accelerators'])}: {swap} was {outcome}{whom}{why}"
+    since = attempt["not_tried_since"]
+    if since is None:
+        idle = "no daemon has looked at it since; start one: lumctl watch"
+        since = "the daemon waits a minute and then decides again" if rack["state"] == "running" else idle
+    yield f"  nothing was tried since: {since}"

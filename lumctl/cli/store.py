@@ -92,7 +92,7 @@ def copy(
     from lumctl.store.retiring import Retirement
 
     if cx.target is not Target.RACK:
-        raise UsageError("a simulator keeps its own store in a folder", hint="copy the rack's: --target rack")
+        raise UsageError("the store of a simulator is not copied", hint="copy the rack's: --target rack")
     if is_url(to):
         for found, hint in complaints(to):
             raise UsageError(f"--to: {found}", hint=hint)
@@ -165,6 +165,6 @@ def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
 
 def _named_by(inventory: "Inventory", rack: str, target: str) -> str:
     named = os.environ.get("LUMCTL_STATE")
-    if named and (target == "rack" or "://" not in named):
+    if named:
         return "$LUMCTL_STATE"
     return "store:" if target == "rack" and inventory.racks[rack].store else "default"

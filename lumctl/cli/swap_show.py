@@ -25,16 +25,23 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(cx: Invocation) -> None:
-    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``."""
+    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``.
+
+    A run whose engine is gone is shown as cut, and one whose engine gave up as half-done, also where a full disk kept
+    it from writing that down. What brings such a run to an end is said on stderr.
+    """
     with Site(cx.inventory, cx.target) as site:
         runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
-        cut = tell_unfinished(cx, site, tuple(site.inventory.racks))
+        racks = tuple(site.inventory.racks)
+        cut = tell_unfinished(cx, site, racks)
+        left = tuple(run for rack in racks for run in site.store(rack).left_half_done())
+    rows = shown_as_cut([run_row(run) for run in runs], cut, left)
     if cx.out.structured:
-        cx.out.document("runs", {"target": str(cx.target), "runs": [run_row(run) for run in runs]})
+        cx.out.document("runs", {"target": str(cx.target), "runs": rows})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([run.id for run in runs])
     else:
-        cx.out.table(RUN_COLUMNS, shown_as_cut([run_row(run) for run in runs], cut))
+        cx.out.table(RUN_COLUMNS, rows)
         if not runs:
             cx.out.narrate(f"no run on target {cx.target} yet")
 

@@ -17,10 +17,15 @@ def tell_unfinished(cx: Invocation, site: Site, racks: tuple[str, ...]) -> tuple
     return found
 
 
-def shown_as_cut(rows: list[dict[str, Any]], unfinished: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Rows of runs for a table, in which those that nobody works on any more are not called running."""
-    cut = {"outcome": "cut"}
-    return [row | cut if row["outcome"] == "running" and row["run"] in unfinished else row for row in rows]
+def shown_as_cut(
+    rows: list[dict[str, Any]], unfinished: tuple[str, ...], left: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Rows of runs in which those that nobody works on any more are not called running, but cut.
+
+    ``left`` were left half done by their engine, which could not write that down.
+    """
+    shown = dict.fromkeys(unfinished, "cut") | dict.fromkeys(left, "half-done")
+    return [row | {"outcome": shown.get(row["run"], "running")} if row["outcome"] == "running" else row for row in rows]
 
 
 def tell_where_ranks_return(cx: Invocation, site: Site, plan: Plan) -> None:

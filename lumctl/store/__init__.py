@@ -8,8 +8,8 @@ from lumctl.inventory.model import Inventory
 from lumctl.store.actions import ACTION_KINDS
 from lumctl.store.acts import Act
 from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
-from lumctl.store.database import open_engine
-from lumctl.store.errors import StoreError, StoreUnreachableError
+from lumctl.store.database import apart, open_engine
+from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
 from lumctl.store.journal import Break, Entry, Head
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
 from lumctl.store.records import COMES_TO_REST_S, Record, Run
@@ -34,6 +34,7 @@ __all__ = [
     "Run",
     "Store",
     "StoreError",
+    "StoreHeldError",
     "StoreUnreachableError",
     "files_of",
     "open_store",
@@ -47,15 +48,19 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
     """The store of a rack, or of its simulator: a simulator never shares a store with the rack it stands for.
 
     In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
-    folder or a database URL; a simulator of a rack whose store is a URL keeps its own below the state folder.
+    folder or a database URL. A simulator's is a folder inside, a schema of its own in a PostgreSQL database, or a file
+    beside an SQLite one; it does not use the rack's ``store:``.
     """
-    return store_at(place_of(inventory, rack, target), files=state_folder() / rack, rack=rack)
+    return store_at(place_of(inventory, rack, target), files=files_of(inventory, rack, target), rack=rack)
 
 
 def files_of(inventory: Inventory, rack: str, target: str) -> Path:
     """The folder for files beside a rack's store, without opening it: its database may be gone."""
     place = place_of(inventory, rack, target)
-    return state_folder() / rack if "://" in place else Path(place).expanduser()
+    if "://" not in place:
+        return Path(place).expanduser()
+    folder = state_folder() / rack
+    return folder if target == "rack" else folder / f"{target}-{_key(inventory)}"
 
 
 def place_of(inventory: Inventory, rack: str, target: str) -> str:
@@ -65,9 +70,14 @@ def place_of(inventory: Inventory, rack: str, target: str) -> str:
     place = str(Path(named) / rack) if named and "://" not in named else named or inventory.racks[rack].store or default
     if target == "rack":
         return place
-    key = hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
-    base = place if named and "://" not in named else default
-    return f"{base}/{target}-{key}"
+    if named and "://" in named:
+        return apart(named, f"{target}_{_key(inventory)}")
+    return f"{place if named else default}/{target}-{_key(inventory)}"
+
+
+def _key(inventory: Inventory) -> str:
+    """What tells the simulators of several inventories apart."""
+    return hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
 
 
 def store_at(place: str, *, files: Path | None = None, rack: str = "", make: bool = True) -> Store:

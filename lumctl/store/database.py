@@ -50,6 +50,20 @@ def open_engine(place: Path | str, *, make: bool = True) -> Engine:
     return engine
 
 
+def apart(place: str, name: str) -> str:
+    """The URL of a part of a database that shares nothing with the rest: a schema, or a file beside an SQLite one."""
+    if postgres.is_postgres(place):
+        return postgres.in_schema(place, name)
+    try:
+        file = _file_of(place)
+    except (ArgumentError, ValueError):  # opening it says so
+        return place
+    if file is None:
+        return place
+    beside = make_url(place).set(database=str(file.with_stem(f"{file.stem}-{name}")))
+    return beside.render_as_string(hide_password=False)
+
+
 def _require_made(place: Path | str) -> None:
     file = _file_of(place)
     if file is not None and not file.exists():
@@ -90,8 +104,9 @@ def _not_opened(place: Path | str, error: Exception) -> UsageError | StoreError:
     if isinstance(error, StoreError) and not isinstance(error.__cause__, SQLAlchemyError):
         return error
     cause = error.__cause__ if isinstance(error, StoreError) else error
-    if isinstance(cause, SQLAlchemyError) and (is_lost(cause) or (isinstance(place, str) and _file_of(place) is None)):
-        return told(cause, what)
+    file = _file_of(place)
+    if isinstance(cause, SQLAlchemyError) and (is_lost(cause) or file is None or sqlite.is_held(cause)):
+        return told(cause, what, file)
     reason = getattr(cause, "strerror", None) or " ".join(str(getattr(cause, "orig", None) or cause).split())
     return UsageError(
         f"{what}: {reason}",
@@ -109,7 +124,7 @@ def _tell_of_reading(engine: Engine, place: Path | str) -> None:
         if context.is_pre_ping or context.sqlalchemy_exception is None:
             return  # a connection that was lost meanwhile: another one is made
         if context.connection is None or not context.connection.get_execution_options().get("writing", False):
-            said = told(context.sqlalchemy_exception, f"the store at {shown(place)} cannot be read")
+            said = told(context.sqlalchemy_exception, f"the store at {shown(place)} cannot be read", engine)
             if said.hint is None and engine.dialect.name == "sqlite":
                 said.hint = sqlite.DAMAGED_HINT
             raise said
@@ -136,13 +151,15 @@ def writing(engine: Engine) -> Iterator[Connection]:
                 yield connection
             sqlite.require_in_place(connection)
     except SQLAlchemyError as error:
-        raise told(error, "the store cannot be written") from error
+        raise told(error, "the store cannot be written", engine) from error
 
 
 def _ensure_schema(engine: Engine) -> None:
     _refuse_newer(engine)
     if _schema_version(engine) != SCHEMA_VERSION:
         with writing(engine) as connection:
+            if engine.dialect.name == "postgresql":
+                postgres.make_schema(connection)
             bring_up_to_date(connection)
 
 

@@ -1,6 +1,7 @@
 """What goes wrong with a store."""
 
 from lumctl.errors import ExitCode, LumctlError
+from lumctl.processes import ProcessState
 
 
 class StoreError(LumctlError):
@@ -10,6 +11,26 @@ class StoreError(LumctlError):
     """
 
     exit_code = ExitCode.REFUSED
+
+    remedy: str | None = None
+    """What makes the store writable again, where that is known: it comes before anything else can be done."""
+
+
+class StoreFullError(StoreError):
+    """The disk has no room."""
+
+    def __init__(self, message: str, *, remedy: str) -> None:
+        super().__init__(message, hint=remedy)
+        self.remedy = remedy
+
+
+class StoreHeldError(StoreError):
+    """Another process held the write lock for too long. ``process``: which, where it is of this machine and known."""
+
+    def __init__(self, message: str, *, remedy: str, process: ProcessState | None = None) -> None:
+        super().__init__(message, hint=f"{remedy}, then repeat this command")
+        self.remedy = remedy
+        self.process = process
 
 
 class StoreUnreachableError(StoreError):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from lumctl.errors import RefusedError
 from lumctl.processes import ProcessId, this_process
 from lumctl.store.clock import TERM_S, Deadline, since_boot
-from lumctl.store.holder import Holder
+from lumctl.store.lease_process import LeaseProcess
 from lumctl.store.schema import journal, leases
 
 RETIRED_AT = -1.0
@@ -103,7 +103,7 @@ def _require_ended_by_boot(rack: str, held: Any) -> None:
     Raises:
         LeaseHeldError: it does.
     """
-    by = Holder.read(held.process) if held is not None and held.expires_at > 0 else None
+    by = LeaseProcess.read(held.process) if held is not None and held.expires_at > 0 else None
     if by is not None and by.is_at_work:
         raise _held(rack, held, by.ends_at - since_boot())
 
@@ -116,7 +116,7 @@ def renew(connection: Connection, lease: Lease, *, term_s: float, now: float, as
     """
     values: dict[str, Any] = {"expires_at": now + term_s}
     if lease.process is not None:
-        values["process"] = Holder(lease.process, asked_at + term_s).text()
+        values["process"] = LeaseProcess(lease.process, asked_at + term_s).text()
     changed = connection.execute(
         update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(**values)
     )
@@ -159,33 +159,32 @@ def _this(_pid: int) -> ProcessId:
 
 
 def _row(lease: Lease, asked_at: float, term_s: float) -> dict[str, Any]:
-    process = Holder(lease.process, asked_at + term_s).text() if lease.process is not None else ""
+    process = LeaseProcess(lease.process, asked_at + term_s).text() if lease.process is not None else ""
     return {"holder": lease.holder, "fence": lease.fence, "expires_at": lease.expires_at, "process": process}
 
 
 def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
     """Name whoever holds a lease, and what helps."""
-    by = Holder.read(held.process)
+    by = LeaseProcess.read(held.process)
     said = f"rack {rack} is being changed by {held.holder}; its lease ends in {ends_s:.0f} s"
     hint = "wait for it, or look at it with: lumctl swap list"
     if by is not None:
-        said += f" ({by.described()})"
+        said += f": {by.described}"
         if (state := by.state) is not None and state.stopped:
-            pid = by.process.pid
             hint = (
-                f"let it go on: kill -CONT {pid}; or wait for the end of its lease: the next command that changes the "
-                "rack ends it, and what it left is shown by: lumctl swap list"
+                f"let it go on: kill -CONT {by.process.pid}; or wait for the end of its lease: the next command that "
+                "changes the rack ends it, and what it left is shown by: lumctl swap list"
             )
     return LeaseHeldError(said, hint=hint)
 
 
-def lapsed_holder(connection: Connection, rack: str, now: float) -> Holder | None:
-    """The process whose lease has ended without being given back; ``None`` if there is none, or it is at work."""
+def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeaseProcess] | None:
+    """The number and the process of a lease that has ended without being given back, unless that process is at work."""
     held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
     if held is None or not 0 < held.expires_at <= now:
         return None
-    holder = Holder.read(held.process)
-    return None if holder is None or holder.is_at_work else holder
+    process = LeaseProcess.read(held.process)
+    return None if process is None or process.is_at_work else (held.fence, process)
 
 
 def require(connection: Connection, lease: Lease) -> None:

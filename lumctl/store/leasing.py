@@ -1,8 +1,11 @@
 """The part of a store that gives leases: see :mod:`lumctl.store.lease` for what each of them means."""
 
-from lumctl.store import clock, journal, lease
+from sqlalchemy import select
+
+from lumctl.store import clock, journal, lease, unwritten
 from lumctl.store.database import writing
 from lumctl.store.memory import Memory
+from lumctl.store.schema import runs
 
 
 class LeaseStore(Memory):
@@ -11,21 +14,34 @@ class LeaseStore(Memory):
     def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
         """Take the rack's lease; see :func:`lumctl.store.lease.acquire`.
 
-        A process of this machine whose lease has ended and that still exists is ended first: it may be frozen, and
-        could write to a device when it wakes up. It may hold the database's write lock, so nothing is locked by then.
+        Before anything else a process of this machine is ended whose lease has lapsed in the middle of a run, or that
+        is stopped: it could write to a device when it wakes up.
         """
         asked_at = clock.since_boot()
-        with self._engine.connect() as connection:
-            lapsed = lease.lapsed_holder(connection, rack, clock.lease_now(connection, now))
-        if lapsed is not None:
-            lapsed.end()
+        self._end_lapsed(rack, now)
         with writing(self._engine) as connection:
+            newest = lease.newest(connection, rack)
+            if unwritten.is_given_back(self.files, newest):
+                lease.release(connection, lease.Lease(rack, holder, newest, now))
             try:
                 by_clock = clock.lease_now(connection, now)
                 return lease.acquire(connection, rack, holder, term_s=term_s, now=by_clock, asked_at=asked_at)
             except lease.LeaseHeldError as error:
                 held = error  # raised below: what was noted of that lease is kept
         raise held
+
+    def _end_lapsed(self, rack: str, now: float) -> None:
+        """It may hold the database's write lock, so nothing is locked here."""
+        with self._engine.connect() as connection:
+            found = lease.lapsed(connection, rack, clock.lease_now(connection, now))
+            if found is None or (state := found[1].state) is None:
+                return
+            number, process = found
+            still_open = (runs.c.rack == rack, runs.c.fence == number, runs.c.state == "running")
+            cut = connection.execute(select(runs.c.id).where(*still_open)).scalar()
+        # A daemon or a dashboard that could not give its lease back, but has ended its run, is left alone.
+        if state.stopped or (cut is not None and not unwritten.is_left(self.files, cut, number)):
+            process.end()
 
     def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
         """Extend a lease; see :func:`lumctl.store.lease.renew`. Its holder may send for longer once that is on disk."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.store import clock, journal, raw
+from lumctl.store import clock, journal, raw, unwritten
 from lumctl.store.approvals import ApprovalStore
 from lumctl.store.database import writing
 from lumctl.store.records import COMES_TO_REST_S, NO_FENCE, OPEN, Run, run_of
@@ -31,6 +32,8 @@ _CELLS_OF_RACK = _CELLS.where(device_states.c.rack == bindparam("of_rack"))
 class Memory(ApprovalStore):
     """The part of a store that answers. Reading never waits for a writer."""
 
+    files: Path
+    """The folder for files that belong to the store, such as exported runbooks."""
     _newest: tuple[journal.Entry, ...] = ()
     """The end of the journal, as it was read last."""
 
@@ -119,14 +122,23 @@ class Memory(ApprovalStore):
         raise UsageError(f"no run {run_id!r}", hint=f"did you mean {near}?" if near else "see: lumctl swap list")
 
     def unfinished(self, *, now: float) -> tuple[str, ...]:
-        """Runs that were left half done, or were cut: still open although their lease has ended."""
+        """Runs that were left half done, or were cut: still open although their lease has ended or was given back."""
         with self._engine.connect() as connection:
             now = clock.lease_now(connection, now)
             given = connection.execute(select(leases).where(self._mine(leases)))
             alive = {(row.rack, row.fence) for row in given if clock.is_alive(row.expires_at, now)}
             still_open = (runs.c.state.in_(OPEN), self._mine(runs))
             rows = connection.execute(select(runs).where(*still_open).order_by(runs.c.started_at))
-            return tuple(row.id for row in rows if (row.rack, row.fence) not in alive)
+            return tuple(row.id for row in rows if (row.rack, row.fence) not in alive or self._is_left(row))
+
+    def left_half_done(self) -> tuple[str, ...]:
+        """Runs that their engine left half done and could not say so in the store, for it could not be written."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(runs).where(runs.c.state == "running", self._mine(runs)))
+            return tuple(row.id for row in rows if self._is_left(row))
+
+    def _is_left(self, row: Any) -> bool:
+        return unwritten.is_left(self.files, row.id, row.fence)
 
     def moves(self, *, since: float, now: float) -> tuple[Run, ...]:
         """Runs that may have moved light since a time: those at work, and those that have ended since.
@@ -142,7 +154,8 @@ class Memory(ApprovalStore):
             ends = {(row.rack, row.fence): row.expires_at - ahead_s for row in given}
             alive = {number: end for number, end in ends.items() if clock.is_alive(end, now)}
             for row in connection.execute(select(runs).where(mine).order_by(runs.c.started_at)).all():
-                at_work = row.state == "running" and alive.get((row.rack, row.fence))
+                lasts = row.state == "running" and not self._is_left(row)
+                at_work = alive.get((row.rack, row.fence)) if lasts else None
                 until = at_work or row.ended_at or journal.last_act(connection, row.rack, row.id)
                 rest_s = COMES_TO_REST_S if row.state in OPEN and not at_work else 0.0
                 if until + rest_s >= since:

@@ -6,13 +6,16 @@ for nobody. A process that stands still in the middle of a write loses its trans
 """
 
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from lumctl.errors import UsageError
+from lumctl.store.errors import StoreError
+from lumctl.store.holders import Holder, holder_of_advisory_lock, session_name
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,6 +30,8 @@ ANSWERS_WITHIN_S = 15.0
 READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False, "writing": True}
 _DRIVER = "postgresql+psycopg"
+_SCHEMA = "schema"
+"""In a URL's query, and among an engine's options: the schema that holds the tables, where it is not the default."""
 _SETTINGS = {
     "statement_timeout": f"{STATEMENT_WITHIN_S}s",
     "lock_timeout": f"{LOCKED_WITHIN_S}s",
@@ -62,8 +67,13 @@ def postgres_at(place: str) -> Engine:
     scheme, _, rest = place.partition("://")
     if scheme not in {"postgres", "postgresql", _DRIVER}:
         raise UsageError(f"the store's URL begins with {scheme}://, expected {_DRIVER}:// or postgresql://")
+    url = make_url(f"{_DRIVER}://{rest}")
+    schema = str(url.query.get(_SCHEMA, ""))
     engine = create_engine(
-        make_url(f"{_DRIVER}://{rest}"), pool_pre_ping=True, execution_options=READING, connect_args=_arguments(rest)
+        url.difference_update_query([_SCHEMA]),
+        pool_pre_ping=True,
+        execution_options={**READING, _SCHEMA: schema},
+        connect_args=_arguments(rest),
     )
 
     class Impatient(psycopg.Connection[Any]):
@@ -87,7 +97,29 @@ def postgres_at(place: str) -> Engine:
         connection.execute(f"SELECT {settings}".encode())
         connection.autocommit = False
 
+    if schema:
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            # In each transaction: a pooler between us and the server may give each of them another session.
+            connection.exec_driver_sql(f"SET LOCAL search_path TO {_quoted(schema)}")
+
     return engine
+
+
+def in_schema(place: str, schema: str) -> str:
+    """A URL whose tables are in a schema of their own; it is made with them."""
+    return f"{place}{'&' if '?' in place else '?'}{_SCHEMA}={schema}"
+
+
+def make_schema(connection: Connection) -> None:
+    """Make the schema that the URL names, if it names one and it is not there."""
+    if schema := connection.get_execution_options().get(_SCHEMA):
+        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+
+
+def _quoted(schema: str) -> str:
+    return '"' + schema.replace('"', '""') + '"'
 
 
 def require_sound(engine: Engine) -> None:
@@ -107,8 +139,25 @@ def require_sound(engine: Engine) -> None:
 
 def hold(connection: Connection) -> None:
     """Wait for the other writers of the rack; the lock ends with the transaction, which is synced to disk."""
-    rack = connection.get_execution_options().get("rack", "")
-    connection.exec_driver_sql(_HOLD, (_LOCK_SPACE, zlib.crc32(rack.encode()) - 2**31))
+    connection.exec_driver_sql(_HOLD, _lock_of(connection.get_execution_options()))
+
+
+def holder(engine: Engine) -> Holder | None:
+    """Who holds the rack's lock now; ``None`` if nobody does, or the database does not say."""
+    login = engine.url.set(drivername="postgresql", password=None)
+    login = login.difference_update_query([name for name in login.query if "password" in name])
+    try:
+        with engine.connect() as connection:
+            keys = _lock_of(engine.get_execution_options())
+            return holder_of_advisory_lock(connection, keys, login.render_as_string())
+    except (SQLAlchemyError, StoreError):
+        return None
+
+
+def _lock_of(options: Mapping[str, Any]) -> tuple[int, int]:
+    schema, rack = options.get(_SCHEMA, ""), options.get("rack", "")
+    named = f"{schema}/{rack}" if schema else rack
+    return _LOCK_SPACE, zlib.crc32(named.encode()) - 2**31
 
 
 def shown(url: URL) -> str:
@@ -129,7 +178,7 @@ def _arguments(rest: str) -> dict[str, Any]:
     ours = {
         "client_encoding": "utf8",
         "connect_timeout": CONNECTS_WITHIN_S,
-        "application_name": "lumctl",
+        "application_name": session_name(),
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,

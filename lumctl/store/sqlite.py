@@ -3,18 +3,26 @@
 import errno
 import os
 import sqlite3
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
 
 from lumctl.store.errors import StoreError
 
 BUSY_TIMEOUT_S = 5.0
+HELD_TIMEOUT_S = 0.5
+"""For the next writes after one has waited in vain: a command whose every write waits in full would take minutes."""
 FILE_NAME = "lumctl.db"
 _FILE = "file"
 """Under which name a connection keeps which file it opened."""
+_PATIENCE = "patience"
+"""Under which name a connection keeps how long it waits for the write lock, in seconds."""
+_HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+"""The last one: another process makes the shared memory, and does not come to the end of it."""
 DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin anew"
 
 
@@ -32,8 +40,9 @@ def sqlite_in(folder: Path) -> Engine:
 
 def sqlite_at(url: URL) -> Engine:
     """The database at an SQLite URL."""
-    timeout = {} if "timeout" in url.query else {"timeout": BUSY_TIMEOUT_S}
-    engine = create_engine(url, connect_args=timeout)
+    timeout_s = float(str(url.query["timeout"])) if "timeout" in url.query else BUSY_TIMEOUT_S
+    engine = create_engine(url, connect_args={"timeout": timeout_s})
+    waited_in_vain = threading.Event()
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, record: Any) -> None:
@@ -46,8 +55,20 @@ def sqlite_at(url: URL) -> Engine:
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A writer reads before it writes: it must hold the write lock from its first statement. A reader never waits.
-        writing = connection.get_execution_options().get("writing", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+        if not connection.get_execution_options().get("writing", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        patience_s = min(HELD_TIMEOUT_S, timeout_s) if waited_in_vain.is_set() else timeout_s
+        if connection.info.get(_PATIENCE, timeout_s) != patience_s:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
+            connection.info[_PATIENCE] = patience_s
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except DBAPIError as error:
+            if is_held(error):
+                waited_in_vain.set()
+            raise
+        waited_in_vain.clear()
 
     return engine
 
@@ -103,3 +124,15 @@ def is_damaged(error: Exception) -> bool:
     """Whether an error says that the file is no database, or not a whole one."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk has no room, or the file may not grow."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+
+
+def is_held(error: Exception) -> bool:
+    """Whether an error says that another process held a lock for too long."""
+    code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _HELD

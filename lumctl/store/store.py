@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from lumctl import __version__
-from lumctl.store import clock, journal, lease
+from lumctl.store import clock, journal, lease, unwritten
 from lumctl.store.commits import Commits
 from lumctl.store.database import writing
 from lumctl.store.ids import new_run_id
@@ -24,7 +24,6 @@ class Store(LeaseStore):
     def __init__(self, engine: Engine, files: Path, rack: str = "", place: str = "") -> None:
         super().__init__(engine, rack)
         self.files = files
-        """The folder for files that belong to the store, such as exported runbooks."""
         self.place = place
         """The folder or database URL of the store, so that another process can open it; may hold a password."""
         self._commits = Commits(self._engine)
@@ -79,7 +78,12 @@ class Store(LeaseStore):
             values = {"fence": held.fence, "state": "running", "ended_at": None}
             connection.execute(update(runs).where(*this).values(**values))
             _append(connection, held, run, entry)
+        unwritten.forget(self.files, run)
         return run_of(row, **values)
+
+    def leave(self, held: lease.Lease, run: str) -> None:
+        """Leave a run half done whose end cannot be written; nothing may be sent to a device under its lease after."""
+        unwritten.leave(self.files, run, held.fence)
 
     def begin_run(self, held: lease.Lease, values: Mapping[str, Any], plan: Mapping[str, Any], *, now: float) -> str:
         """Write down a run that starts now and return its id, such as ``swap-0007``.
@@ -189,6 +193,8 @@ class Store(LeaseStore):
                 attempts = [r.id for r in connection.execute(still_open) if json.loads(r.plan).get("undoes") == undid]
                 settled = {"state": "undone", "undone_by": run}
                 connection.execute(change.where(runs.c.id.in_(attempts)).values(**settled))
+        if undid is not None:
+            unwritten.forget(self.files, undid)
 
     def close(self) -> None:
         """Give back the database connections."""

@@ -3,24 +3,36 @@
 textual-serve alone fetches a font from elsewhere, answers to any name and lets any page on the web connect. Here only
 the address itself is answered, and the browser is told to load nothing from anywhere else. It also waits for pages that
 are still open when it is told to stop, and keeps the keys from a page until that is clicked: neither is so here.
+
+Every user of the machine can reach a port on loopback. So each path begins with a secret token, which only the address
+holds that is printed; without it there is no page and no dashboard. Each page is a process that reads the rack, so only
+so many are open at once.
 """
 
 import asyncio
+import hmac
 import re
+import secrets
 import socket
+from pathlib import Path
 from typing import Any
 
+import aiohttp_jinja2
 import jinja2
 from aiohttp import WSCloseCode, web
-from aiohttp_jinja2 import APP_KEY
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
 HEARTBEAT_S = 15.0
 """How often a page is asked whether it is still there."""
+MOST_PAGES = 8
+"""How many pages may be open at once; lumctl-top(1) says so."""
+TOKEN_BYTES = 32
+FONT_SIZE = 16
 SIZE = {"width": 80, "height": 24}
 """What a page is taken for that does not say how much it can show."""
 
+_REFUSAL = "open the whole address that lumctl top --web printed: it holds a secret token\n"
 _FROM_ELSEWHERE = re.compile(r"<link\b[^>]*https?://[^>]*>")
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
@@ -57,12 +69,15 @@ class Door(Server):
         super().__init__(command, host=host, port=port, title="lumctl top")
         self._socket = listening
         self._own = f"{host}:{port}"
+        self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._pages: set[web.WebSocketResponse] = set()
+        folder = Path(self.statics_path)
+        self._parts = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
 
     @property
     def address(self) -> str:
-        """What is typed into the browser."""
-        return f"http://{self._own}/"
+        """What is typed into the browser. It holds the token: whoever knows it may look."""
+        return f"http://{self._own}/{self._token}/"
 
     def open(self) -> None:
         """Serve until the process is told to stop."""
@@ -73,13 +88,51 @@ class Door(Server):
 
     async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - as it is called
         """Close the pages that are open; each ends its dashboard."""
-        await asyncio.gather(*(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages))
+        await asyncio.gather(*(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages if page.prepared))
+
+    async def handle_index(self, request: web.Request) -> web.Response:
+        """The page, whose parts and whose terminal are below its own address.
+
+        Raises:
+            HTTPServiceUnavailable: as many are open as may be.
+        """
+        self._require_room()
+        context = {
+            "font_size": to_int(request.query.get("fontsize", ""), FONT_SIZE),
+            "app_websocket_url": f"{self.address.replace('http:', 'ws:', 1)}ws",
+            "config": {"static": {"url": f"{self.address}static/"}},
+            "application": {"name": self.title},
+        }
+        return aiohttp_jinja2.render_template("app_index.html", request, context)
+
+    async def handle_static(self, request: web.Request) -> web.FileResponse:
+        """A part of the page."""
+        file = self._parts.get(request.match_info["path"])
+        if file is None:
+            raise web.HTTPNotFound
+        return web.FileResponse(file)
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Run a dashboard for as long as its page is open."""
-        page = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
-        await page.prepare(request)
+        """Run a dashboard for as long as its page is open.
 
+        Raises:
+            HTTPServiceUnavailable: as many are open as may be.
+        """
+        self._require_room()
+        page = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+        self._pages.add(page)  # before anything is waited for: others ask at the same time
+        try:
+            await page.prepare(request)
+            await self._show(page, request)
+        finally:
+            self._pages.discard(page)
+        return page
+
+    def _require_room(self) -> None:
+        if len(self._pages) >= MOST_PAGES:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_PAGES} pages are open: close one of them\n")
+
+    async def _show(self, page: web.WebSocketResponse, request: web.Request) -> None:
         async def close() -> None:
             await page.close()
 
@@ -90,28 +143,36 @@ class Door(Server):
             close=close,
             download_manager=self.download_manager,
         )
-        self._pages.add(page)
         try:
             columns, lines = (to_int(request.query.get(side, ""), so_much) for side, so_much in SIZE.items())
             await dashboard.start(columns, lines)
             await self._process_messages(page, dashboard)
         finally:
-            self._pages.discard(page)
             await dashboard.stop()
-        return page
 
     async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._guard)
-        app[APP_KEY].loader = _Own(self.templates_path)
+        app = web.Application(middlewares=[self._guard])
+        aiohttp_jinja2.setup(app, loader=_Own(self.templates_path))
+        app.add_routes(
+            [
+                web.get("/{token}/", self.handle_index),
+                web.get("/{token}/ws", self.handle_websocket),
+                web.get("/{token}/static/{path:.+}", self.handle_static),
+            ]
+        )
+        app.on_startup.append(self.on_startup)
+        app.on_shutdown.append(self.on_shutdown)
         return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """Answer only who asks for this very address, from no page but our own: a name may be made to point here."""
+        """Answer only who knows this very address, from no page but our own: a name may be made to point here."""
         origin = request.headers.get("Origin")
         if request.headers.get("Host") != self._own or (origin is not None and origin != f"http://{self._own}"):
-            return web.Response(status=403, text=f"only {self.address} is served here\n")
+            return web.Response(status=403, text=f"only http://{self._own}/ is served here\n")
+        token = request.path.lstrip("/").partition("/")[0]
+        if not hmac.compare_digest(token.encode(errors="replace"), self._token.encode()):
+            return web.Response(status=403, text=_REFUSAL)
         response: web.StreamResponse = await handler(request)
         if not response.prepared:
             response.headers["Content-Security-Policy"] = _POLICY.format(socket=f"ws://{self._own}")

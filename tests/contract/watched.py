@@ -19,7 +19,7 @@ from lumctl.inventory.examples import example
 class Rack:
     """Commands by calling it; ``lines`` are what its daemon has told."""
 
-    def __init__(self, place: Path, policies: str, example_of: str = "prototype") -> None:
+    def __init__(self, place: Path, policies: str, example_of: str = "prototype", delay_ms: int = 0) -> None:
         (place / "run").mkdir(mode=0o700)
         inventory = place / "rack.yaml"
         before, jobs, after = example(example_of).read_text().partition("\njobs:\n")
@@ -40,7 +40,7 @@ class Rack:
         """Where a receiver may write, in its home folder."""
         self.daemon: subprocess.Popen[str] | None = None
         self._said: Said | None = None
-        self("sim", "up", "--detach")
+        self("sim", "up", "--detach", "--delay-ms", str(delay_ms))
 
     def __call__(self, *words: str, code: int = 0) -> str:
         return self.said(*words, code=code).stdout
@@ -86,13 +86,18 @@ class Rack:
         """What the journal says was decided by a policy, oldest first."""
         return list(self.data("autopilot", "status")["racks"][0]["decisions"])
 
-    def end(self) -> None:
+    def end_daemon(self) -> None:
+        """End the daemon, if it has not ended, and hear all that it said."""
         if self.daemon is not None:
             if self.daemon.poll() is None:
                 self.daemon.send_signal(signal.SIGCONT)
                 self.daemon.send_signal(signal.SIGTERM)
             self.daemon.wait(PATIENCE_S)
             self._said.end()
+            self.daemon = None
+
+    def end(self) -> None:
+        self.end_daemon()
         self("sim", "down")
 
 
@@ -102,8 +107,8 @@ def racks() -> Iterator[Callable[..., Rack]]:
     # Not pytest's own folder: the path of a socket must be short.
     folder = Path(tempfile.mkdtemp(prefix="lumctl-"))
 
-    def make(policies: str, example_of: str = "prototype") -> Rack:
-        made.append(Rack(folder, policies, example_of))
+    def make(policies: str, example_of: str = "prototype", delay_ms: int = 0) -> Rack:
+        made.append(Rack(folder, policies, example_of, delay_ms))
         return made[-1]
 
     yield make

@@ -2,11 +2,22 @@
 
 import json
 import os
+import re
+import time
 
 import pytest
+from said import PATIENCE_S
 from watched import racks
 
 QUICK = "stands_s: 1, cool_down_s: 0, limits: {rack_hour: 9, rack_day: 9}"
+
+
+def eventually(found):
+    """What a command finds at last."""
+    ends = time.monotonic() + PATIENCE_S
+    while not (what := found()):
+        assert time.monotonic() < ends
+    return what
 
 
 @pytest.fixture
@@ -58,3 +69,26 @@ def test_a_dead_gpu_is_replaced_unasked_but_not_while_it_is_stopped(rack_with):
     assert acts.index(("s1-gpu0", "nothing", "switch")) < acts.index(("s1-gpu0", "apply", "allowed"))
     assert any(name.startswith("policy-") for name in rack("runbook", "list", "-o", "name").split())
     rack("runbook", "verify")
+
+
+@pytest.mark.timeout(180)
+def test_a_swap_that_its_guard_rolled_back_is_told_with_why_nothing_was_tried_since(rack_with):
+    policy = f"  - {{name: dead, how: apply, rules: [gpu.xid], {QUICK}}}\n"
+    rack = rack_with(policy, delay_ms=1500)  # long enough for the daemon to die in the midst of its swap
+    rack.watch()
+    rack("sim", "fault", "s1-gpu0", "gpu-lost")
+    rack.hear("autopilot: 1. ")
+    rack.daemon.kill()
+    rack.end_daemon()
+    told = eventually(lambda: "rolled back" in (said := rack("autopilot", "status")) and said)
+    assert re.search(
+        r"^s1-gpu0: plan-\w+ \(swap-\d+\) of .* was rolled back by its revert guard: its engine ended without a word\n"
+        r"  nothing was tried since: no daemon has looked at it since; start one: lumctl watch\n",
+        told,
+        re.MULTILINE,
+    ), told
+    rack.watch()  # as the hint says
+    rack.hear("autopilot: s1-gpu0: nothing (dead): ", "1 of 1 swaps of it within a week")
+    (attempt,) = rack.data("autopilot", "status")["racks"][0]["failed_attempts"]
+    assert (attempt["outcome"], attempt["by_guard"], attempt["accelerators"]) == ("rolled-back", True, ["s1-gpu0"])
+    assert attempt["not_tried_since"] == "1 of 1 swaps of it within a week"

@@ -6,31 +6,57 @@ import socket
 import subprocess
 import sys
 from http.client import HTTPConnection
+from typing import NamedTuple
 
 import pytest
 
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 
-# Serves what cannot be started: the door is what is tested.
+# Serves what shows nothing, and ends with the door: the door is what is tested.
 PROGRAM = """
 import sys
-from lumctl.tui.web import Door, listen
-door = Door("false", listen("127.0.0.1", 0))
+from lumctl.tui import web
+web.MOST_PAGES = 2
+door = web.Door("cat >/dev/null", web.listen("127.0.0.1", 0))
 print(door.address, flush=True)
 door.open()
 """
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+class Address(NamedTuple):
+    """Where the door is, as it printed it."""
+
+    port: int
+    token: str
 
 
 @pytest.fixture(scope="module")
-def port():
+def door():
     pytest.importorskip("textual_serve")
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as server:
         try:
             address = server.stdout.readline().strip()
-            yield int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", address)[1])
+            port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([\w-]{43})/", address).groups()
+            yield Address(int(port), token)
         finally:
-            server.terminate()
+            server.kill()
+
+
+@pytest.fixture
+def port(door):
+    return door.port
+
+
+@pytest.fixture
+def token(door):
+    return door.token
 
 
 def get(port, path="/", **headers):
@@ -43,19 +69,21 @@ def get(port, path="/", **headers):
         connection.close()
 
 
-def test_a_page_is_served_that_loads_nothing_from_elsewhere(port):
-    status, headers, page = get(port)
+def test_a_page_is_served_that_loads_nothing_from_elsewhere(port, token):
+    status, headers, page = get(port, f"/{token}/")
     assert status == 200
-    assert f"ws://127.0.0.1:{port}/ws" in page
+    assert f"ws://127.0.0.1:{port}/{token}/ws" in page
     names = {"http://www.w3.org/2000/svg"}  # the name of a language, which nobody fetches
     elsewhere = set(re.findall(r"https?://[^\"')\s]+", page)) - names
-    assert all(url.startswith(f"http://127.0.0.1:{port}/") for url in elsewhere), elsewhere
+    assert all(url.startswith(f"http://127.0.0.1:{port}/{token}/") for url in elsewhere), elsewhere
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "https:" not in headers["Content-Security-Policy"]
 
 
-def test_its_parts_are_served_and_held_to_the_same(port):
-    for path in set(re.findall(rf"http://127\.0\.0\.1:{port}(/static/[^\"')]+\.\w+)", get(port)[2])):
+def test_its_parts_are_served_and_held_to_the_same(port, token):
+    parts = set(re.findall(rf"http://127\.0\.0\.1:{port}(/{token}/static/[^\"')]+\.\w+)", get(port, f"/{token}/")[2]))
+    assert parts
+    for path in parts:
         status, headers, _ = get(port, path)
         assert status == 200, path
         assert "default-src 'none'" in headers["Content-Security-Policy"]
@@ -63,15 +91,48 @@ def test_its_parts_are_served_and_held_to_the_same(port):
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "localhost:1"])
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js"])
-def test_another_name_that_points_here_is_refused(port, path, host):
-    status, _, told = get(port, path, Host=host)
+def test_another_name_that_points_here_is_refused(port, token, path, host):
+    status, _, told = get(port, f"/{token}{path}", Host=host)
     assert status == 403
     assert told == f"only http://127.0.0.1:{port}/ is served here\n"
 
 
-def test_a_page_from_elsewhere_may_not_connect(port):
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    assert get(port, "/ws", Origin="http://evil.example", **upgrade)[0] == 403
+def test_a_page_from_elsewhere_may_not_connect(port, token):
+    assert get(port, f"/{token}/ws", Origin="http://evil.example", **UPGRADE)[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/%C3%A9/", "//", "/download/x"])
+def test_without_the_token_there_is_neither_page_nor_session(port, token, path):
+    for begin in ("", f"/{token[:-1]}", f"/{token}x", f"/{'A' * len(token)}", f"/x/{token}"):
+        status, _, told = get(port, begin + path, **UPGRADE)
+        assert (status, told) == (
+            403,
+            "open the whole address that lumctl top --web printed: it holds a secret token\n",
+        )
+    assert get(port, f"{path}?token={token}", **UPGRADE)[0] == 403
+
+
+def test_no_other_file_is_served(port, token):
+    for path in ("../server.py", "..%2fserver.py", "%2fetc/passwd", "js"):
+        assert get(port, f"/{token}/static/{path}")[0] == 404
+
+
+def test_only_so_many_pages_are_open_at_once(port, token):
+    def opened():
+        page = HTTPConnection("127.0.0.1", port, timeout=20)
+        page.request("GET", f"/{token}/ws", headers=UPGRADE)
+        return page, page.getresponse()
+
+    pages = [opened() for _ in range(2)]
+    try:
+        assert [answer.status for _, answer in pages] == [101, 101]
+        page, answer = opened()
+        assert (answer.status, answer.read()) == (503, b"2 pages are open: close one of them\n")
+        page.close()
+        assert get(port, f"/{token}/")[0] == 503
+    finally:
+        for page, _ in pages:
+            page.close()
 
 
 def test_nothing_listens_beyond_loopback(port):

@@ -37,7 +37,10 @@ CHECK_STATUS = (
 ENVIRONMENT = (
     ("LUMCTL_INVENTORY", "The inventory, where ``--inventory`` is not given."),
     ("LUMCTL_TARGET", "``rack`` or ``sim``, where ``--target`` is not given."),
-    ("LUMCTL_STATE", "A folder or a database URL for the store, in place of the one that the inventory names."),
+    (
+        "LUMCTL_STATE",
+        "A folder or a database URL for the store; overrides the inventory. A simulator's is apart from it.",
+    ),
     (
         "LUMCTL_GATEWAY",
         "The socket of a rack's gateway, or the folder with RACK.sock of each; before what the inventory names.",

@@ -67,6 +67,9 @@ def top(
     screen is closed. Where ``lumctl watch`` runs, its newest look is shown. Exit code: that of the last apply; 0 if
     there was none.
 
+    ``--web`` prints an address that holds a secret token: other users of the machine cannot open a page without it. Up
+    to 8 pages may be open at once; each is a process that reads the rack.
+
     Who may not write the rack's store, as who gives ``--read-only``, is shown everything and offered no change.
 
     With ``--replay RUN`` it is no rack that is shown: a private simulator is brought to where the racks stood when the

@@ -40,6 +40,8 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
     chosen = theme_name(theme, {**os.environ, "TEXTUAL_COLOR_SYSTEM": "truecolor"})
     command += ["top", "--read-only", "--theme", chosen, "--interval", f"{interval_s:g}"]
     door = Door(shlex.join(command), socket)
+    if cx.out.quiet:
+        cx.out.text(door.address)  # it holds a secret: nobody could guess it
     cx.out.narrate(f"lumctl top, read-only, target {cx.target}: {door.address} (Ctrl-C ends it)")
     door.open()
     return ExitCode.DONE

@@ -4,12 +4,16 @@ import contextlib
 import resource
 import shutil
 import subprocess
+import time
 
 import pytest
 from fates import Lost
 from postgres import Postgres
 from yard import yard_on
 
+from lumctl.change.resuming import abort
+from lumctl.cli.swap_show import run_row
+from lumctl.cli.unfinished import shown_as_cut
 from lumctl.errors import ExitCode
 
 FEW = 2
@@ -66,6 +70,27 @@ def test_a_disk_that_is_full(yard_on_a_small_disk, sample, tell) -> None:
         empty_log(yard)
         lost.at_moment(number, lambda: fill(filler), filler.unlink)
     tell(f"a full disk: {dict(sorted(lost.outcomes.items()))}")
+
+
+def test_a_run_that_a_full_disk_stopped_is_listed_as_half_done_and_the_way_on_works(yard_on_a_small_disk) -> None:
+    """At once: nobody has to wait until the lease of an engine ends that gave up."""
+    yard, disk = yard_on_a_small_disk
+    filler, number = disk / "filler", yard.moments("swap").index("after commit of advance") + 1
+    plan = yard.ready("swap")
+    empty_log(yard)
+    status, said = yard.run_alone(plan, lambda: fill(filler), at=number)
+    run, store = yard.newest(), yard.rack.store
+    assert (status, run.state) == (ExitCode.HALF_DONE, "running")  # by the store, which could not be told
+    assert f"hint: make room on the disk of {disk / 'store' / 'lumctl.db'}; look at it" in said
+    assert store.left_half_done() == store.unfinished(now=time.time()) == (run.id,)
+    rows = shown_as_cut([run_row(run)], store.unfinished(now=time.time()), store.left_half_done())
+    assert [row["outcome"] for row in rows] == ["half-done"]
+    filler.unlink()
+    with yard.rack.another_site() as site:
+        abort(site, run)
+    assert yard.seen() == yard.before
+    assert (store.left_half_done(), store.unfinished(now=time.time())) == ((), ())
+    assert not list((disk / "store").glob("unwritten-end*"))
 
 
 @pytest.fixture

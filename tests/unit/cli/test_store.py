@@ -56,7 +56,7 @@ def test_a_store_is_copied_and_what_is_next_is_told(kept, tmp_path, capsys, monk
     [
         (("--to", "mysql://db/racks"), "--to: found a database URL that begins with mysql://"),
         (("--to", "postgresql://me:hunter2@db/racks"), "--to: found a database URL with a password in it"),
-        (("--to", "x", "--target", "sim"), "a simulator keeps its own store in a folder"),
+        (("--to", "x", "--target", "sim"), "the store of a simulator is not copied"),
         (("prototyp", "--to", "x"), "the inventory has no rack 'prototyp'"),
     ],
 )

@@ -146,7 +146,7 @@ def test_while_it_is_copied_nobody_writes(
         return digest(document)
 
     copy(folder, place, "r1", digest=now_and_then, now=NOW + 3)
-    assert tried == ["the store cannot be written: database is locked"]
+    assert tried == ["the store cannot be written: its lock is held by this process itself, in another thread"]
 
 
 def test_there_must_be_something_to_copy_and_somewhere_else(

@@ -269,7 +269,7 @@ def test_a_lock_that_somebody_keeps_is_waited_for_only_so_long(opened, monkeypat
     with ThreadPoolExecutor(1) as pool:
         holder = pool.submit(hold)
         held.wait()
-        with pytest.raises(StoreError, match="another process has held it") as caught:
+        with pytest.raises(StoreError, match="its lock is held by this process itself") as caught:
             yours.remark("decision", {}, at=1.0, who="me")
         assert caught.value.hint
         opened("r2").remark("decision", {}, at=1.0, who="me")  # another rack is not held up

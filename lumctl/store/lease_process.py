@@ -8,7 +8,6 @@ the holder's own deadline, checked before each send, is all that protects the ra
 import json
 import os
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Self
 
 from lumctl.processes import ProcessId, ProcessState, find, kill_and_wait
@@ -19,7 +18,7 @@ ENDS_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LeaseProcess:
     """A process and the end of its lease, in seconds since the start of its machine."""
 
     process: ProcessId
@@ -60,19 +59,11 @@ class Holder:
             return True  # another thread of this process: its own deadline holds it back
         return self.process.is_here and kill_and_wait(self.process, ENDS_WITHIN_S)
 
+    @property
     def described(self) -> str:
-        """The process in words: where, since when, what it runs, and whether it is stopped."""
+        """The process in words: which, whose, since when, and whether it is stopped."""
         where = f"process {self.process.pid} on {self.process.host}"
         if not self.process.is_here or self.process.pid == os.getpid():
             return where
         state = find(self.process)
-        if state is None:
-            return f"{where}, which has ended"
-        said = [where]
-        if state.user:
-            said.append(f"of {state.user}")
-        if state.started_at is not None:
-            since = datetime.fromtimestamp(state.started_at).astimezone().isoformat(sep=" ", timespec="seconds")
-            said.append(f"since {since}")
-        command = f": {state.command}" if state.command else ""
-        return f"{' '.join(said)}, {'STOPPED' if state.stopped else 'running'}{command}"
+        return f"{where} has ended" if state is None else state.described

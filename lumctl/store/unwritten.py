@@ -1,0 +1,39 @@
+"""Ends of runs that the store could not take: an empty file beside it, which needs no room on a full disk.
+
+An engine leaves one as its very last act, after which it writes to no device. Its run is half done from then on, and
+its lease is given back, although the store says that the run is at work. A number (the fence) belongs to the name: it
+means nothing any more once somebody has gone on with the run under a newer lease.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+_PREFIX = "unwritten-end"
+
+
+def leave(files: Path, run: str, fence: int) -> None:
+    """Note that a run was left half done under a lease; where that cannot be done either, its lease has to end."""
+    with suppress(OSError):
+        files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _path(files, run, fence).touch(mode=0o600)
+
+
+def is_left(files: Path, run: str, fence: int) -> bool:
+    """Whether a run was left half done under a lease, and its end could not be written."""
+    return _path(files, run, fence).exists()
+
+
+def is_given_back(files: Path, fence: int) -> bool:
+    """Whether a lease was given back by an engine that could not write it."""
+    return any(files.glob(f"{_PREFIX}.*.{fence}"))
+
+
+def forget(files: Path, run: str) -> None:
+    """Take away what was noted of a run: it was gone on with."""
+    for path in files.glob(f"{_PREFIX}.{run}.*"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _path(files: Path, run: str, fence: int) -> Path:
+    return files / f"{_PREFIX}.{run}.{fence}"

@@ -1,0 +1,95 @@
+"""An engine that is stopped inside a commit keeps nobody out for long: it is named, ended as the hint says, undone."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from yard import Yard
+
+from lumctl.change import apply
+from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.resuming import abort
+from lumctl.site import Site
+from lumctl.store import StoreHeldError, sqlite
+
+
+@pytest.fixture
+def freeze(yard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Starts an engine that is stopped inside a transaction of its run; others do not wait long for it."""
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_S", 0.2)
+    started: list[int] = []
+
+    def freeze_(**how: float) -> None:
+        number = yard.moments("swap").index("before commit of advance") + 1
+        started.append(yard.start(yard.ready("swap"), at=number, do="stop", **how))
+        _await_stop(started[-1])
+
+    yield freeze_
+    for engine in started:
+        with suppress(ProcessLookupError):
+            os.kill(engine, signal.SIGKILL)
+
+
+def _await_stop(pid: int) -> None:
+    ended = time.monotonic() + 30
+    while _state(pid) != "T":
+        assert time.monotonic() < ended, "the engine does not stop"
+        os.sched_yield()
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def refused(yard: Yard, act: Callable[[Site], object]) -> None:
+    """Another operator tries something, and does what he is told to do."""
+    with yard.rack.another_site() as site, pytest.raises(StoreHeldError) as told:
+        act(site)
+    assert f"its lock is held by process {yard.engine} " in told.value.message
+    assert told.value.message.endswith("is stopped")
+    hint = told.value.hint or ""
+    command = re.fullmatch(r"end it: (.*) \(its unfinished write is undone\), then repeat this command", hint)
+    assert command, hint
+    subprocess.run(shlex.split(command[1]), check=True)
+
+
+def test_once_it_is_ended_its_guard_undoes_the_run_and_the_plan_is_applied(yard: Yard, freeze) -> None:
+    freeze()
+    refused(yard, lambda site: apply(site, yard.plan))
+    ended = yard.end()
+    assert ended.status == -signal.SIGKILL
+    assert yard.await_guards()
+    assert ended.run is not None
+    assert yard.rack.store.run(ended.run.id).state == "rolled-back"
+    assert yard.seen() == yard.before
+    with yard.rack.another_site() as site:
+        apply(site, yard.plan)
+    assert yard.seen() == yard.after
+
+
+def test_without_a_guard_it_is_ended_by_the_abort_once_its_lease_has_ended(yard: Yard, freeze) -> None:
+    freeze()
+    os.kill(yard.guard(), signal.SIGKILL)
+    run = yard.newest()
+    assert run is not None
+    with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as site:
+        assert abort(site, run).outcome == "rolled-back"
+    assert yard.end().status == -signal.SIGKILL
+    assert yard.seen() == yard.before
+
+
+def test_a_guard_ends_its_engine_and_undoes_the_run_by_itself(yard: Yard, freeze) -> None:
+    freeze(revert_after_s=0.0)
+    ended = yard.end()
+    assert ended.status == -signal.SIGKILL
+    assert yard.await_guards()
+    assert ended.run is not None
+    assert yard.rack.store.run(ended.run.id).state == "rolled-back"
+    assert yard.seen() == yard.before
