@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from lumctl.store.errors import StoreError
 
 BUSY_TIMEOUT_S = 5.0
-HELD_TIMEOUT_S = 0.5
+HELD_TIMEOUT_S = 0.25
 """For the next writes after one has waited in vain: a command whose every write waits in full would take minutes."""
 FILE_NAME = "lumctl.db"
 _FILE = "file"
