@@ -106,6 +106,7 @@ def apply(
             say, silent_s = unfailing(progress), revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
             with guarded(site, plan, lease, silent_s, arm=arm, progress=say) as cover:
                 hold_back_interrupts()
+                cover.require_watched()
                 run = Run.begun(site, plan, store, lease, who, cover)
                 run.ledger.vouched(said)
                 return execute(run, cover, say, before_step, plan.steps)

@@ -9,6 +9,7 @@ from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE
 from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.devices.types import Capability
+from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
 from lumctl.jobs.hooks import may_take_s
 from lumctl.site import Site
@@ -41,6 +42,15 @@ class Cover:
     def is_in_doubt(self) -> bool:
         """Whether the guard may be taking the run back at this moment."""
         return self.guard is not None and self.guard.has_hung_up
+
+    def require_watched(self) -> None:
+        """Refuse to begin where the guard has ended: this process may have been frozen since it was armed.
+
+        Raises:
+            RefusedError: it has; nothing was touched.
+        """
+        if self.is_in_doubt:
+            raise RefusedError("the revert guard ended before the run began; nothing was touched", hint="try again")
 
     def asked(self) -> None:
         """A person is asked now, and is given more time than a machine."""
