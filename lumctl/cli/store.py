@@ -193,14 +193,14 @@ def _of_the_old(rack: str, old: str, new: str, *, retired: bool) -> str:
 
 
 def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
-    from lumctl.store import place_of, store_at
+    from lumctl.store import open_store, place_of
     from lumctl.store.database import shown
 
     place = place_of(inventory, rack, target)
     said: dict[str, Any] = {"rack": rack, "store": shown(place), "named_by": _named_by(inventory, rack, target)}
     empty = dict.fromkeys(("entries", "runs", "lease", "moved_to", "problem"))
     try:
-        store = store_at(place, rack=rack)
+        store = open_store(inventory, rack, target)
         try:
             about = {"entries": store.head().count, "runs": len(store.runs()), "lease": store.newest_fence(rack)}
             moved_to = store.moved_to(rack)
