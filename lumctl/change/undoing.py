@@ -12,7 +12,7 @@ from lumctl.change.job_step import pauses
 from lumctl.change.ledger import Ledger, device_of
 from lumctl.change.outcomes import Did
 from lumctl.change.plan import Do, Plan, Step
-from lumctl.change.steps import ACTIONS, Bench, Evidence, Verify
+from lumctl.change.steps import ACTIONS, Bench, Evidence, Program, Verify
 from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError
@@ -90,6 +90,8 @@ class Undoing:
 
     def _undone(self, step: Step) -> list[str]:
         """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
+        if step.do is Do.PROGRAM:
+            step = Program.with_held(self._bench, step, self._evidence.get(step.id))
         if one_way(step):
             return [f"{step.data['device']} was written whole: what it held before was not known"]
         try:
