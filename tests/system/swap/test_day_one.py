@@ -1,5 +1,6 @@
 """Day one on a lit rack: what a switch or a mesh holds is read, shown, cut only by name, and put back."""
 
+import json
 from contextlib import closing
 from dataclasses import replace
 
@@ -140,6 +141,19 @@ def test_the_jobs_own_cross_connects_are_kept_and_recorded(site, switch):
         assert plan_swap(again, "finetune", ["h2-gpu0"], even_if_healthy=True).steps
     assert switch.read_circuits() == made
     store.close()
+
+
+@pytest.mark.parametrize("sim", ["polatis-scpi"], indirect=True)
+def test_the_command_names_the_command(sim, switch, shell_of):
+    """Refused with 5 although --yes was given; what the hint says then does it, and the rollback undoes it."""
+    lumctl = shell_of(sim.inventory.path, sim.folder)
+    refused = lumctl("fabric", "apply", "--yes", code=5)
+    assert switch.read_circuits() == LIVE
+    hint = refused.stderr.split("if that is meant: lumctl ")[1].split()
+    done = lumctl(*hint, "--yes", "-o", "json", code=0)
+    assert switch.read_circuits() != LIVE
+    lumctl("swap", "rollback", json.loads(done.stdout)["run"], "--yes", code=0)
+    assert switch.read_circuits() == LIVE
 
 
 def test_a_mesh_that_can_be_read_is_put_back_too(rack_of, tmp_path):

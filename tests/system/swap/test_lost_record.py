@@ -1,17 +1,12 @@
 """A rack whose record was lost, on which a job runs where a swap has placed it: its light is read before anything."""
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 
 import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Start
-from lumctl.devices.endpoints import sim_runtime_folder
 from lumctl.errors import RefusedError
 from lumctl.inventory.switching import own_cells
 from lumctl.runbook import document, reading, writing
@@ -151,32 +146,12 @@ def test_a_record_from_before_the_swap_does_not_take_the_job_down(rack, old):
     assert light(rack) == before
 
 
-def test_the_commands_say_so(rack, tmp_path, monkeypatch):
+def test_the_commands_say_so(rack, shell_of):
     """The command line: refused with 5 by what an operator would try, and adopted after a look."""
-    with tempfile.TemporaryDirectory() as runtime:  # the path of a socket must be short
-        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-        sim_runtime_folder(rack.inventory.path).symlink_to(rack.folder / "sim")
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "LUMCTL_STATE": str(tmp_path / "state"),
-            "LUMCTL_TARGET": "sim",
-            "LUMCTL_INVENTORY": str(rack.inventory.path),
-            "XDG_RUNTIME_DIR": runtime,
-        }
-
-        def lumctl(*words, code):
-            command = [sys.executable, "-m", "lumctl", *words]
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-            )
-            assert done.returncode == code, done.stderr
-            assert "Traceback" not in done.stderr
-            return done
-
-        assert "lumctl store adopt prototype --target sim" in lumctl("fabric", "apply", "--yes", code=5).stderr
-        dry = lumctl("store", "adopt", "--dry-run", code=0)
-        assert "finetune rank 1: s1-gpu0 by the inventory (there is no record) -> s3-gpu0 by the light" in dry.stdout
-        lumctl("store", "adopt", code=2)  # nobody can be asked
-        adopted = lumctl("store", "adopt", "prototype", "--target", "sim", "--yes", "-o", "json", code=0)
-        assert json.loads(adopted.stdout)["run"] == "adopt-0001"
+    lumctl = shell_of(rack.inventory.path, rack.folder / "sim")
+    assert "lumctl store adopt prototype --target sim" in lumctl("fabric", "apply", "--yes", code=5).stderr
+    dry = lumctl("store", "adopt", "--dry-run", code=0)
+    assert "finetune rank 1: s1-gpu0 by the inventory (there is no record) -> s3-gpu0 by the light" in dry.stdout
+    lumctl("store", "adopt", code=2)  # nobody can be asked
+    adopted = lumctl("store", "adopt", "prototype", "--target", "sim", "--yes", "-o", "json", code=0)
+    assert json.loads(adopted.stdout)["run"] == "adopt-0001"
