@@ -186,8 +186,11 @@ def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assig
     stored = site.store(rack).assignment()
     for job, ranks in found.elsewhere.items():
         said = "the record" if job in stored else "the inventory (there is no record)"
+        moved = [(rank, was, now) for rank, (was, now) in enumerate(zip(placed[job], ranks, strict=True)) if was != now]
+        rank, was, now = moved[0]
+        more = f"; and {len(moved) - 1} more of its ranks elsewhere" if len(moved) > 1 else ""
         raise RefusedError(
-            f"the light shows {job} on {', '.join(ranks)}, and {said} has it on {', '.join(placed[job])}",
+            f"the light shows rank {rank} of {job} on {now}, and {said} has it on {was}{more}",
             hint=f"write down where it runs: lumctl store adopt {rack} --target {site.target}",
         )
 

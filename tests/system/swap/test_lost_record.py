@@ -137,7 +137,9 @@ def old(rack, tmp_path):
 
 def test_a_record_from_before_the_swap_does_not_take_the_job_down(rack, old):
     before = light(rack)
-    with pytest.raises(RefusedError, match="the light shows finetune on s0-gpu0, s3-gpu0, s2-gpu0") as refused:
+    with pytest.raises(
+        RefusedError, match="the light shows rank 1 of finetune on s3-gpu0, and the record has it on s1-gpu0"
+    ) as refused:
         plan_fabric(old, "prototype")
     assert "lumctl store adopt prototype" in refused.value.hint
     apply(old, plan_adopt(old, "prototype"))
