@@ -10,7 +10,7 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.lane_orders import lanes_in_order, orders_in
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.wiring import Assignment, Circuit, job_circuits, job_links
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, job_links
 from lumctl.site import Site
 
 Ranks = Mapping[int, str]
@@ -68,11 +68,15 @@ def shown_by(
     """Where the jobs of a rack run by what their receivers hear (receiver -> transmitter); ``given`` jobs are known."""
     known = given or {}
     found: dict[str, ShownJob] = {}
+    sound = [c for c in circuits_of(inventory, placed) if all(heard.get(r) == t for r, t in c.receivers)]
+    lanes = inventory.transponders
+    settled = {lanes[end.transponder].accelerator for circuit in sound for end in (circuit.a, circuit.b)}
     for job in inventory.jobs.values():
         if job.rack != rack:
             continue
         others = [*(known[other] for other in known if other != job.name), *(each.ranks for each in found.values())]
-        search = _Search(inventory, job, heard, placed, {a for ranks in others for a in ranks})
+        taken = {accelerator for ranks in others for accelerator in ranks}
+        search = _Search(inventory, job, heard, placed, taken=taken, settled=settled)
         found[job.name] = search.told(tuple(known[job.name])) if job.name in known else search.best()
     return Shown(placed, found)
 
@@ -203,18 +207,27 @@ def _differences(inventory: Inventory, shown: Shown, stored: Assignment, given: 
 
 
 class _Search:
-    """Looks for the placement of one job that explains what its receivers hear."""
+    """Looks for the placement of one job that explains what its receivers hear.
+
+    Ranks that links join are looked for together; those of different rings or lists of pairs are independent.
+    """
 
     def __init__(
-        self, inventory: Inventory, job: Job, heard: Mapping[str, str], placed: Assignment, taken: Collection[str]
+        self,
+        inventory: Inventory,
+        job: Job,
+        heard: Mapping[str, str],
+        placed: Assignment,
+        *,
+        taken: Collection[str],
+        settled: Collection[str],
     ) -> None:
         self._inventory, self._job, self._heard = inventory, job, heard
-        self._placed, self._taken = placed[job.name], set(taken)
-        orders = orders_in(placed)
-        here = [a.id for a in inventory.accelerators.values() if a.rack == job.rack and a.id not in self._taken]
-        self._lanes = {a: [lane.id for lane in lanes_in_order(inventory, a, orders)] for a in here}
-        self._orders = orders
+        self._placed, self._orders = placed[job.name], orders_in(placed)
+        here = [a.id for a in inventory.accelerators.values() if a.rack == job.rack and a.id not in set(taken)]
+        self._lanes = {a: [lane.id for lane in lanes_in_order(inventory, a, self._orders)] for a in here}
         self._at = {lane: (a, number) for a, lanes in self._lanes.items() for number, lane in enumerate(lanes)}
+        self._settled = settled
         self._links = job_links(job)
         self._partners: dict[str, set[str]] = {}
         for receiver, transmitter in heard.items():
@@ -223,21 +236,19 @@ class _Search:
 
     def best(self) -> ShownJob:
         """The placement that explains most, and differs least from the record."""
-        here = tuple(self._placed)
-        grown = set[tuple[str, ...]]()
-        for rank in range(len(self._placed)) if self._heard else ():
-            for accelerator in self._lanes:
-                if not any(ranks[rank] == accelerator for ranks in grown):
-                    grown |= {ranks} if (ranks := self._completed(self._grown({rank: accelerator}))) else set()
-        if all(accelerator in self._lanes for accelerator in here):
-            grown.add(here)
-        ranked = sorted(grown, key=self._worth)
-        first = ranked[0] if ranked else here
-        rivals = tuple(r for r in ranked[1:] if self._worth(r)[:2] == self._worth(first)[:2])
-        return self._shown(first, rivals)
+        ranks, rivals = list(self._placed), list[Ranks]()
+        for joined in self._joined_ranks():
+            ranked = self._ranked(joined)
+            for rank, accelerator in ranked[0].items() if ranked else ():
+                ranks[rank] = accelerator
+            rivals += [other for other in ranked[1:] if self._worth(other) == self._worth(ranked[0])]
+            for accelerator in ranked[0].values() if ranked else ():
+                self._lanes.pop(accelerator, None)
+        others = tuple(tuple(other.get(rank, a) for rank, a in enumerate(ranks)) for other in rivals)
+        return self._shown(tuple(ranks), others)
 
     def told(self, ranks: tuple[str, ...]) -> ShownJob:
-        """A placement that an operator states."""
+        """A placement that an operator states; the one that explains more, if there is one, is its rival."""
         best = self.best()
         return self._shown(ranks, (best.ranks,) if best.explained > self._explained(ranks) else ())
 
@@ -246,15 +257,10 @@ class _Search:
         heard = [c for c in circuits if all(self._heard.get(r) == t for r, t in c.receivers)]
         lanes = {lane for c in circuits for pair in c.receivers if self._heard.get(pair[0]) == pair[1] for lane in pair}
         owners = {self._inventory.transponders[lane].accelerator for lane in lanes}
-        linked = {rank for link in self._links for rank in (link.a_rank, link.b_rank)}
+        linked = {rank for joined in self._joined_ranks() for rank in joined}
         unseen = tuple(rank for rank, a in enumerate(ranks) if rank in linked and a not in owners)
-        explained = self._explained(ranks)
-        return ShownJob(ranks, tuple(heard), unseen, rivals, explained, self._explained(tuple(self._placed)))
-
-    def _worth(self, ranks: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
-        """Less is better."""
-        differing = sum(a != b for a, b in zip(ranks, self._placed, strict=True))
-        return -self._explained(ranks), differing, ranks
+        explained, recorded = self._explained(ranks), self._explained(tuple(self._placed))
+        return ShownJob(ranks, tuple(heard), unseen, rivals, explained, recorded)
 
     def _explained(self, ranks: tuple[str, ...]) -> int:
         """How many receivers of the job, placed so, hear whom they should."""
@@ -266,6 +272,53 @@ class _Search:
         except UsageError:  # an accelerator with too few lanes, or at another device
             return ()
 
+    def _joined_ranks(self) -> list[list[int]]:
+        """The ranks that links join, directly or by way of others."""
+        joined: list[set[int]] = []
+        for link in self._links:
+            ends = {link.a_rank, link.b_rank}
+            touched = [some for some in joined if some & ends]
+            joined = [some for some in joined if not some & ends] + [ends.union(*touched)]
+        return [sorted(some) for some in joined]
+
+    def _ranked(self, joined: list[int]) -> list[Ranks]:
+        """The placements of joined ranks that the light leads to, and the recorded one, best first."""
+        recorded = {rank: self._placed[rank] for rank in joined}
+        stayed = [(rank, a) for rank, a in recorded.items() if a in self._lanes]
+        # From a rank that stayed where it was the light leads to all others, and to every placement that differs less.
+        ranked = self._reached_from(joined, stayed)
+        receivers = 2 * sum(link.a_rank in recorded for link in self._links)
+        if not ranked or -self._worth(ranked[0])[0] < receivers:
+            # What other ranks are heard to use, as recorded, is theirs.
+            free = [a for a in self._lanes if a not in self._settled or a in recorded.values()]
+            ranked = self._reached_from(joined, [(rank, a) for rank in joined for a in free])
+        return ranked
+
+    def _reached_from(self, joined: list[int], seeds: Iterable[tuple[int, str]]) -> list[Ranks]:
+        recorded = {rank: self._placed[rank] for rank in joined}
+        found = [recorded] if all(a in self._lanes for a in recorded.values()) else []
+        grown: list[dict[int, str]] = []
+        for rank, accelerator in seeds if self._heard else ():
+            if any(ranks[rank] == accelerator for ranks in grown):
+                continue
+            ranks = self._completed(joined, self._grown({rank: accelerator}))
+            grown += [ranks] if len(ranks) == len(joined) else []
+        found += [ranks for ranks in grown if ranks not in found]
+        return sorted(found, key=lambda ranks: (*self._worth(ranks), sorted(ranks.items())))
+
+    def _worth(self, ranks: Ranks) -> tuple[int, int]:
+        """Less is better: how many receivers hear whom they should, negative; how many ranks are not as recorded."""
+        explained = 0
+        for link in self._links:
+            if link.a_rank in ranks:
+                a, b = self._lane(ranks[link.a_rank], link.a_lane), self._lane(ranks[link.b_rank], link.b_lane)
+                explained += (self._heard.get(a) == b) + (self._heard.get(b) == a) if a and b else 0
+        return -explained, sum(self._placed[rank] != accelerator for rank, accelerator in ranks.items())
+
+    def _lane(self, accelerator: str, number: int) -> str:
+        lanes = self._lanes.get(accelerator, [])
+        return lanes[number] if number < len(lanes) else ""
+
     def _grown(self, known: Ranks) -> dict[int, str]:
         """Follow the links of the job along the light, from the ranks that are known to those they lead to."""
         found = dict(known)
@@ -273,7 +326,7 @@ class _Search:
         while ahead:
             rank = ahead.pop()
             for link in self._links:
-                if rank not in (link.a_rank, link.b_rank):
+                if rank not in {link.a_rank, link.b_rank}:
                     continue
                 lane, other, wanted = (
                     (link.a_lane, link.b_rank, link.b_lane)
@@ -288,16 +341,18 @@ class _Search:
 
     def _reached(self, accelerator: str, lane: int, wanted: int) -> str | None:
         """The accelerator whose lane of this number is joined by light to a lane, if one is and only one."""
-        lanes = self._lanes[accelerator]
-        partners = self._partners.get(lanes[lane], set()) if lane < len(lanes) else set()
-        reached = {self._at[p][0] for p in partners if p in self._at and self._at[p][1] == wanted}
+        partners = self._partners.get(self._lane(accelerator, lane), set())
+        at = [self._at[partner] for partner in partners if partner in self._at]
+        reached = {a for a, number in at if number == wanted and a in self._lanes}
         return reached.pop() if len(reached) == 1 else None
 
-    def _completed(self, known: Ranks) -> tuple[str, ...]:
-        """With the ranks that no light leads to where the record has them; empty where these are in use."""
+    def _completed(self, joined: list[int], known: Ranks) -> dict[int, str]:
+        """With the ranks that no light leads to where the record has them; those go first that hear anybody."""
         found = dict(known)
-        for rank, accelerator in enumerate(self._placed):
+        left = [rank for rank in joined if rank not in found]
+        left.sort(key=lambda rank: not any(lane in self._partners for lane in self._lanes.get(self._placed[rank], ())))
+        for rank in left:
+            accelerator = self._placed[rank]
             if rank not in found and accelerator in self._lanes and accelerator not in found.values():
                 found = self._grown({**found, rank: accelerator})
-        ranks = [found.get(rank) for rank in range(len(self._placed))]
-        return tuple(a for a in ranks if a is not None) if None not in ranks else ()
+        return found
