@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from itertools import zip_longest
 
 from lumctl.change.circuits import placed_by
-from lumctl.change.plan import Do, Plan
+from lumctl.change.plan import Do, Plan, only_adopts
 from lumctl.change.taking_back import takes_back
 from lumctl.errors import RefusedError
 from lumctl.inventory.lane_orders import jobs_in
@@ -48,7 +48,8 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
 def asking_policy(site: Site, plan: Plan) -> Policy | None:
     """The first policy that asks for an approval of what this plan, made by a person, replaces."""
     replaced = _replaced(site, plan)
-    if not replaced or takes_back(site, plan):  # to take something back needs nobody's leave
+    # To take something back, or to write down what already is, needs nobody's leave.
+    if not replaced or takes_back(site, plan) or only_adopts(plan):
         return None
     jobs = [job for job, _ in replaced]
     accelerators = site.inventory.accelerators

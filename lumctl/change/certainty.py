@@ -31,5 +31,7 @@ class Certainty:
     def cells(self, step: Step, *, after: bool) -> dict[int, str]:
         """All states of a device, with the cells of one step as they are after it or as they were before it."""
         device = self.site.inventory.devices[step.data["device"]]
-        held = self.plan.start.cells(device.id, own_cells(self.site.inventory, device)) or {}
-        return held | {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
+        own = own_cells(self.site.inventory, device)
+        written = {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
+        # A join of others that was cut is no part of the record.
+        return (self.plan.start.cells(device.id, own) or {}) | {cell: written[cell] for cell in own if cell in written}

@@ -104,6 +104,16 @@ class Ledger:
         if said:
             self.due.entries.append(Record(self._site.now(), "vouched", "", said))
 
+    def note(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Have on disk what is about to be done beside the steps; where nothing can be written, it stays due."""
+        self.due.entries.append(Record(self._site.now(), kind, "", {**data, **self._signed}))
+        try:
+            self.settle()
+        except LeaseLostError:
+            raise
+        except StoreError:
+            pass  # it is due
+
     def seen_before(self, steps: Sequence[Step]) -> dict[str, Evidence]:
         """What the jobs do that are about to be paused, by step; each hook may take its time to tell."""
         return seen_before(self._site, steps, lambda step: self._cover.alive(self._site, [step]))
@@ -194,6 +204,7 @@ class Ledger:
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
         ]
         unsure = [device for step in steps if (device := device_of(step)) is not None]
+        unsure += [device for step in steps for device in step.data.get("doubted", ())]
         try:
             self._store.advance(self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure)
         except LeaseLostError:

@@ -102,6 +102,32 @@ class LightProof:
         proofs, *_ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
         return {proof.receiver: proof.transmitter for proof in proofs}
 
+    def heard(self, receivers: Iterable[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
+        """Which transmitter of the inventory each receiver hears now: receiver -> transmitter.
+
+        Every host says a mark, so an old entry in a neighbour table proves nothing. Receivers that hear nobody, and
+        those that cannot say whom they hear, are left out. Those of the ``expected`` circuits are waited for a moment.
+        """
+        lanes = self._inventory.transponders
+        asked = [Want("", name, name) for name in receivers if lanes[name].verify[0] is Evidence.LLDP]
+        due = {want.receiver for want in wants_of(expected) if self._by_lldp(want)}
+        due |= {name for name, table in self._tables(asked).items() if any(known for known, _ in table)}
+        found, marks = dict[str, str](), set[str]()
+        started, pause_s = self._clock(), FIRST_PAUSE_S
+        while due - found.keys():
+            mark = self._new_mark()
+            marks.add(mark)
+            self._announce(asked, mark)
+            for name, table in self._tables(asked).items():
+                heard = next((known for known, said in table if known and said in marks), None)
+                if heard is not None:
+                    found[name] = heard
+            if self._clock() - started > STANDING_S:
+                break
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, POLL_S)
+        return found
+
     def prove(
         self,
         circuits: Iterable[Circuit],
@@ -171,7 +197,7 @@ class LightProof:
         pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
         pause_s = FIRST_PAUSE_S
         while pending:
-            mark = f"{int(self._now() * 1000):012x}{self._token()}"
+            mark = self._new_mark()
             marks.add(mark)
             self._announce(pending, mark)
             tables = self._tables(pending)
@@ -208,6 +234,9 @@ class LightProof:
         )
         elapsed = round(self._clock() - started, 3)
         return Proof(want.circuit, want.receiver, want.transmitter, Evidence.BLINK, elapsed)
+
+    def _new_mark(self) -> str:
+        return f"{int(self._now() * 1000):012x}{self._token()}"
 
     def _announce(self, wants: list[Want], mark: str) -> None:
         """Tell each transmitting host once; one that cannot is seen as silence at the far end."""

@@ -11,14 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lumctl.change.planned import Candidate, PlannedChange, PlannedCircuit, Replacement, receivers
+from lumctl.change.planned import Candidate, Cut, PlannedChange, PlannedCircuit, Replacement, receivers
 from lumctl.change.start import Start
 from lumctl.change.step import Do, Step, stages
 from lumctl.errors import UsageError
 
 __all__ = [
+    "ADOPT",
     "SCHEMA",
     "Candidate",
+    "Cut",
     "Do",
     "Plan",
     "PlannedChange",
@@ -27,6 +29,7 @@ __all__ = [
     "Start",
     "Step",
     "from_document",
+    "only_adopts",
     "plan_digest",
     "programmed",
     "read_circuits",
@@ -36,6 +39,8 @@ __all__ = [
 ]
 
 SCHEMA = "lumctl/plan/v1"
+ADOPT = "adopt"
+"""The kind of plans that write down the placement that the light shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class Plan:
     undoes: str | None = None
     why: tuple[str, ...] = ()
     """Why these spares and no better ones, in words."""
+    cuts: tuple[Cut, ...] = ()
+    """Light paths that stand now and are cut, as far as devices and receivers show them."""
     measured: Mapping[str, int] = field(default_factory=dict)
     """By step how many earlier runs its expected time is the median of; others are from the inventory."""
     digest: str = field(default="")
@@ -77,6 +84,11 @@ class Plan:
     def sealed(self) -> "Plan":
         """The same plan with its digest."""
         return replace(self, digest=plan_digest(to_document(self)))
+
+
+def only_adopts(plan: Plan) -> bool:
+    """Whether a plan writes down where the light shows the jobs, and moves no light: not only by what it says."""
+    return plan.kind == ADOPT and all(step.do in {Do.VERIFY, Do.ASSIGN} for step in plan.steps)
 
 
 def to_document(plan: Plan) -> dict[str, Any]:
@@ -103,6 +115,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         "start": plan.start.to_document(),
         # Plans from before there were these lack the keys, and so do their digests.
         **({"why": list(plan.why)} if plan.why else {}),
+        **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
     }
 
@@ -169,6 +182,7 @@ def _read(document: Mapping[str, Any]) -> Plan:
         warnings=tuple(document["warnings"]),
         undoes=document["undoes"],
         why=tuple(str(line) for line in document.get("why", ())),
+        cuts=tuple(Cut(**cut) for cut in document.get("cuts", ())),
         measured={str(step): int(runs) for step, runs in document.get("measured", {}).items()},
         digest=document["digest"],
     )
@@ -185,7 +199,7 @@ def _considered(candidate: Candidate) -> dict[str, Any]:
     return _lean(_fields(candidate) | said, rank=None, score={})
 
 
-def _fields(part: Replacement | Candidate | PlannedCircuit | Step) -> dict[str, Any]:
+def _fields(part: Replacement | Candidate | Cut | PlannedCircuit | Step) -> dict[str, Any]:
     """By name, as they are: `dataclasses.asdict` copies whatever they hold, and what is no plain value is put right."""
     return {name: getattr(part, name) for name in part.__slots__}
 

@@ -44,6 +44,37 @@ class PlannedChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """A light path that stands now and that a plan cuts: two ports of a device, and the light on it.
+
+    ``owner`` is the job whose circuit it is by the record. A path of no job is cut only if an operator named one of its
+    ports (``agreed``). ``power_dbm`` is ``None`` where it cannot be read, or where there is no light (``dark``).
+    """
+
+    device: str
+    ingress: int
+    egress: int
+    owner: str | None = None
+    transmitter: str | None = None
+    receiver: str | None = None
+    power_dbm: float | None = None
+    dark: bool = False
+    agreed: bool = False
+
+    @property
+    def needs_word(self) -> bool:
+        """Whether an operator has yet to name it."""
+        return self.owner is None and not self.agreed
+
+    @property
+    def light(self) -> str:
+        """The light on it, in words."""
+        heard = f"{self.receiver} hears {self.transmitter}" if self.receiver and self.transmitter else ""
+        power = f"{self.power_dbm:.1f} dBm" if self.power_dbm is not None else "no light" if self.dark else ""
+        return ", ".join(filter(None, (heard, power))) or "its light cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """One accelerator of a job and the one that takes its place."""
 

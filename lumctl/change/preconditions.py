@@ -3,7 +3,8 @@
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.guarded import TOUCHED
 from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.plan import Do, Plan, Step, stages
+from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
+from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
 from lumctl.change.untouched import require_others_untouched
 from lumctl.devices import transaction
@@ -41,6 +42,8 @@ def require(site: Site, plan: Plan) -> None:
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
             raise _moved_on(plan, moved_words(job))
+    require_agreed(plan.cuts, f"lumctl fabric apply --target {site.target}")
+    require_light_agrees(site, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             _require_own(plan, site.inventory.devices[step.data["device"]])
@@ -150,8 +153,11 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
     driver = site.devices.changing(device)
     driver.identify()
     if pinned is None:
-        if {puc for puc, _, _ in step.data["changes"]} != set(own):
+        if not {puc for puc, _, _ in step.data["changes"]} >= set(own):
             raise RefusedError(f"{plan.id} writes some cells of {device} and does not say what the others hold")
+        before = {int(cell): was for cell, was, _ in step.data["changes"] if was is not None}
+        if transaction.readable(driver) and transaction.read_cells(driver, before) != before:
+            raise _moved_on(plan, f"{device} does not hold what it did")
         return
     if not held:
         if not _left_so_by(site, plan, device):
@@ -198,11 +204,19 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     apply = f"lumctl fabric apply --target {site.target}"
     cut = site.store(rack).uncertain_since(device)
     if cut is None:
+        strange = strange_light(site, rack)
+        if strange:
+            return contradiction(site, rack, strange)
         return RefusedError(
             f"what {device} holds is not known: it was never programmed from this store",
             hint=f"program the jobs' circuits first: {apply}",
         )
     run = site.store(rack).run(cut)
+    if run.kind == ADOPT:
+        return RefusedError(
+            f"what {device} holds is not known: {cut} adopted where the jobs run, and {device} cannot be read back",
+            hint=f"program the jobs' circuits where they run now: {apply}",
+        )
     written = (*run.plan["puc_changes"], *run.plan.get("join_changes", ()))
     reversible = run.state in REVERSIBLE and all(change["from"] is not None for change in written)
     back = f"lumctl swap rollback {cut} --target {site.target}"

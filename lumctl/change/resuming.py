@@ -4,12 +4,13 @@ Both take the rack's lease anew, so whoever left the run can write nothing more 
 far it came. It is what a revert guard does, at any later time and by a person's word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from lumctl.change.circuits import placed_by
 from lumctl.change.ending import taken_back
 from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, unfailing
 from lumctl.change.fit import require_fit
@@ -26,7 +27,9 @@ from lumctl.change.run import Run
 from lumctl.change.steps import REVERT_AFTER_S
 from lumctl.change.stopped import require_stopped
 from lumctl.change.trail import Trail
+from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
+from lumctl.inventory.wiring import Assignment
 from lumctl.site import Site
 from lumctl.store import Lease, Record, Store, StoreError
 from lumctl.store import Run as StoredRun
@@ -48,6 +51,8 @@ class Prospect:
     """Why it cannot go on, where that was asked."""
     left_alone: Overtaken = NOTHING
     """What later runs have written over, and is not taken back for that."""
+    switching: Switching = NOTHING_TO_SWITCH
+    """The transmitters beside those of the steps that are not as the record will want them."""
 
 
 def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> Prospect:
@@ -67,7 +72,8 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
         require_mine(run, over)
     require_fit(site, run.id, plan)
     back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
-    back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over)
+    switching = _switching(site, plan, placed_after(site, back_again, forward=False), back_again)
+    back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over, switching=switching)
     if act == ABORT:
         return back
     if run.inventory_digest != site.inventory.digest:
@@ -79,8 +85,29 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     try:
         require_way_on(site, trail, steps)
     except RefusedError as error:
-        return Prospect(run, plan, trail, forward=False, steps=back.steps, why_not=error.message)
-    return Prospect(run, plan, trail, forward=True, steps=steps)
+        return replace(back, why_not=error.message)
+    switching = _switching(site, plan, placed_after(site, plan.steps, forward=True), steps)
+    return Prospect(run, plan, trail, forward=True, steps=steps, switching=switching)
+
+
+def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
+    """Where the jobs run once these steps of a run are done, or taken back."""
+    placed = site.assignment(sound=False)
+    for step in steps:
+        if step.do is Do.ASSIGN:
+            placed |= placed_by(step.data["assignment" if forward else "before"])
+    return placed
+
+
+def _switching(site: Site, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> Switching:
+    if not _moves_light(plan):
+        return NOTHING_TO_SWITCH
+    switched = {str(step.data["transponder"]) for step in steps if step.do is Do.TRANSMIT}
+    return switching_for(site, plan.rack, placed).without(switched)
+
+
+def _moves_light(plan: Plan) -> bool:
+    return any(step.do in {Do.PROGRAM, Do.TRANSMIT} for step in plan.steps)
 
 
 def resume(
@@ -122,6 +149,7 @@ def resume(
                 for step in found.trail.unclear:
                     if step.do is Do.VERIFY:
                         again.relight(step)
+                again.switch(found.switching)
             return execute(again, cover, say, before_step, found.steps)
 
 
@@ -162,7 +190,10 @@ def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[St
 
 def _reopened(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> Run:
     _write_down(site, store, lease, found, who)
-    return Run.resumed(site, store, lease, store.run(found.run.id), who)
+    again = Run.resumed(site, store, lease, store.run(found.run.id), who)
+    if _moves_light(found.plan):
+        again.placed_after = placed_after(site, found.steps, forward=False)
+    return again
 
 
 def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> None:
@@ -185,7 +216,9 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
         taken = run.state == "done" and act == ABORT
         raise RefusedError(
             f"there is nothing of {run.id} to {act}: {what}",
-            hint=f"to take it back: lumctl swap rollback {run.id}" if taken else None,
+            hint=f"to take it back: lumctl swap rollback {run.id}"
+            if taken
+            else f"to bring the rack to what is recorded: lumctl fabric apply --target {site.target}",
         )
     store = site.store(run.rack)
     if run.id not in store.unfinished(now=site.now()):

@@ -7,7 +7,7 @@ was cut before it could give any) and puts things back. Neither touches the stor
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from lumctl.change.check import Check
@@ -49,6 +49,8 @@ class Bench:
         self.powers: dict[str, float] = {}
         """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
         self.receipts: dict[str, Receipt[Any]] = {}
+        self.held: dict[str, dict[int, str]] = {}
+        """By device what it held before it was written, where the plan did not know that and the device told."""
         self.unasked = False
         """Whether what is undone is undone by a guard, and not by a person's word."""
         self.facts = NOBODY
@@ -109,13 +111,25 @@ class Program:
         device = step.data["device"]
         driver = bench.site.devices.changing(device)
         staged = transaction.stage(driver, step.data["changes"])
+        if transaction.readable(driver) and any(before is None for _, before, _ in step.data["changes"]):
+            bench.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
             timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s
         bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer)
         bench.settle(device)
         timer_of = "device" if receipt.revert_armed else "ours" if device in bench.covered else "none"
-        return {"cells": len(step.data["changes"]), "revert_timer": timer_of, "answer": receipt.text}
+        held = {"held": [list(cell) for cell in bench.held[device].items()]} if device in bench.held else {}
+        return {"cells": len(step.data["changes"]), "revert_timer": timer_of, "answer": receipt.text, **held}
+
+    @staticmethod
+    def with_held(bench: Bench, step: Step, evidence: Evidence | None) -> Step:
+        """The step with what the device itself held before it, where the plan did not know that."""
+        held = bench.held.get(step.data["device"], {}) | {
+            int(cell): str(was) for cell, was in (evidence or {}).get("held", ())
+        }
+        changes = [[cell, held.get(cell) if was is None else was, after] for cell, was, after in step.data["changes"]]
+        return replace(step, data={**step.data, "changes": changes})
 
     def undo(self, bench: Bench, step: Step, evidence: Evidence | None) -> Evidence:  # noqa: ARG002
         device = step.data["device"]

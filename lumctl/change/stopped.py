@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lumctl.change.circuits import placed_by
 from lumctl.change.job_step import resumes
-from lumctl.change.plan import Do, Plan, Step, programmed
+from lumctl.change.plan import Do, Plan, Step, only_adopts, programmed
 from lumctl.change.taking_back import takes_back
 from lumctl.change.untouched import way_of
 from lumctl.errors import RefusedError
@@ -21,13 +21,14 @@ def to_be_stopped(site: Site, plan: Plan, left: Sequence[Step] | None = None) ->
     """The jobs whose light a plan moves and that only a person can stop; ``left`` is what is to be done of it yet.
 
     There are none on a simulator, where no job runs; none where a run that was cut or left half done is taken back:
-    what is broken is mended first; none where nothing is left but that jobs go on; and none for a plan that was made
-    for another target, which is refused as that. A fabric that is written concerns the jobs whose light is there.
+    what is broken is mended first; none where nothing is left but that jobs go on; none where it is only written down
+    where jobs run; and none for a plan that was made for another target, which is refused as that. A fabric that is
+    written concerns the jobs whose light is there.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    if plan.target != site.target or _mends(site, plan):
+    if plan.target != site.target or _mends(site, plan) or only_adopts(plan):
         return ()
     if left is not None and all(resumes(step) for step in left):
         return ()

@@ -12,8 +12,11 @@ from lumctl.change.job_step import pauses
 from lumctl.change.ledger import Ledger, device_of
 from lumctl.change.outcomes import Did
 from lumctl.change.plan import Do, Plan, Step
-from lumctl.change.steps import ACTIONS, Bench, Evidence, Verify
+from lumctl.change.steps import ACTIONS, Bench, Evidence, Program, Verify
+from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
+from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError
+from lumctl.inventory.wiring import Assignment
 from lumctl.store import LeaseLostError, StoreError
 
 
@@ -28,6 +31,8 @@ class Undoing:
     _attempted: list[Step]
     _evidence: Mapping[str, Evidence]
     _wrote: bool
+    placed_after: Assignment | None = None
+    """Where the jobs run once this run is undone by an operator's word: transmitters are then brought to that."""
 
     @abstractmethod
     def _learn(self, did: Did) -> None:
@@ -48,6 +53,8 @@ class Undoing:
             for step in backwards:
                 if not pauses(step):
                     troubles += self._undone(step)
+            if self.placed_after is not None:
+                troubles += self.switch(switching_for(self._bench.site, self.plan.rack, self.placed_after))
             if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
                 troubles += Verify.as_before(self._bench, self.plan.steps)
             is_dark = bool(troubles)
@@ -62,8 +69,29 @@ class Undoing:
             troubles.append(f"what was undone could not be written down: {error.message}")
         return troubles
 
+    def switch(self, switching: Switching) -> list[str]:
+        """Switch transmitters beside the steps of the run; gives which of those that are needed stay dark, and why.
+
+        Raises:
+            LeaseLostError: somebody else may act now.
+        """
+        if switching == NOTHING_TO_SWITCH:
+            return []
+        self.ledger.note("transmitters", {"light": list(switching.light), "darken": list(switching.darken)})
+        troubles = []
+        for lane in (*switching.light, *switching.darken):
+            is_needed = lane in switching.light
+            try:
+                with self.ledger.sending(), self._bench.turn(lane):
+                    self._bench.site.devices.transponder(lane).set_transmit(is_needed)
+            except DeviceError as error:
+                troubles += [f"light the transmitter of {lane}: {error.message}"] if is_needed else []
+        return troubles
+
     def _undone(self, step: Step) -> list[str]:
         """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
+        if step.do is Do.PROGRAM:
+            step = Program.with_held(self._bench, step, self._evidence.get(step.id))
         if one_way(step):
             return [f"{step.data['device']} was written whole: what it held before was not known"]
         try:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from lumctl.change.circuits import circuits_before_and_after
 from lumctl.change.plan import Do, Plan
+from lumctl.change.taking_back import takes_back
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import trace
@@ -26,7 +27,9 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
     """
     before, after = circuits_before_and_after(site, plan)
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
-    kept = [circuit for name, circuit in before.items() if after.get(name) == circuit]
+    # What a run has programmed goes with it when that run is taken back.
+    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if takes_back(site, plan) else set[str]()
+    kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
     for device, held, written in _pinned_changes(site, plan):
         watched = {
             name

@@ -1,6 +1,6 @@
 """What every command that changes light shares: show a plan, ask for a yes, apply it, say what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -35,20 +35,36 @@ def show_plan(cx: Invocation, plan: Plan) -> None:
             cx.out.text(line)
 
 
-def carry_out(cx: Invocation, site: Site, plan: Plan, *, yes: bool, dry_run: bool, stopped: bool = False) -> None:
+def _anything() -> None:
+    return None
+
+
+def carry_out(
+    cx: Invocation,
+    site: Site,
+    plan: Plan,
+    *,
+    yes: bool,
+    dry_run: bool,
+    stopped: bool = False,
+    may: Callable[[], None] = _anything,
+) -> None:
     """Apply a plan after a person's yes (or only show it, with ``--dry-run``) and print what came of it.
 
-    ``stopped``: somebody says that the jobs are stopped whose light moves and that have no hook.
+    ``stopped``: somebody says that the jobs are stopped whose light moves and that have no hook. ``may`` refuses the
+    plan once it was shown.
     """
     if dry_run:
-        require(site, plan)
         show_plan(cx, plan)
+        may()
+        require(site, plan)
         if not stopped:
             tell_of_jobs(cx, site, plan)
         cx.out.narrate("dry run: nothing was done")
         return
     if not (yes or cx.out.structured):
         show_plan(cx, plan)
+    may()
     with Standby(site) as standby, keeping(cx, site, plan.rack):
         standby.ready(plan.rack)  # it comes up while the person thinks
         stopped_by = agree(cx, site, plan, f"Apply {plan.id} ({plan.title})", yes=yes, stopped=stopped)

@@ -13,7 +13,7 @@ from lumctl.cli.unfinished import tell_unfinished
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.site import Site
-from lumctl.swap import plan_fabric
+from lumctl.swap import plan_fabric, require_cuts_agreed
 
 app = noun_app(NOUNS["fabric"].help)
 fabric_show.register(app)
@@ -34,11 +34,24 @@ def apply(
     as_written: Annotated[
         bool, typer.Option("--as-written", help="Place every job where the inventory says, forgetting earlier swaps.")
     ] = False,
+    cut: Annotated[
+        str, typer.Option("--cut", metavar="PORT[,...]", help="Also cut these light paths, which no job owns.")
+    ] = "",
     yes: YesOption = False,
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Program the circuits that the jobs need and the meshes do not carry yet: on day one, or after a repair.
+    """Bring a rack to what is recorded: the circuits that its jobs need, and their transmitters.
+
+    On day one, and after a repair. Transmitters of placed ranks that are off are lit, and those of accelerators that
+    were replaced are darkened; where nothing else is wrong, no cell is written.
+
+    What a switch or a mesh that can be read back holds is read first; undoing the run restores it. The plan lists each
+    light path that it cuts, with the light on it. One that no job of the inventory owns is cut only where a port of it
+    is named with ``--cut`` (PORT, or DEVICE/port/PORT); --yes alone does not suffice (exit code 5).
+
+    Where the store has no record, the light is read first. If it shows the jobs elsewhere than the inventory does, the
+    command refuses (5), and ``lumctl store adopt`` writes down where they run.
 
     On a rack, jobs without a hook whose circuits stand and are taken away or written anew must be stopped, and somebody
     must say so, as for swap apply. Where nothing stands yet nobody is asked.
@@ -51,11 +64,29 @@ def apply(
         raise UsageError(f"no rack {chosen!r} in the inventory", hint=f"one of: {', '.join(racks)}")
     with Site(cx.inventory, cx.target) as site:
         written = {job.name: job.ranks for job in cx.inventory.jobs.values() if job.rack == chosen}
-        plan = plan_fabric(site, chosen, rewrite=rewrite, placement=written if as_written else None)
+        named = [word.strip() for word in cut.split(",") if word.strip()]
+        plan = plan_fabric(site, chosen, rewrite=rewrite, placement=written if as_written else None, cut=named)
         if not plan.steps:
             if cx.out.structured:
                 cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
             cx.out.narrate(f"{chosen} carries every circuit that its jobs need, by the record and by the light")
             return
+        again = f"lumctl fabric apply{_said(rack, rewrite=rewrite, as_written=as_written)} --target {cx.target}"
         tell_unfinished(cx, site, (chosen,))  # what it darkened stays dark, and is not proved on top of it
-        carry_out(cx, site, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
+        carry_out(
+            cx,
+            site,
+            plan,
+            yes=yes,
+            dry_run=dry_run,
+            stopped=job_is_stopped,
+            may=lambda: require_cuts_agreed(site, plan, again),
+        )
+
+
+def _said(rack: str | None, *, rewrite: bool, as_written: bool) -> str:
+    """The options of this command as they were typed."""
+    words = [f"--rack {rack}"] if rack else []
+    words += ["--rewrite"] if rewrite else []
+    words += ["--as-written"] if as_written else []
+    return "".join(f" {word}" for word in words)

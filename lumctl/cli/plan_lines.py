@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from lumctl.change import Plan
-from lumctl.change.plan import Candidate, Do, PlannedChange, PlannedCircuit, Step
+from lumctl.change.plan import Candidate, Cut, Do, PlannedChange, PlannedCircuit, Step
 from lumctl.inventory.switching import FREE
 
 FEW_CELLS = 12
@@ -20,6 +20,7 @@ def plan_lines(plan: Plan, *, wide: bool = False) -> list[str]:
     if any(step.do in _TOUCHES_LIGHT for step in plan.steps):
         lines += ["", "circuits", *_circuits(plan, wide=wide)]
         lines += ["", *_cells(plan, wide=wide)]
+        lines += _cuts(plan)
     lines += ["", "steps", *_steps(plan, wide=wide)]
     lines += ["", f"expected time about {plan.expected_seconds:.1f} s ({_basis(plan)})"]
     lines += [f"warning: {warning}" for warning in plan.warnings]
@@ -91,6 +92,18 @@ def _cells(plan: Plan, *, wide: bool) -> list[str]:
             told = [f"{c.puc} {_mark(c.before)} to {_mark(c.after)}" for c in cells]
             lines += ["  " + ", ".join(told[at : at + FEW_CELLS]) for at in range(0, len(told), FEW_CELLS)]
     return lines or ["no cell changes"]
+
+
+def _cuts(plan: Plan) -> list[str]:
+    """The light paths that are cut, with the light on each."""
+    rows = [[f"- {cut.device} port {cut.ingress} to port {cut.egress}", cut.light, _owned(cut)] for cut in plan.cuts]
+    return ["", "light paths that are cut", *_aligned(rows)] if rows else []
+
+
+def _owned(cut: Cut) -> str:
+    if cut.owner is not None:
+        return f"a circuit of {cut.owner}"
+    return "of no job of the inventory" + ("" if cut.agreed else f": needs --cut {cut.ingress}")
 
 
 def _summed(cells: Sequence[PlannedChange]) -> str:

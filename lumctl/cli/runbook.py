@@ -19,7 +19,7 @@ from lumctl.site import Site
 
 app = noun_app(NOUNS["runbook"].help)
 
-KINDS = ("swap", "rollback", "fabric", "set", "replay", "ack", "maintain", "policy")
+KINDS = ("swap", "rollback", "fabric", "set", "adopt", "replay", "ack", "maintain", "policy")
 
 
 @verb(app, "list")

@@ -1,4 +1,4 @@
-"""``lumctl store``: where a rack's store is, and how to move it to another database."""
+"""``lumctl store``: where a rack's store is, how to move it, and how to bring back a record that was lost."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli.change_options import DryRunOption, YesOption
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -122,6 +123,56 @@ def copy(
     cx.out.narrate(_of_the_old(name, shown(source), place, retired=retire))
 
 
+@verb(app, "adopt")
+def adopt(
+    cx: Invocation,
+    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    place: Annotated[
+        list[str] | None,
+        typer.Option("--place", metavar="JOB=ACC[,...]", help="Where a job runs whose light does not tell."),
+    ] = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Write down where the jobs run by the light, where the record of a rack was lost or is not true.
+
+    Each receiver says whom it hears (LLDP, with a new mark). From that follows which accelerator runs which rank: the
+    placement that explains most of the light, and differs least from the record. It is shown as a difference from the
+    record, or from the inventory where there is none. After a yes the light is proved once more and the placement is
+    written down, as a run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
+
+    Where the light does not determine a placement, the command says what is missing and refuses (exit code 5):
+    ``--place`` then says where a job runs, accelerators in the order of its ranks. Lanes that leave an accelerator in
+    another order than the inventory writes them are not found out.
+
+    What a device holds that cannot be read back stays uncertain: the next ``lumctl fabric apply`` programs the circuits
+    of the adopted placement.
+    """
+    from lumctl.cli.changes import carry_out
+    from lumctl.site import Site
+    from lumctl.swap import plan_adopt
+
+    name = one_rack(cx.inventory, rack)
+    with Site(cx.inventory, cx.target) as site:
+        plan = plan_adopt(site, name, given=_placements(place or []))
+        if not plan.steps:
+            if cx.out.structured:
+                cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
+            cx.out.narrate(f"the light of {name} shows the jobs where the record has them: nothing to adopt")
+            return
+        carry_out(cx, site, plan, yes=yes, dry_run=dry_run)
+
+
+def _placements(words: list[str]) -> dict[str, tuple[str, ...]]:
+    given: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        job, equals, ranks = word.partition("=")
+        if not (equals and job and ranks):
+            raise UsageError(f"--place: {word!r} is not JOB=ACC[,ACC...]")
+        given[job.strip()] = tuple(part.strip() for part in ranks.split(",") if part.strip())
+    return given
+
+
 def _next(inventory: "Inventory", rack: str, place: str) -> str:
     keyed = f"`store: {place}` under racks, {rack} in {inventory.path}; then start watch and gateway anew"
     if _named_by(inventory, rack, "rack") != "$LUMCTL_STATE":
@@ -142,14 +193,14 @@ def _of_the_old(rack: str, old: str, new: str, *, retired: bool) -> str:
 
 
 def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
-    from lumctl.store import place_of, store_at
+    from lumctl.store import open_store, place_of
     from lumctl.store.database import shown
 
     place = place_of(inventory, rack, target)
     said: dict[str, Any] = {"rack": rack, "store": shown(place), "named_by": _named_by(inventory, rack, target)}
     empty = dict.fromkeys(("entries", "runs", "lease", "moved_to", "problem"))
     try:
-        store = store_at(place, rack=rack)
+        store = open_store(inventory, rack, target)
         try:
             about = {"entries": store.head().count, "runs": len(store.runs()), "lease": store.newest_fence(rack)}
             moved_to = store.moved_to(rack)

@@ -1,6 +1,7 @@
 """``lumctl swap resume`` and ``lumctl swap abort``: a run that was cut or left half done is brought to an end."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -41,7 +42,8 @@ def resume(
 
     What its journal says is done is not done again. A step of which nobody knows is done again, and so is what a
     device took back by itself. Before that the spares must read well, each device must hold what it held or what this
-    run wrote, and nobody else's circuit may be touched. Then the light is proved and the run is done. Where it cannot
+    run wrote, and nobody else's circuit may be touched. Transmitters that placed ranks need and that are off are lit
+    first. Then the light is proved and the run is done. Where it cannot
     go on, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
 
     On a rack, jobs without a hook must be stopped before their light moves, as for swap apply, and somebody must say so
@@ -75,7 +77,8 @@ def abort(
 
     Each step that may have acted is undone, the last one first, and what was sound before must be sound again. What
     cannot be undone leaves the run half done (exit code 7), and this command can be tried again. A run that came to its
-    end is taken back with swap rollback.
+    end is taken back with swap rollback. Beside its steps, the transmitters of the rack are brought to what is
+    recorded: those of placed ranks are lit, those of replaced accelerators are darkened.
 
     Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With
     ``--leave-later`` the run is closed as superseded: what later runs wrote is not touched, nor is the placement of
@@ -154,11 +157,15 @@ def prospect_lines(found: Prospect) -> list[str]:
         lines += ["", "left alone, for later runs have written over it", *(f"  {why}" for why in found.left_alone.why)]
         lines += [f"  {step.id}. {step.title}" for step in found.left_alone.steps]
     if not found.steps and found.left_alone.why:
-        return [*lines, "", "nothing else stands of it: it is closed"]
-    if not found.steps:
-        return [*lines, "", "nothing is left to do: it is closed as done" if found.forward else "nothing stands of it"]
-    lines += ["", "left to do" if found.forward else "taken back, in this order"]
-    return lines + [f"  {step.id}. {step.title}{_remark(found, step)}" for step in found.steps]
+        lines += ["", "nothing else stands of it: it is closed"]
+    elif not found.steps:
+        lines += ["", "nothing is left to do: it is closed as done" if found.forward else "nothing stands of it"]
+    else:
+        lines += ["", "left to do" if found.forward else "taken back, in this order"]
+        lines += [f"  {step.id}. {step.title}{_remark(found, step)}" for step in found.steps]
+    if found.switching.lines():
+        lines += ["", "and so that transmitters are as recorded", *(f"  {line}" for line in found.switching.lines())]
+    return lines
 
 
 def prospect_document(found: Prospect) -> dict[str, Any]:
@@ -170,6 +177,7 @@ def prospect_document(found: Prospect) -> dict[str, Any]:
         "act": RESUME if found.forward else ABORT,
         "why_not": found.why_not or None,
         "left_alone": {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)},
+        "transmitters": asdict(found.switching),
         "steps": [
             {"id": step.id, "do": step.do.value, "title": step.title, "known": _known(found, step)}
             for step in found.steps

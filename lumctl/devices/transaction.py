@@ -49,6 +49,22 @@ def stage(driver: LightDriver, cells: Iterable[Cell]) -> Staged[Any]:
     return driver.stage({puc: PucState(after) for puc, _, after in cells})
 
 
+def held_before(staged: Staged[Any]) -> dict[int, str]:
+    """What the device held in the cells of a staged change, as plans write it; cells that it did not tell are left out.
+
+    Of a switch every cell is told: one that is joined to nothing is free.
+    """
+    return {
+        _cell(change): _text(change.before) if isinstance(change, JoinChange) else str(change.before)
+        for change in staged.changes
+        if isinstance(change, JoinChange) or change.before is not None
+    }
+
+
+def _text(egress: int | None) -> str:
+    return FREE if egress is None else str(egress)
+
+
 def committed(driver: LightDriver, cells: Iterable[Cell], token: str) -> Staged[Any]:
     """A change that was staged and committed, as its plan has it: what a driver itself knows of it may be gone."""
     if is_switch(driver):

@@ -1,6 +1,6 @@
 """What a replay is compared by: the outcome of each step, the state of the run, the placement, cells and settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ def end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Diffe
         if placed.get(job, ()) != ranks:
             return Difference("end", f"where {placed_words(job)}", *placed_apart(job, ranks, placed.get(job, ())))
     for device, recorded in cells_of(runbook.end, site.inventory).items():
-        found = _holds(site, device, read_back)
+        found = _holds(site, device, recorded, read_back)
         for cell, state in recorded.items():
             if found.get(cell) != state:
                 what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
@@ -116,9 +116,12 @@ def _setting_difference(site: Site, runbook: Runbook) -> Difference | None:
     return None
 
 
-def _holds(site: Site, device: str, read_back: str | None) -> dict[int, str]:
-    """What a device really holds, where it can be read back; else what it was last proved to hold."""
-    own = own_cells(site.inventory, site.inventory.devices[device])
+def _holds(site: Site, device: str, cells: Iterable[int], read_back: str | None) -> dict[int, str]:
+    """What a device really holds, where it can be read back; else what it was last proved to hold.
+
+    ``cells`` may be others than our own: joins of others that a run has cut.
+    """
+    own = {*own_cells(site.inventory, site.inventory.devices[device]), *cells}
     geometry = site.inventory.devices[device].geometry
     if read_back is not None and geometry is not None:
         context = DriverContext(

@@ -174,7 +174,9 @@ def _form_unless_cell(change: Any, device: Device, inventory: Inventory) -> str 
         form = f"[an ingress port of ours, '{FREE}' or an egress port, '{FREE}' or an egress port]"
     match change:
         case [int(cell), (None | str()) as before, str(after)] if (
-            cell in own and after in allowed and (before is None or before in allowed)
+            (cell in own or (device.input_count > cell >= 0 and FREE in {before, after}))  # of others, and cut
+            and after in allowed
+            and (before is None or before in allowed)
         ):
             return None
     return form

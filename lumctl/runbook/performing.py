@@ -18,7 +18,15 @@ from lumctl.runbook.stage import Stage, no_guard
 from lumctl.site import Site
 from lumctl.site.racks import rack_of
 from lumctl.store import Run
-from lumctl.swap import plan_fabric, plan_reroute, plan_return, plan_rollback, plan_settings, plan_swap
+from lumctl.swap import (
+    plan_fabric,
+    plan_reroute,
+    plan_return,
+    plan_rollback,
+    plan_settings,
+    plan_swap,
+    require_cuts_agreed,
+)
 
 _SAID = frozenset({Intends.ACK, Intends.UNACK, Intends.MAINTAIN, Intends.MAINTAIN_END})
 """The intents that touch no device."""
@@ -100,6 +108,7 @@ def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance
         )
     if not plan.steps:
         return None
+    require_cuts_agreed(site, plan, f"lumctl fabric apply --target {site.target}")
     site.store(plan.rack).save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
     stopped_by = how.agree(plan)
     return apply(site, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm).run

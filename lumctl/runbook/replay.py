@@ -58,6 +58,7 @@ def replay_on_simulator(
         RefusedError: the engine refuses it: it was edited into what no rack would be let do.
     """
     require_known(runbook, inventory)
+    _require_not_adopted(runbook)
     with staged(inventory) as stage:
         return replay_on_stage(runbook, stage, progress=progress, before_step=before_step)
 
@@ -68,6 +69,7 @@ def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, befor
     Raises: as :func:`replay_on_simulator`.
     """
     require_known(runbook, stage.inventory)
+    _require_not_adopted(runbook)
     with stage.play() as site:
         steps = tuple(recorded.step for recorded in runbook.steps)
         seed(site, runbook.rack, runbook.start, steps, dark=dark_then(runbook, stage.inventory))
@@ -104,6 +106,7 @@ def replay_on_rack(
             it is about policies, which are changed elsewhere.
     """
     require_known(runbook, site.inventory)
+    _require_not_adopted(runbook)
     if any(recorded.step.data.get("act") == Act.POLICY for recorded in runbook.steps):
         raise RefusedError(
             f"{runbook.id} ({runbook.title}) only wrote down what was changed: a replay on a rack would not change it",
@@ -117,6 +120,19 @@ def replay_on_rack(
             hint=f"to do the same from where it stands: lumctl runbook export {runbook.id} --as-template",
         )
     return replay_here(site, runbook, runbook.rack, progress, before_step, stopped_by=stopped_by)
+
+
+def _require_not_adopted(runbook: Runbook) -> None:
+    """What an adoption wrote down is true of the light that it read, and of no other.
+
+    Raises:
+        RefusedError: it is one.
+    """
+    if any("doubted" in recorded.step.data for recorded in runbook.steps):
+        raise RefusedError(
+            f"{runbook.id} ({runbook.title}) only wrote down what the light showed: there is nothing to do again",
+            hint="to write down what it shows now: lumctl store adopt",
+        )
 
 
 def start_difference(runbook: Runbook, site: Site) -> Difference | None:

@@ -1,7 +1,7 @@
 """A simulator on which runbooks are replayed, one after the other, each from a state and with a store of its own."""
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +113,7 @@ def cells_of(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
 def _seed_plan(site: Site, rack: str, start: Start, recorded: tuple[Step, ...], dark: Collection[str]) -> Plan:
     """A plan that puts a fresh simulator where something started."""
     steps: list[Step] = []
-    held = cells_of(start, site.inventory)
+    held = {**_held_before(recorded), **cells_of(start, site.inventory)}
     for device, states in held.items():
         cells = [[cell, None, state] for cell, state in states.items()]
         steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
@@ -142,6 +142,15 @@ def _seed_plan(site: Site, rack: str, start: Start, recorded: tuple[Step, ...], 
         start=Start({}),
         steps=tuple(steps),
     ).sealed()
+
+
+def _held_before(recorded: Iterable[Step]) -> dict[str, dict[int, str]]:
+    """What devices held that were written whole, as far as they could be read: a start does not pin them."""
+    held: dict[str, dict[int, str]] = {}
+    for step in recorded:
+        if step.do is Do.PROGRAM and all(before is not None for _, before, _ in step.data["changes"]):
+            held.setdefault(step.data["device"], {int(cell): before for cell, before, _ in step.data["changes"]})
+    return held
 
 
 def _lit(

@@ -12,6 +12,7 @@ from lumctl.store.database import apart, open_engine
 from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
 from lumctl.store.journal import Break, Entry, Head
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
+from lumctl.store.postgres import is_postgres as is_server
 from lumctl.store.records import COMES_TO_REST_S, Record, Run
 from lumctl.store.store import Store
 
@@ -50,8 +51,34 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
     In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
     folder or a database URL. A simulator's is a folder inside, a schema of its own in a PostgreSQL database, or a file
     beside an SQLite one; it does not use the rack's ``store:``.
+
+    Raises:
+        StoreError: its file is damaged, or keeps other racks and nothing of this one.
     """
-    return store_at(place_of(inventory, rack, target), files=files_of(inventory, rack, target), rack=rack)
+    place = place_of(inventory, rack, target)
+    store = store_at(place, files=files_of(inventory, rack, target), rack=rack)
+    if not is_server(place):
+        try:
+            _require_own(store, inventory, rack, target)
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def _require_own(store: Store, inventory: Inventory, rack: str, target: str) -> None:
+    """A file that keeps runs of other racks, and none of this one, was put there by mistake, unless they share it."""
+    others = store.other_racks()
+    sharing = {
+        name for name in inventory.racks if place_of(inventory, name, target) == place_of(inventory, rack, target)
+    }
+    if others and not others & sharing:
+        kept = ", ".join(sorted(others))
+        raise StoreError(
+            f"the store at {store.place} keeps rack {kept}, and nothing of rack {rack}: it is another rack's",
+            hint=f"name the store of {rack}: `store:` in {inventory.path}, or $LUMCTL_STATE; if it is lost, name an "
+            f"empty folder there, and: lumctl store adopt {rack}",
+        )
 
 
 def files_of(inventory: Inventory, rack: str, target: str) -> Path:

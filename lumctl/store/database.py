@@ -1,5 +1,6 @@
 """Opening the database behind a store: SQLite in a folder by default, SQLite or PostgreSQL where a URL names one."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,14 +33,18 @@ def open_engine(place: Path | str, *, make: bool = True) -> Engine:
     """
     if not make:
         _require_made(place)
+    file = _file_of(place) if isinstance(place, Path) or place.startswith("sqlite") else None
+    if file is not None:
+        sqlite.require_undamaged(file)
     try:
+        if file is not None and make and not os.path.exists(file):  # noqa: PTH110 - False also where it may not be entered
+            sqlite.make_whole(file, _ensure_schema)
         engine = _engine(place)
         if not make and _schema_version(engine) is None:
             engine.dispose()
             raise _gone(place)
         _ensure_schema(engine)
     except (OSError, SQLAlchemyError, StoreError) as error:
-        file = _file_of(place)
         readable = open_unwritable(file, error, timeout_s=sqlite.BUSY_TIMEOUT_S) if file is not None else None
         if readable is not None:
             _refuse_newer(readable)
@@ -182,7 +187,8 @@ def _file_of(place: Path | str) -> Path | None:
     if isinstance(place, Path):
         return place / sqlite.FILE_NAME
     url = make_url(place)
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+    named = url.database if url.get_backend_name() == "sqlite" and "uri" not in url.query else None
+    return Path(named) if named and named != ":memory:" else None
 
 
 def shown(place: Path | str) -> str:

@@ -4,9 +4,11 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -27,15 +29,62 @@ DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away
 
 
 def sqlite_in(folder: Path) -> Engine:
-    """The database in a folder, both made where they are not there, for their owner only.
+    """The database in a folder.
 
     Raises:
-        OSError: it cannot be made, or may not be written.
+        OSError: it may not be written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / FILE_NAME
-    _make_private(file)
+    _require_writable(file)
     return sqlite_at(URL.create("sqlite", database=str(file)))
+
+
+def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
+    """Make a database and its folder, for their owner only; unless another process is faster, which is as good.
+
+    It gets its name when all is in it: a file without content is therefore never a new store, but a damaged one.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{uuid4().hex}")
+    # SQLite gives its WAL and shared-memory files the mode of the main file: that one is private from the start.
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        engine = sqlite_at(URL.create("sqlite", database=str(draft)))
+        try:
+            fill(engine)
+        finally:
+            engine.dispose()  # the last connection takes the WAL into the file
+        with suppress(FileExistsError):
+            os.link(draft, file)
+    finally:
+        for name in ("", "-wal", "-shm"):
+            draft.with_name(f"{draft.name}{name}").unlink(missing_ok=True)
+
+
+def require_undamaged(file: Path) -> None:
+    """Refuse a file that was emptied, and a log whose file is gone: neither is a new store.
+
+    Raises:
+        StoreError: it is one of these.
+    """
+    log = file.with_name(f"{file.name}-wal")
+    hint = f"put a copy in its place; or move it away (mv {file.parent} {file.parent}.damaged), and: lumctl store adopt"
+    size = _size(file)
+    if size == 0:
+        raise StoreError(f"the store's file {file} is empty: it was damaged, for a new store has content", hint=hint)
+    if size is None and _size(log):
+        raise StoreError(f"the store's file {file} is gone, and {log.name} with its last entries is there", hint=hint)
+
+
+def _size(file: Path) -> int | None:
+    """``None`` where there is no such file, or its folder may not be entered."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None
 
 
 def sqlite_at(url: URL) -> Engine:
@@ -102,22 +151,19 @@ def _identity(file: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _make_private(file: Path) -> None:
-    """SQLite gives its WAL and shared-memory files the mode of the main file: make that one private from the start.
+def _require_writable(file: Path) -> None:
+    """Require that a file may be read and written, without opening it.
 
-    One that is there is never opened here: closing a file drops all locks that this process holds on it, SQLite's own
-    as well, and then another process takes the WAL away that ours still writes to.
+    To close it would drop all locks that this process holds on it, SQLite's own as well, and then another process takes
+    the WAL away that ours still writes to.
 
     Raises:
-        OSError: it cannot be made, or may not be written.
+        OSError: it may not be written.
     """
-    try:
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        if not os.access(file, os.R_OK | os.W_OK):
-            frozen = os.statvfs(file).f_flag & os.ST_RDONLY
-            number = errno.EROFS if frozen else errno.EACCES
-            raise OSError(number, os.strerror(number), str(file)) from None
+    if not os.access(file, os.R_OK | os.W_OK):
+        frozen = os.statvfs(file).f_flag & os.ST_RDONLY
+        number = errno.EROFS if frozen else errno.EACCES
+        raise OSError(number, os.strerror(number), str(file))
 
 
 def is_damaged(error: Exception) -> bool:

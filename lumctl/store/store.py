@@ -34,6 +34,13 @@ class Store(LeaseStore):
         reason: str | None = self._engine.get_execution_options().get("unwritable")
         return reason
 
+    def other_racks(self) -> set[str]:
+        """The racks of which the store keeps runs, where it keeps none of its own rack."""
+        with self._engine.connect() as connection:
+            if connection.execute(select(runs.c.id).where(runs.c.rack == self._rack).limit(1)).first() is not None:
+                return set()
+            return set(connection.execute(select(runs.c.rack).distinct()).scalars()) - {"", self._rack}
+
     def mark(self) -> int | None:
         """What stays the same for as long as nobody writes to the store; ``None`` where only reading tells."""
         return self._commits.mark()

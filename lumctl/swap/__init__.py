@@ -1,6 +1,7 @@
 """Choose spares, plan replacements, take them back; the plans are applied by lumctl.change."""
 
-from lumctl.swap.fabric import commission, plan_fabric
+from lumctl.swap.adopting import plan_adopt
+from lumctl.swap.fabric import commission, plan_fabric, require_cuts_agreed
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.rerouting import plan_reroute
 from lumctl.swap.returning import plan_return
@@ -9,10 +10,12 @@ from lumctl.swap.settings import plan_settings
 
 __all__ = [
     "commission",
+    "plan_adopt",
     "plan_fabric",
     "plan_reroute",
     "plan_return",
     "plan_rollback",
     "plan_settings",
     "plan_swap",
+    "require_cuts_agreed",
 ]

@@ -1,88 +1,136 @@
 """Programming the jobs' circuits onto the meshes: on day one, after a repair, and when a simulator comes up."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
-from lumctl.change.light import LightProof
-from lumctl.change.plan import Do, Plan, from_document
+from lumctl.change.live_paths import Ends, cut_by, hear, live_paths, require_agreed, unrecorded, with_powers
+from lumctl.change.plan import Cut, Plan, from_document
+from lumctl.change.transmitters import dark_transmitters, idle_transmitters
+from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.lane_orders import PREFIX, is_order, jobs_in
+from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Evidence, Inventory
-from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
-from lumctl.swap.budgets import States
+from lumctl.swap.adopting import Shown, shown_by
+from lumctl.swap.budgets import described
+from lumctl.swap.device_cells import DeviceCells, cells_to_plan_on
 from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 
 
+@dataclass(frozen=True)
+class _Light:
+    """The light of a rack before anything is planned: whom receivers hear, and what it says of the circuits."""
+
+    heard: Mapping[str, str]
+    dark: tuple[str, ...] = ()
+    """Transmitters that are off, and that a circuit needs."""
+    idle: tuple[str, ...] = ()
+    """Transmitters that are on, and whose accelerator was replaced."""
+
+
 def plan_fabric(
-    site: Site, rack: str, *, rewrite: bool = False, placement: Assignment | None = None, forget: bool = False
+    site: Site,
+    rack: str,
+    *,
+    rewrite: bool = False,
+    placement: Assignment | None = None,
+    forget: bool = False,
+    cut: Collection[str] = (),
 ) -> Plan:
-    """Plan to program whatever circuits the jobs of a rack need and its meshes do not carry.
+    """Plan to bring a rack to what is recorded: the circuits that its jobs need, and their transmitters.
 
     Where the record says that a circuit stands and the light does not, all cells of its mesh are written again as
-    recorded: a controller may have restarted, or somebody may have changed them.
+    recorded: a controller may have restarted, or somebody may have changed them. A circuit of which only a transmitter
+    is off needs no cell: the transmitter is lit. Those of replaced accelerators are darkened.
 
-    A mesh whose states are not certain, or every mesh with ``rewrite``, is routed afresh and written whole: that
-    darkens what it carries for as long as it takes. ``placement`` is put in force with it; unless given, jobs stay
-    where they run now. ``forget`` passes over the record of what the meshes hold.
+    A device that can be read is planned on by what it holds, wherever that is not what is recorded. A mesh that cannot
+    be read and whose states are not certain, or every device with ``rewrite``, is routed afresh and written whole: that
+    darkens what it carries for as long as it takes. ``placement`` is put in force with it; by default jobs stay where
+    they run now. ``forget`` passes over the record and the light: a simulator has just come up.
+
+    The plan lists the light paths that it cuts; ``cut`` names ports of those of no job that may be cut.
+
+    Raises:
+        RefusedError: the light shows that jobs run elsewhere than is recorded.
+        DeviceError: a device that can be read does not answer.
     """
     inventory = site.inventory
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
     before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
-    # Who is placed as written uses the lanes as written, whatever the store says, be it of lanes that are no more.
+    # Who is placed as written uses the lanes as written, whatever the store says, including lanes that are gone.
     stored = site.store(rack).assignment()
     after |= {name: () for name in stored if is_order(name) and placement is not None}
-    here = [d for d in inventory.devices.values() if d.rack == rack and own_cells(inventory, d)]
-    states: dict[str, States] = {d.id: {} if forget else site.known_cells(d.id) for d in here}
-    afresh = frozenset(device for device in states if rewrite or not states[device])
+    cells = cells_to_plan_on(site, rack, rewrite=rewrite, forget=forget)
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs]
-    carried = _carried(site, {d: held for d, held in states.items() if d not in afresh}, wanted)
-    paths = light_paths(inventory, carried, wanted, states, rewrite=afresh)
-    unsound = _unsound(site, carried)
-    paths = with_rewritten(paths, {c.device: states[c.device] for c in unsound})
-    steps = StepList(inventory)
-    kept = [c.id for c in carried if paths.writes.get(c.device) and c not in unsound]
-    if any(paths.writes.values()):
-        steps.check([], kept=kept, replaced=[c.id for c in paths.remove])
-        dark = _left_dark(inventory, before, after, paths)
-        for lane in dark:
+    carried = _carried(site, cells, wanted)
+    light = _Light({}) if forget else _light(site, rack, cells, wanted, carried, after)
+    unsound = [] if forget else _unsound(inventory, carried, light)
+    relit = [c for c in carried if c not in unsound and _needs(c, light.dark)]
+    missing = [c for c in wanted if c.device not in cells.whole and c not in carried]
+    if (unsound or relit or missing) and placement is None and not cut:
+        _require_here(site, rack, light.heard, before)
+    paths, written = _light_paths(site, cells, wanted, carried, unsound)
+    standing = _standing(cells, wanted, light)
+    cuts = () if forget else _cuts(site, rack, cells, written, light.heard, cut)
+    steps, moved = StepList(inventory), _moved(jobs, stored, after)
+    kept = [c.id for c in carried if paths.writes.get(c.device) and c not in unsound and c not in relit]
+    if any(paths.writes.values()) or light.dark or light.idle:
+        replaced = dict.fromkeys([*(c.id for c in paths.remove), *(c.id for c in (*standing, *relit))])
+        steps.check([], kept=kept, replaced=list(replaced))
+        for lane in light.dark:
             steps.transmit(lane, enabled=True, required=True)
-        for lane in _put_out_by_open_runs(site, rack, paths):
-            if lane not in dark:
-                steps.transmit(lane, enabled=True, required=False)
+        for lane in light.idle:
+            steps.transmit(lane, enabled=False, required=False)
         steps.program(paths.writes)
-        steps.verify([*(c.id for c in paths.add), *(c.id for c in unsound)], kept)
+        proved = dict.fromkeys([*(c.id for c in paths.add), *(c.id for c in (*unsound, *relit))])
+        if proved or kept:
+            steps.verify(list(proved), kept)
         steps.confirm(with_timer(site, paths))
-    moved = {job: after[job] for job in jobs if stored.get(job) != after[job]}
-    moved |= {name: after[name] for name, lanes in stored.items() if is_order(name) and after[name] != lanes}
     if moved:
         steps.assign({name: before.get(name, ()) for name in moved}, moved)
-    pinned = start_of({job: before[job] for job in jobs}, states, paths)
+    pinned = start_of({job: before[job] for job in jobs}, cells.states, paths)
     return Plan(
         kind="fabric",
-        title=f"program {len(paths.add)} circuits of {rack}" + (f", and {len(unsound)} again" if unsound else ""),
+        title=_title(rack, paths, len(unsound), light),
         rack=rack,
         target=site.target,
         created_at=site.now(),
         inventory_digest=inventory.digest,
         start=replace(
             pinned,
-            crosses={d: pucs for d, pucs in pinned.crosses.items() if d not in afresh},
-            joins={d: joins for d, joins in pinned.joins.items() if d not in afresh},
+            crosses={d: pucs for d, pucs in pinned.crosses.items() if d not in cells.whole},
+            joins={d: joins for d, joins in pinned.joins.items() if d not in cells.whole},
         ),
         add=paths.add,
-        remove=paths.remove,
+        remove=(*paths.remove, *described(inventory, standing, {})),
         keep=paths.keep,
-        changes=tuple(change for cells in paths.writes.values() for change in cells),
+        changes=tuple(change for changes in paths.writes.values() for change in changes),
         steps=tuple(steps.steps),
-        warnings=tuple(f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(afresh)),
+        warnings=tuple(
+            f"{device} is written whole: all it carries goes dark meanwhile" for device in sorted(cells.afresh)
+        ),
+        cuts=cuts,
     ).sealed()
+
+
+def require_cuts_agreed(site: Site, plan: Plan, command: str) -> None:
+    """Refuse a plan that cuts light paths which no operator has named, or jobs that the light shows elsewhere.
+
+    ``command`` made it: with ``--cut`` it is what an operator types who means that.
+
+    Raises:
+        RefusedError: it does; the hint is the command that adopts where the jobs run, or the one that names the ports.
+    """
+    if any(cut.needs_word for cut in plan.cuts) and unrecorded(site, plan.rack):
+        heard = hear(site, [device.id for device in site.inventory.light_devices if device.rack == plan.rack])
+        _require_here(site, plan.rack, heard, site.assignment(sound=False))
+    require_agreed(plan.cuts, command)
 
 
 def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> list[RunResult]:
@@ -100,39 +148,135 @@ def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> 
     return results
 
 
-def _left_dark(inventory: Inventory, before: Assignment, after: Assignment, paths: LightPaths) -> list[str]:
-    """The transmitters that a swap may have darkened, of what comes back into use."""
-    back = {a for job, ranks in jobs_in(after).items() for a in ranks if a not in before[job]}
-    back |= {name.removeprefix(PREFIX) for name, lanes in after.items() if is_order(name) and before.get(name) != lanes}
-    ends = dict.fromkeys(str(end["lane"]) for circuit in paths.add for end in circuit.ends)
-    return [lane for lane in ends if inventory.transponders[lane].accelerator in back]
+def _light(
+    site: Site,
+    rack: str,
+    cells: DeviceCells,
+    wanted: Iterable[Circuit],
+    carried: Iterable[Circuit],
+    after: Assignment,
+) -> _Light:
+    heard = hear(site, list(cells.states), carried)
+    dark = dark_transmitters(site, wanted, heard)
+    return _Light(heard, tuple(dark), tuple(idle_transmitters(site, rack, after, wanted)))
 
 
-def _put_out_by_open_runs(site: Site, rack: str, paths: LightPaths) -> list[str]:
-    """The transmitters that runs which were cut or left half done may have darkened, of what is to carry light."""
-    store, out = site.store(rack), set[str]()
-    for run in store.unfinished(now=site.now()):
-        steps = from_document(store.run(run).plan).steps
-        out |= {step.data["transponder"] for step in steps if step.do is Do.TRANSMIT and not step.data["enabled"]}
-    ends = dict.fromkeys(str(end["lane"]) for circuit in paths.add for end in circuit.ends)
-    return [lane for lane in ends if lane in out]
+def _unsound(inventory: Inventory, carried: Iterable[Circuit], light: _Light) -> list[Circuit]:
+    """The circuits that stand by the record, and whose receivers hear somebody else, or nobody though both ends are on.
 
-
-def _unsound(site: Site, carried: Iterable[Circuit]) -> list[Circuit]:
-    """The circuits that stand by the record, and whose receivers do not hear whom they should."""
-    lanes = site.inventory.transponders
+    A lane whose transmitter is off may hear nothing either: its host has switched the whole interface off.
+    """
+    lanes = inventory.transponders
     telling = [c for c in carried if all(lanes[r].verify[0] is Evidence.LLDP for r, _ in c.receivers)]
-    if not telling:
-        return []
-    heard = LightProof(site.inventory, site.fleet, site.devices, now=site.now).sound(telling)
-    return [c for c in telling if any(heard.get(receiver) != meant for receiver, meant in c.receivers)]
+    return [c for c in telling if any(_is_astray(light, r, t) for r, t in c.receivers)]
 
 
-def _carried(site: Site, states: dict[str, States], wanted: Iterable[Circuit]) -> list[Circuit]:
-    """The wanted circuits that the known states of the meshes already make."""
+def _is_astray(light: _Light, receiver: str, transmitter: str) -> bool:
+    hears = light.heard.get(receiver)
+    return hears != transmitter and (hears is not None or not {receiver, transmitter} & set(light.dark))
+
+
+def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assignment) -> None:
+    """Refuse to write over jobs whose light shows that they run, whole, elsewhere than is recorded.
+
+    Raises:
+        RefusedError: one does.
+    """
+    found: Shown = shown_by(site.inventory, rack, heard, placed)
+    stored = site.store(rack).assignment()
+    for job, ranks in found.elsewhere.items():
+        said = "the record" if job in stored else "the inventory (there is no record)"
+        moved = [(rank, was, now) for rank, (was, now) in enumerate(zip(placed[job], ranks, strict=True)) if was != now]
+        rank, was, now = moved[0]
+        more = f"; and {len(moved) - 1} more of its ranks elsewhere" if len(moved) > 1 else ""
+        raise RefusedError(
+            f"the light shows rank {rank} of {job} on {now}, and {said} has it on {was}{more}",
+            hint=f"write down where it runs: lumctl store adopt {rack} --target {site.target}",
+        )
+
+
+def _light_paths(
+    site: Site,
+    cells: DeviceCells,
+    wanted: list[Circuit],
+    carried: list[Circuit],
+    unsound: Iterable[Circuit],
+) -> tuple[LightPaths, dict[str, dict[int, str]]]:
+    """What is to be written; and what each device that is written then holds."""
+    cleared = cells.cleared_for(site.inventory, wanted)
+    paths = light_paths(site.inventory, carried, wanted, cleared, rewrite=cells.afresh)
+    paths = with_rewritten(paths, {c.device: cells.states[c.device] for c in unsound if c.device not in cells.whole})
+    written = {
+        device: {
+            **({} if device in cells.afresh else cleared[device]),
+            **{c.puc: c.after for c in paths.writes.get(device, ())},
+        }
+        for device in cells.states
+    }
+    whole = {device: cells.whole_write(device, written[device]) for device in cells.whole}
+    paths = replace(paths, writes={**paths.writes, **whole})
+    return paths, {device: written[device] for device, changes in paths.writes.items() if changes}
+
+
+def _standing(cells: DeviceCells, wanted: Iterable[Circuit], light: _Light) -> list[Circuit]:
+    """The wanted circuits whose light arrives through a device that is written afresh: they go dark meanwhile."""
+    here = [c for c in wanted if c.device in cells.afresh]
+    return [c for c in here if all(light.heard.get(r) == t for r, t in c.receivers)]
+
+
+def _cuts(
+    site: Site,
+    rack: str,
+    cells: DeviceCells,
+    written: Mapping[str, Mapping[int, str]],
+    heard: Mapping[str, str],
+    named: Collection[str],
+) -> tuple[Cut, ...]:
+    """The live paths that are cut, at the devices that can be read or of which there is no record."""
+    devices = [device for device in (cells.readable | set(unrecorded(site, rack))) & cells.whole if device in written]
+    paths = [path for device in sorted(devices) for path in live_paths(site, site.inventory.devices[device], heard)]
+    lost = cut_by(site, paths, written, _owners(site, rack))
+    return tuple(replace(cut, agreed=_is_named(cut, named)) for cut in with_powers(site, lost))
+
+
+def _owners(site: Site, rack: str) -> dict[Ends, str]:
+    """The jobs that have light paths by the record: where they run, and where runs that were cut were leading them."""
+    store = site.store(rack)
+    plans = [from_document(store.run(run).plan) for run in store.unfinished(now=site.now())]
+    led = [circuit for plan in plans for circuit in (*plan.add, *plan.remove)]
+    owners = {(c.device, frozenset(int(end["port"]) for end in c.ends)): c.owner for c in led}
+    placed = circuits_of(site.inventory, site.assignment(sound=False))
+    return owners | {(circuit.device, frozenset(circuit.ports)): circuit.owner for circuit in placed}
+
+
+def _is_named(cut: Cut, named: Collection[str]) -> bool:
+    ports = (str(cut.ingress), str(cut.egress))
+    return any(word in named for port in ports for word in (port, f"{cut.device}/port/{port}"))
+
+
+def _moved(jobs: Iterable[str], stored: Assignment, after: Assignment) -> dict[str, tuple[str, ...]]:
+    """The placements that the store does not hold yet."""
+    moved = {job: after[job] for job in jobs if stored.get(job) != after[job]}
+    return moved | {name: after[name] for name, lanes in stored.items() if is_order(name) and after[name] != lanes}
+
+
+def _needs(circuit: Circuit, lanes: Collection[str]) -> bool:
+    return any(end.transponder in lanes for end in (circuit.a, circuit.b))
+
+
+def _title(rack: str, paths: LightPaths, unsound: int, light: _Light) -> str:
+    said = [f"program {len(paths.add)} circuits of {rack}"] if paths.add or any(paths.writes.values()) else []
+    said += [f"{unsound} again"] if unsound else []
+    said += [f"light {len(light.dark)} transmitters"] if light.dark else []
+    said += [f"darken {len(light.idle)}"] if light.idle else []
+    return ", and ".join(said) or f"write down where the jobs of {rack} run"
+
+
+def _carried(site: Site, cells: DeviceCells, wanted: Iterable[Circuit]) -> list[Circuit]:
+    """The wanted circuits that the known states of the devices already make."""
     carried: list[Circuit] = []
-    for device, held in states.items():
-        if held:
+    for device, held in cells.states.items():
+        if held and device not in cells.afresh:
             here = [c for c in wanted if c.device == device]
             made = circuit_losses(site.inventory.devices[device], held, here)
             carried += [c for c in here if c.id in made]

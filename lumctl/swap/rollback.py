@@ -195,5 +195,6 @@ def _start(site: Site, plan: Plan, took: Iterable[Step]) -> Start:
         own = own_cells(site.inventory, site.inventory.devices[device])
         cells[device] = plan.start.cells(device, own) or {}
     for change in programmed(took):
-        cells[change.device][change.puc] = change.after
+        if change.puc in own_cells(site.inventory, site.inventory.devices[change.device]):
+            cells[change.device][change.puc] = change.after
     return Start.of(assignment, cells)

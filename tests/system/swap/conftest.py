@@ -1,15 +1,55 @@
 """Simulated racks on which swaps are planned, applied, cut and taken back."""
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from racks import Rack, rack_of
 
+from lumctl.devices.endpoints import sim_runtime_folder
+
 
 @pytest.fixture(scope="session", name="rack_of")
 def _rack_of() -> Callable[..., Iterator[Rack]]:
     return rack_of
+
+
+@pytest.fixture
+def shell_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., object]]:
+    """Gives, for an inventory file and the folder of its simulator, a function that runs lumctl with an empty store.
+
+    Each call says which exit code is due, and has no terminal.
+    """
+    with tempfile.TemporaryDirectory() as runtime:  # the path of a socket must be short
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+
+        def made(inventory: Path, folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+            sim_runtime_folder(inventory).symlink_to(folder)
+            environment = {
+                "PATH": os.environ["PATH"],
+                "HOME": str(tmp_path),
+                "LUMCTL_STATE": str(tmp_path / "state"),
+                "LUMCTL_TARGET": "sim",
+                "LUMCTL_INVENTORY": str(inventory),
+                "XDG_RUNTIME_DIR": runtime,
+            }
+
+            def lumctl(*words: str, code: int) -> subprocess.CompletedProcess[str]:
+                command = [sys.executable, "-m", "lumctl", *words]
+                done = subprocess.run(
+                    command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+                )
+                assert done.returncode == code, done.stderr
+                assert "Traceback" not in done.stderr
+                return done
+
+            return lumctl
+
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,7 @@ def fabric_was_applied(rack):
 def test_a_fabric_that_is_written_anew_lights_what_a_cut_swap_has_put_out(rack):
     cut(rack, rack.plan(), 6)
     assert {name for name, on in rack.on.items() if not on} == {"s1-gpu0-a", "s1-gpu0-b"}
-    later(rack, plan_fabric(rack.site, "prototype", forget=True))
+    later(rack, plan_fabric(rack.site, "prototype", rewrite=True))
     assert all(rack.on.values())
 
 

@@ -101,7 +101,7 @@ def test_nor_is_one_that_places_jobs_as_written_after_a_swap(rack):
 
 
 def test_one_that_is_written_again_as_it_stands_takes_nothing_away(rack, monkeypatch):
-    monkeypatch.setattr("lumctl.swap.fabric._unsound", lambda _site, carried: list(carried)[:1])
+    monkeypatch.setattr("lumctl.swap.fabric._unsound", lambda _inventory, carried, _light: list(carried)[:1])
     plan = plan_fabric(rack.site, "prototype")
     assert any(step.do is Do.PROGRAM for step in plan.steps)
     rack.apply(plan)

@@ -5,6 +5,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,7 +39,10 @@ def closed_to_writers(monkeypatch):
                 raise OSError(code, os.strerror(code))
             return real(path, flags, *rest, **more)
 
+        mounted = SimpleNamespace(f_flag=os.ST_RDONLY if code == errno.EROFS else 0)
         monkeypatch.setattr(os, "open", refuse)
+        monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
+        monkeypatch.setattr(os, "statvfs", lambda _path: mounted)
 
     return arrange
 

@@ -25,7 +25,10 @@ def site(rack64, states):
     """Just what a plan asks of a site."""
     driver = SimpleNamespace(capabilities=frozenset())
     store = SimpleNamespace(
-        uncertain_since=lambda _device: None, transitions=lambda **_: (), latest_entries=lambda _count: ()
+        uncertain_since=lambda _device: None,
+        last_written_by=lambda _device: "fabric-0001",
+        transitions=lambda **_: (),
+        latest_entries=lambda _count: (),
     )
     return SimpleNamespace(
         inventory=rack64,

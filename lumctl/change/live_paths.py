@@ -1,0 +1,244 @@
+"""The light paths that stand on a rack by its own evidence: what devices say they hold, and whom receivers hear.
+
+In a mesh every port is paired with some other, also where nobody ever programmed it. A pair that an unprogrammed mesh
+makes (every PUC on its way is bar), and a lane that hears its own accelerator, are therefore no light path of anybody.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from lumctl.change.circuits import circuits_before_and_after
+from lumctl.change.light import LightProof
+from lumctl.change.plan import Cut, Do, Plan
+from lumctl.devices import transaction
+from lumctl.devices.errors import DeviceError
+from lumctl.devices.protocols import MeshDriver, SwitchDriver
+from lumctl.devices.types import Capability, PucState
+from lumctl.errors import RefusedError
+from lumctl.fabric import exits, mesh_of, trace
+from lumctl.inventory.model import Device
+from lumctl.inventory.switching import FREE, own_cells
+from lumctl.inventory.wiring import Circuit, circuits_of
+from lumctl.site import Site
+
+Heard = Mapping[str, str]
+"""Receiver -> the transmitter that it hears."""
+Ports = tuple[int, int]
+"""The port where light enters a device, and the one where it leaves it."""
+Lanes = tuple[str, str]
+"""The transmitter that sends it, and the receiver that hears it."""
+Written = Mapping[int, str]
+"""Cells of a device and what they hold."""
+
+Ends = tuple[str, frozenset[int]]
+"""A device and the two ports of it that a light path joins."""
+
+NOBODY: Mapping[Ends, str] = {}
+DARK_DBM = -40.0
+"""What leaves a port with less is stray light: no receiver works with it."""
+
+
+def lanes_at(site: Site, devices: Collection[str]) -> list[str]:
+    """The transponders that meet these devices."""
+    return [lane.id for lane in site.inventory.transponders.values() if lane.lane.device in devices]
+
+
+def hear(site: Site, devices: Collection[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
+    """Whom the receivers at these devices hear now; see :meth:`LightProof.heard`."""
+    proof = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
+    return proof.heard(lanes_at(site, devices), expected)
+
+
+def unrecorded(site: Site, rack: str) -> list[str]:
+    """The meshes and switches of a rack that its store has never heard of: it is new, or the record was lost."""
+    store, inventory = site.store(rack), site.inventory
+    here = [d for d in inventory.light_devices if d.rack == rack and own_cells(inventory, d)]
+    return [device.id for device in here if store.last_written_by(device.id) is None]
+
+
+def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:
+    """The light paths of a device that somebody has made, with the light on each.
+
+    Raises:
+        DeviceError: the device can be read, and does not answer.
+    """
+    driver = site.devices.changing(device.id)
+    pairs = _pairs(site, device, heard)
+    if transaction.is_switch(driver):
+        return _joins(site, device, driver, pairs)
+    mesh = mesh_of(device)
+    states = driver.read_states() if transaction.readable(driver) else {}
+    found = [
+        Cut(device.id, tx, rx, None, *names)
+        for (tx, rx), names in _once(pairs).items()
+        if (made := trace(mesh, states, tx)).exit != rx or any(state is PucState.CROSS for _, state in made.passes)
+    ]
+    if not states or Capability.READ_POWERS not in driver.capabilities:
+        return found
+    return [*found, *_of_strangers(site, device, driver, states)]
+
+
+def cut_by(
+    site: Site, paths: Iterable[Cut], written: Mapping[str, Written], owners: Mapping[Ends, str] = NOBODY
+) -> list[Cut]:
+    """Of some light paths those that do not stand any more once each device holds these cells.
+
+    ``owners`` are the jobs that have them by the record.
+    """
+    lost = [path for path in paths if path.device in written and not _stands(site, path, written[path.device])]
+    return [replace(path, owner=owners.get((path.device, frozenset((path.ingress, path.egress))))) for path in lost]
+
+
+def require_agreed(cuts: Iterable[Cut], command: str) -> None:
+    """Refuse to cut a light path of no job of the inventory whose port no operator has named.
+
+    Raises:
+        RefusedError: there is one; the hint is the command that names them all.
+    """
+    every = list(cuts)
+    open_ = [cut for cut in every if cut.needs_word]
+    if not open_:
+        return
+    named = [f"{c.device} port {c.ingress} to port {c.egress} ({c.light})" for c in open_]
+    shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
+    what = "a light path" if len(open_) == 1 else f"{len(open_)} light paths"
+    raise RefusedError(
+        f"this cuts {what} that no job of the inventory owns: {shown}",
+        hint=f"if that is meant: {command} --cut {port_list(every)}",
+    )
+
+
+def port_list(cuts: Iterable[Cut]) -> str:
+    """The ports to name for ``--cut``; with their device where there are several."""
+    meant = [cut for cut in cuts if cut.owner is None]
+    several = len({cut.device for cut in meant}) > 1
+    return ",".join(f"{cut.device}/port/{cut.ingress}" if several else str(cut.ingress) for cut in meant)
+
+
+def require_light_agrees(site: Site, plan: Plan) -> None:
+    """Where the store has no record of a device, refuse what contradicts the light that stands there.
+
+    Raises:
+        RefusedError: receivers hear other transmitters than the plan assumes, or a light path is cut that nobody named.
+        DeviceError: a device that can be read does not answer.
+    """
+    written: dict[str, dict[int, str]] = {}
+    for step in plan.steps:
+        if step.do is Do.PROGRAM:
+            written.setdefault(step.data["device"], {}).update((int(c), str(a)) for c, _, a in step.data["changes"])
+    single = any(step.do is Do.SET and step.data["setting"] != "label" for step in plan.steps)
+    if not (written or single or any(step.do is Do.TRANSMIT for step in plan.steps)):
+        return
+    strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan))
+    if written:
+        strange = cut_by(site, strange, written)
+    agreed = {(cut.device, cut.ingress, cut.egress) for cut in plan.cuts if cut.agreed}
+    if strange := [path for path in strange if (path.device, path.ingress, path.egress) not in agreed]:
+        raise contradiction(site, plan.rack, strange)
+
+
+def strange_light(site: Site, rack: str, placements: Iterable[Mapping[str, Circuit]] = ()) -> list[Cut]:
+    """The light paths that the jobs do not have, at devices of which the store has no record; by LLDP and read-back.
+
+    The jobs are where these ``placements`` of circuits by id say, or else where the record and the inventory say.
+    """
+    unknown = unrecorded(site, rack)
+    if not unknown:
+        return []
+    circuits = [circuit for placed in placements for circuit in placed.values()]
+    circuits = circuits or list(circuits_of(site.inventory, site.assignment(sound=False)))
+    wanted = {(c.device, frozenset(c.ports)) for c in circuits}
+    heard = hear(site, unknown)
+    paths = [path for name in unknown for path in live_paths(site, site.inventory.devices[name], heard)]
+    return [
+        path for path in paths if path.receiver and (path.device, frozenset((path.ingress, path.egress))) not in wanted
+    ]
+
+
+def contradiction(site: Site, rack: str, paths: Iterable[Cut]) -> RefusedError:
+    """Why nothing is changed on a rack whose store has no record, and whose light is not that of the inventory."""
+    strange = list(paths)
+    first = strange[0]
+    more = f", and {len(strange) - 1} more light paths" if len(strange) > 1 else ""
+    return RefusedError(
+        f"the store has no record of {first.device}, and its light is not as {site.inventory.path} places the jobs: "
+        f"port {first.ingress} leads to port {first.egress} ({first.light}){more}",
+        hint=f"adopt the placement that the light shows: lumctl store adopt {rack} --target {site.target}",
+    )
+
+
+def with_powers(site: Site, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
+    """The same with the power at the port where the light leaves, where the device reads powers."""
+    found = list(cuts)
+    powers: dict[tuple[str, int], float] = {}
+    for name in dict.fromkeys(cut.device for cut in found if cut.power_dbm is None):
+        driver = site.devices.changing(name)
+        if Capability.READ_POWERS in driver.capabilities:
+            ports = tuple(cut.egress for cut in found if cut.device == name)
+            with suppress(DeviceError):
+                powers |= {(name, port): dbm for port, dbm in driver.read_powers(ports).items()}
+    told = []
+    for cut in found:
+        dbm = powers.get((cut.device, cut.egress))
+        lit = dbm is not None and math.isfinite(dbm)
+        told.append(cut if dbm is None else replace(cut, power_dbm=round(dbm, 2) if lit else None, dark=not lit))
+    return tuple(told)
+
+
+def _pairs(site: Site, device: Device, heard: Heard) -> dict[Ports, Lanes]:
+    """The lanes of two accelerators of which one hears the other through a device."""
+    lanes = site.inventory.transponders
+    heard_here = [(lanes[sender], lanes[to]) for to, sender in heard.items()]
+    return {
+        (sender.lane.tx, to.lane.rx): (sender.id, to.id)
+        for sender, to in heard_here
+        if sender.accelerator != to.accelerator and {to.lane.device, sender.lane.device} == {device.id}
+    }
+
+
+def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
+    """A path that carries light both ways counts once."""
+    found: dict[Ports, Lanes] = {}
+    for (tx, rx), names in pairs.items():
+        if (rx, tx) not in found:
+            found[tx, rx] = names
+    return found
+
+
+def _joins(site: Site, device: Device, switch: SwitchDriver, pairs: Mapping[Ports, Lanes]) -> list[Cut]:
+    """The joins that meet a lane of the inventory."""
+    ours = _own_ports(site, device)
+    joins = {(min(join), max(join)) for join in switch.read_circuits().items() if ours & set(join)}
+    heard = {frozenset(ports): names for ports, names in pairs.items()}
+    return [
+        Cut(device.id, ingress, egress, None, *heard.get(frozenset((ingress, egress)), (None, None)))
+        for ingress, egress in sorted(joins)
+    ]
+
+
+def _of_strangers(site: Site, device: Device, driver: MeshDriver, states: Mapping[int, PucState]) -> list[Cut]:
+    """The paths whose light enters a mesh where no lane of the inventory does, and leaves it."""
+    ours = _own_ports(site, device)
+    leads = {port: to for port, to in exits(mesh_of(device), states).items() if port not in ours}
+    powers = driver.read_powers(tuple(leads.values())) if leads else {}
+    lit = {(port, to): round(powers[to], 2) for port, to in leads.items() if powers[to] > DARK_DBM}
+    return [
+        Cut(device.id, port, to, power_dbm=dbm) for (port, to), dbm in lit.items() if (to, port) not in lit or port < to
+    ]
+
+
+def _own_ports(site: Site, device: Device) -> set[int]:
+    lanes = [lane.lane for lane in site.inventory.transponders.values() if lane.lane.device == device.id]
+    return {port for lane in lanes for port in lane.ports}
+
+
+def _stands(site: Site, path: Cut, cells: Written) -> bool:
+    device = site.inventory.devices[path.device]
+    if device.geometry is None:
+        stays = cells.get(path.ingress, str(path.egress)) == str(path.egress)
+        taken = any(to == str(path.egress) and at != path.ingress for at, to in cells.items() if to != FREE)
+        return stays and not taken
+    states = {puc: PucState(state) for puc, state in cells.items()}
+    return trace(mesh_of(device), states, path.ingress).exit == path.egress
