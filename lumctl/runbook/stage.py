@@ -27,6 +27,11 @@ class NoGuard(Guard):
     def __init__(self) -> None:
         """Nothing is started."""
 
+    @property
+    def has_hung_up(self) -> bool:
+        """There is nobody who could."""
+        return False
+
     def allow(self, seconds: float) -> None:
         """Nobody waits."""
 

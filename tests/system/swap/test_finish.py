@@ -85,7 +85,7 @@ def test_or_taken_back_to_where_it_began(swap, where) -> None:
 
 def test_whoever_wakes_up_late_writes_nothing_more(swap) -> None:
     rack, plan, before, _ = swap
-    with rack.engine(plan, signal=signal.SIGSTOP, after=4) as engine:
+    with rack.engine(plan, signal=signal.SIGSTOP, after=4, elsewhere=True) as engine:
         rack.await_stop(engine)
         run = max(rack.store.runs(), key=lambda run: run.fence)
         with later(rack) as site:
