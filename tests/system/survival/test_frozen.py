@@ -159,6 +159,8 @@ class Frozen:
     def _put_right(self) -> None:
         """Take back what the case has left in force beside the swap."""
         store = self.yard.rack.store
+        if store.uncertain_since("mesh") is not None:  # it was frozen as it wrote, and cannot know when that arrived
+            self.yard.rack.reprogram()
         for run in store.runs():
             if run.kind == "swap" and run.state == "done" and run.plan["replacements"][0]["job"] == "guest":
                 self.yard.take_back(run)
