@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from lumctl.change.advice import plan_again
 from lumctl.change.ending import taken_back
 from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, unfailing
 from lumctl.change.fit import require_fit
@@ -65,7 +66,8 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     over = overtaken(site, run, trail)
     if not leave_later:
         require_mine(run, over)
-    require_fit(site, run.id, plan)
+    if not (leave_later and over.why):
+        require_fit(site, run.id, plan, is_open=True)
     back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
     back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over)
     if act == ABORT:
@@ -73,7 +75,7 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     if run.inventory_digest != site.inventory.digest:
         raise RefusedError(
             f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
-            hint=f"bring that text back, or take the run back: lumctl swap abort {run.id}",
+            hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
         )
     steps = left(site, trail)
     try:
@@ -174,21 +176,25 @@ def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: st
         said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
     entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
     if store.reopen(lease, found.run.id, entry) is None:
-        raise RefusedError(f"{found.run.id} has come to its end in this moment", hint="see: lumctl swap list")
+        raise RefusedError(
+            f"{found.run.id} has just come to its end",
+            hint=f"see how: lumctl swap show {found.run.id} --target {site.target}",
+        )
 
 
 def _require_open(site: Site, run: StoredRun, act: str) -> None:
     if run.target != site.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in OPEN:
-        what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
-        taken = run.state == "done" and act == ABORT
+        what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        undo = f"to undo it: lumctl swap rollback {run.id} --target {site.target}"
         raise RefusedError(
             f"there is nothing of {run.id} to {act}: {what}",
-            hint=f"to take it back: lumctl swap rollback {run.id}" if taken else None,
+            hint=undo if run.state == "done" else plan_again(site, from_document(run.plan)),
         )
     if run.id not in site.store(run.rack).unfinished(now=site.now()):
         raise RefusedError(
             f"{run.id} is at work: its engine or its revert guard holds the lease of rack {run.rack}",
-            hint=f"wait for it; if it is gone, its lease ends within {LEASE_TERM_S:.0f} s",
+            hint=f"wait until it has ended, or {LEASE_TERM_S:.0f} s if it is dead; then: "
+            f"lumctl swap {act} {run.id} --target {site.target}",
         )

@@ -27,7 +27,7 @@ from lumctl.runbook.reading import AnyRunbook, parameter_names
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
 from lumctl.site import Site
-from lumctl.store import Head
+from lumctl.store import Head, ways_to_finish
 from lumctl.swap import commission
 
 
@@ -141,7 +141,7 @@ def _say(cx: Invocation, result: ReplayResult, head: Head | None) -> None:
         cx.out.narrate("this was a rehearsal on a simulator of its own: no run was recorded and no rack was changed")
     else:
         if result.outcome == "half-done":
-            cx.out.narrate(f"{result.run} is left half done: lumctl swap rollback {result.run}")
+            cx.out.narrate(f"{result.run} is left half done: {ways_to_finish(result.run, cx.target)}")
             raise typer.Exit(ExitCode.HALF_DONE)
         if result.outcome == "rolled-back":
             raise typer.Exit(ExitCode.ROLLED_BACK)

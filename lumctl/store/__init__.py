@@ -12,7 +12,7 @@ from lumctl.store.database import open_engine
 from lumctl.store.errors import StoreError, StoreUnreachableError
 from lumctl.store.journal import Break, Entry, Head
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
-from lumctl.store.records import COMES_TO_REST_S, Record, Run
+from lumctl.store.records import COMES_TO_REST_S, Record, Run, ways_to_finish
 from lumctl.store.store import Store
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "place_of",
     "state_folder",
     "store_at",
+    "ways_to_finish",
 ]
 
 
