@@ -64,10 +64,12 @@ def command(
     left half done. With ``--step``, what was done is taken back as well if an answer does not come within ten minutes.
     """
     if as_drill == bool(on):
-        raise UsageError("say where: --on sim, --on RACK, or --drill")
+        raise UsageError(
+            "say where: --on sim, --on RACK, or --drill", hint="add --on sim: nothing but a simulator is changed"
+        )
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
-        raise UsageError("--step asks before each step and there is no terminal to ask on")
+        raise UsageError("--step asks before each step and there is no terminal to ask on", hint="leave out --step")
     with Site(cx.inventory, cx.target) as site:
         found = _found(site, runbook, given_values(set_ or []), on)
         if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
