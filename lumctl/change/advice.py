@@ -38,13 +38,13 @@ def plan_again(site: Site, plan: Plan) -> str:
 def past_later_runs(site: Site, run: Run) -> str:
     """How to undo a run whose work later runs have changed.
 
-    The newest of these is rolled back first, or brought to its end if it is open. One that wrote a device whole cannot
-    be rolled back: then ranks are returned instead.
+    One of these that is open is brought to its end first. The ranks of a swap return by a new plan, which leaves alone
+    what later runs did for other jobs. Else the newest one is rolled back first, unless it wrote a device whole.
     """
     newest = next(_later(site, run), None)
     if newest is not None and newest.state in OPEN:
         return f"bring the later run to its end first: {ways_to_finish(newest.id, site.target)}"
-    if newest is None or _is_whole(newest):
+    if newest is None or _is_whole(newest) or from_document(run.plan).replacements:
         return instead_of_rollback(site, run)
     aimed = f"--target {site.target}"
     return f"lumctl swap rollback {newest.id} {aimed}; then: lumctl swap rollback {run.id} {aimed}"
@@ -60,6 +60,10 @@ def instead_of_rollback(site: Site, run: Run) -> str:
     moved = [job for job in jobs_in(plan.start.assignment) if job in written and placed[job] != written[job].ranks]
     if moved and plan.kind not in {"set", "fabric"}:
         return f"return the ranks of {moved[0]} by a new plan: lumctl swap plan {moved[0]} --back {aimed}"
+    if returned := [r for r in plan.replacements if place_of(placed, r.spare) == (r.job, r.rank)]:
+        failed, spares = ",".join(r.spare for r in returned), ",".join(r.failed for r in returned)
+        again = f"lumctl swap plan --failed {failed} --spare {spares} --even-if-healthy {aimed}"
+        return f"replace them again by a new plan: {again}"
     if plan.kind == "set" and (words := _settings(site, plan)):
         return f"set what you need by a new run: lumctl device show {words[0]} {aimed}"
     return f"program the circuits that the jobs lack: lumctl fabric apply --rack {plan.rack} {aimed}"
@@ -90,18 +94,22 @@ def _settings(site: Site, plan: Plan) -> list[str]:
 
 
 def _later(site: Site, run: Run) -> Iterator[Run]:
-    """The runs after one that changed something which still stands, the newest first."""
+    """The runs after one that changed something of the same which still stands, the newest first."""
+    mine = _changed(run)
     for other in sorted(site.store(run.rack).runs(), key=lambda each: -each.fence):
-        if other.fence > run.fence and other.state in REVERSIBLE and _moves(other):
+        if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
             yield other
 
 
-def _moves(run: Run) -> bool:
-    """Whether a run was one of a plan that acts on devices, and not one that wrote something down."""
+def _changed(run: Run) -> set[str]:
+    """The devices that a run wrote, the components that it set, and the jobs that it placed."""
     try:
-        return any(step.do is not Do.RECORD for step in from_document(run.plan).steps)
-    except UsageError:
-        return False
+        steps = from_document(run.plan).steps
+    except UsageError:  # of an action, which changes none
+        return set()
+    keys = {Do.PROGRAM: "device", Do.SET: "component", Do.TRANSMIT: "transponder"}
+    found = {str(step.data[keys[step.do]]) for step in steps if step.do in keys}
+    return found | {job for step in steps if step.do is Do.ASSIGN for job in step.data["assignment"]}
 
 
 def _is_whole(run: Run) -> bool:

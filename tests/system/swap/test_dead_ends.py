@@ -49,6 +49,18 @@ def swapped_then_set(c: Console) -> State:
     return {**swapped(c), "set": c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross")}
 
 
+def set_twice(c: Console) -> State:
+    runs = [c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross") for _ in range(2)]
+    return {"run": runs[0], "later": runs[1]}
+
+
+def swapped_back_and_set(c: Console) -> State:
+    swapped(c)
+    run = c.do("swap", "apply", c.plan("finetune", "--back"))
+    c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross")
+    return {"run": run}
+
+
 def swapped_and_back(c: Console) -> State:
     run = c.swapped("s1-gpu0")
     c.do("swap", "rollback", run)
@@ -419,8 +431,11 @@ PRE, RES, REM, END = (f"change/{name}.py" for name in ("preconditions", "resumin
 
 ROWS = [
     Row(PRE, "right after it", swapped_then_rewritten, "swap rollback {run}", (BACK,), home),
-    Row(PRE, "right after it", swapped_then_set, "swap rollback {run}",
-        ("swap rollback {set}", "swap rollback {run}"), home),
+    Row(PRE, "right after it", swapped_then_set, "swap rollback {run}", (BACK,), home),
+    Row(PRE, "right after it", set_twice, "swap rollback {run}", ("swap rollback {later}", "swap rollback {run}"),
+        home),
+    Row(PRE, "right after it", swapped_back_and_set, "swap rollback {run}",
+        ("swap plan --failed s1-gpu0 --spare s3-gpu0",), replaced),
     Row(PRE, "right after it", cut_while_rolling_back, "swap rollback {run}", ("swap resume {later}",), home),
     Row(PRE, "cannot be rolled back: that", swapped_then_rewritten, "swap rollback {fabric}", ("fabric apply",),
         replaced, also=("without a proof that circuit",)),
