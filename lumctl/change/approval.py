@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 
+from lumctl.change.advice import plan_again
 from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, only_adopts
 from lumctl.change.taking_back import takes_back
@@ -29,19 +30,22 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
     if asked is None and policy is None:
         return
     hint = f"lumctl swap approve {plan.id} --target {plan.target}"
+    if asked is not None and asked.state == ASKED and site.now() >= asked.expires_at:
+        raise RefusedError(f"the time to approve {plan.id} is over", hint=plan_again(site, plan))
     if asked is None or asked.state == ASKED:
         name = asked.policy if asked is not None else policy.name if policy is not None else ""
         raise RefusedError(f"{plan.id} needs an approval, by policy {name}", hint=hint)
     if asked.state == REJECTED:
         said = f": {asked.comment}" if asked.comment else ""
-        raise RefusedError(f"{plan.id} was rejected by {asked.by}{said}", hint="make another plan")
+        raise RefusedError(f"{plan.id} was rejected by {asked.by}{said}", hint=plan_again(site, plan))
     if asked.state != APPROVED:
-        raise RefusedError(f"{plan.id} was applied or had gone stale before", hint="make a new plan")
+        raise RefusedError(f"{plan.id} was applied already, or is stale", hint=plan_again(site, plan))
     if site.now() >= asked.expires_at:
-        raise RefusedError(f"the approval of {plan.id} by {asked.by} has run out", hint="make a new plan")
+        raise RefusedError(f"the approval of {plan.id} by {asked.by} has expired", hint=plan_again(site, plan))
     if asked.by_another and person(asked.by) == person(who):
         raise RefusedError(
-            f"{asked.by} has approved {plan.id} and cannot apply it as well", hint=f"policy {asked.policy} asks for two"
+            f"{asked.by} approved {plan.id} and cannot apply it as well: policy {asked.policy} asks for two people",
+            hint=f"another user applies it: lumctl swap apply {plan.id} --target {plan.target}",
         )
 
 

@@ -3,6 +3,7 @@
 A ``Do.SET`` step names, under ``disturbs``, what somebody has said may be disturbed; nothing else is.
 """
 
+import shlex
 from dataclasses import dataclass
 
 from lumctl.change.plan import Do, Plan
@@ -50,7 +51,8 @@ def require_undisturbed(site: Site, plan: Plan) -> None:
             if found.name not in step.data.get("disturbs", ()):
                 raise RefusedError(
                     f"{plan.id} would disturb {found.name}: {found.how}",
-                    hint=f"if that is meant: lumctl device set {meant.component.id} {meant.text(after)} --even-if-used",
+                    hint=f"if that is meant: lumctl device set {meant.component.id} {shlex.quote(meant.text(after))} "
+                    f"--even-if-used --target {site.target}",
                 )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from lumctl.change.guarded import Cover
 from lumctl.change.run import Run
-from lumctl.errors import HalfDoneError, LumctlError, RolledBackError, RunError
-from lumctl.store import LeaseLostError, StoreError
+from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError, RunError
+from lumctl.store import LeaseLostError, StoreError, ways_to_finish
 
 
 def close(run: Run, cover: Cover, seconds: float) -> None:
@@ -24,14 +24,16 @@ def close(run: Run, cover: Cover, seconds: float) -> None:
         raise HalfDoneError(
             f"every step of {run.id} is done, but it could not be closed: {error.message}",
             run=run.id,
-            hint=_first(error, f"look at it: lumctl swap show {run.id}; then close it: lumctl swap resume {run.id}"),
+            hint=_first(
+                error, f"when the store can be written again: lumctl swap resume {run.id} --target {run.plan.target}"
+            ),
         ) from error
     if idle := run.not_resumed:
         told = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
         raise HalfDoneError(
             f"{run.id}: all light is where it should be and stays there, but {told}",
             run=run.id,
-            hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id}",
+            hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target {run.plan.target}",
         )
 
 
@@ -54,6 +56,8 @@ def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], c
         return _overtaken(run, state)
     if isinstance(failure, LumctlError) and not run.touched:
         _end(run, "refused", {"failed": failure.message})
+        if isinstance(failure, RefusedError):
+            failure.hint = failure.hint or run.again()
         return failure
     progress(f"failed: {_reason(failure)}; undoing")
     error = taken_back(run, _reason(failure))
@@ -70,12 +74,13 @@ def taken_back(run: Run, reason: str) -> RunError:
         except LumctlError as error:
             troubles = [error.message]
         else:
-            return RolledBackError(f"{run.id} failed and was rolled back: {reason}", run=run.id)
+            return RolledBackError(f"{run.id} failed and was rolled back: {reason}", run=run.id, hint=_after_undo(run))
     unwritten = _end(run, "half-done", {"failed": reason, "undo_failed": troubles})
+    target = run.plan.target
     if run.wrote_whole:
-        hint = "mend what is dark; the cells stay as programmed. Where their state is not certain: lumctl fabric apply"
+        hint = f"the cells stay as programmed; repair what is dark, then: lumctl swap resume {run.id} --target {target}"
     else:
-        hint = f"look at it: lumctl swap show {run.id}; then: lumctl swap resume {run.id} or swap abort {run.id}"
+        hint = f"see what is left: lumctl swap show {run.id} --target {target}; then: {ways_to_finish(run.id, target)}"
     return HalfDoneError(
         f"{run.id} failed ({reason}) and is left half done: {'; '.join(troubles)}",
         run=run.id,
@@ -99,6 +104,12 @@ def _first(error: LumctlError | None, hint: str) -> str:
     return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
+def _after_undo(run: Run) -> str | None:
+    """What to do after a run that was rolled back: find what failed, and plan again."""
+    again = run.again()
+    return again and f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
+
+
 def _guards_end(run: Run, cover: Cover) -> str | None:
     """How whoever has shut this engine out, its guard or a person, has left the run; ``None`` if nobody has."""
     if not run.ledger.overtaken:
@@ -117,13 +128,13 @@ def _overtaken(run: Run, state: str) -> RunError:
     whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
     said = f"{run.id} stood still for so long that {whom}: it is {state}"
     if not run.ledger.adrift and state == "rolled-back":
-        return RolledBackError(said, run=run.id)
-    hint = f"look at it: lumctl swap show {run.id}"
+        return RolledBackError(said, run=run.id, hint=run.again())
+    hint = f"see what it did: lumctl swap show {run.id} --target {run.plan.target}"
     if run.ledger.adrift:
         named = " and ".join(repr(step.title) for step in run.ledger.adrift[:2])
         more = f" and {len(run.ledger.adrift) - 2} more" if len(run.ledger.adrift) > 2 else ""  # noqa: PLR2004
         said += f"; and what stood still was {named}{more}: it may have acted after that"
-        hint += "; where a device is not certain now: lumctl fabric apply"
+        hint += f"; then program what is not certain: lumctl fabric apply --target {run.plan.target}"
     return HalfDoneError(said, run=run.id, hint=hint)
 
 

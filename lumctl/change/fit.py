@@ -5,18 +5,23 @@ from lumctl.errors import RefusedError
 from lumctl.site import Site
 
 
-def require_fit(site: Site, run: str, plan: Plan) -> None:
+def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> None:
     """Require of an inventory that a run's circuits end where they did.
+
+    One that ``is_open`` is closed once the circuits of the jobs are programmed as the inventory is now.
 
     Raises:
         RefusedError: a lane is elsewhere now, or no more.
     """
+    hint = f"program the circuits of the jobs as they are now: lumctl fabric apply --rewrite --target {site.target}"
+    if is_open:
+        hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {site.target}"
     for circuit in (*plan.remove, *plan.add, *plan.keep):
         for end in circuit.ends:
             lane = site.inventory.transponders.get(str(end["lane"]))
             if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
                 raise RefusedError(
-                    f"{run} cannot be taken back: {end['lane']} is not on {circuit.device} port {end['port']} any "
-                    f"more in {site.inventory.path}",
-                    hint="program what the jobs need now: lumctl fabric apply",
+                    f"{run} can neither go on nor be undone: {end['lane']} is no longer on {circuit.device} port "
+                    f"{end['port']} in {site.inventory.path}",
+                    hint=hint,
                 )

@@ -132,7 +132,8 @@ def from_document(document: Any) -> Plan:
     if document.get("digest") != digest or document.get("id") != f"plan-{digest[:8]}":
         raise UsageError(
             "this plan was changed after it was made: its content does not match its digest",
-            hint="make a new plan; to repeat a run with changes, edit its runbook instead",
+            hint="make a new plan: lumctl swap plan; to repeat a run with changes, edit its runbook: "
+            "lumctl runbook export RUN",
         )
     try:
         return _read(document)

@@ -1,5 +1,9 @@
 """What must hold before a plan may touch anything: the right target, the same inventory, the same start."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lumctl.change.advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.guarded import TOUCHED
 from lumctl.change.heartbeat import LEASE_TERM_S
@@ -15,12 +19,12 @@ from lumctl.inventory.model import Device
 from lumctl.inventory.switching import own_cells
 from lumctl.jobs import require_hooks
 from lumctl.site import Site
+from lumctl.store import ways_to_finish
 
-REVERSIBLE = frozenset({"done", "running", "half-done"})
-"""States of runs that changed something which still stands."""
 GONE = frozenset({"refused", "rolled-back", "superseded"})
 """States of runs of which nothing stands, or nothing that a later run has not written over."""
-AGAIN = "the rack has moved on: make a new plan"
+REPLAY = "replay"
+"""The kind of plans that are made of a runbook, which a person may have edited."""
 
 
 def require(site: Site, plan: Plan) -> None:
@@ -35,26 +39,54 @@ def require(site: Site, plan: Plan) -> None:
             hint=f"add --target {plan.target}, or make a new plan for {site.target}",
         )
     if plan.inventory_digest != site.inventory.digest:
-        raise RefusedError(f"{plan.id} was made from another text of {site.inventory.path}", hint="make a new plan")
+        raise RefusedError(
+            f"{plan.id} was made from another text of {site.inventory.path}",
+            hint=plan_again(site, plan),
+        )
     require_none_cut(site, plan)
     _require_not_taken_back(site, plan)
     placed = site.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
-            raise _moved_on(plan, moved_words(job))
+            raise _moved_on(site, plan, moved_words(job))
     require_agreed(plan.cuts, f"lumctl fabric apply --target {site.target}")
     require_light_agrees(site, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
-            _require_own(plan, site.inventory.devices[step.data["device"]])
+            with _for_operators(site, plan):
+                _require_own(plan, site.inventory.devices[step.data["device"]])
+                _require_whole(site, plan, step)
             _require_states(site, plan, step)
-            _require_kept(site, plan, step)
+            with _for_operators(site, plan):
+                _require_kept(site, plan, step)
         if step.do is Do.SET:
             _require_setting(site, plan, step)
-    _require_independent(plan)
-    require_others_untouched(site, plan)
+    with _for_operators(site, plan):
+        _require_independent(plan)
+        require_others_untouched(site, plan)
     require_undisturbed(site, plan)
     require_hooks(site, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
+
+
+@contextmanager
+def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
+    """Say what only the author of a runbook can mend in other words where no runbook was written.
+
+    Raises:
+        RefusedError: the block has refused the plan.
+    """
+    try:
+        yield
+    except RefusedError as error:
+        if plan.kind == REPLAY:
+            raise
+        why = error.message.removeprefix(plan.id).lstrip()
+        if plan.undoes is None:
+            raise RefusedError(f"{plan.id} cannot be applied: it {why}", hint=plan_again(site, plan)) from error
+        raise RefusedError(
+            f"{plan.undoes} cannot be rolled back: that {why}",
+            hint=past_later_runs(site, site.store(plan.rack).run(plan.undoes)),
+        ) from error
 
 
 def _require_not_taken_back(site: Site, plan: Plan) -> None:
@@ -63,7 +95,8 @@ def _require_not_taken_back(site: Site, plan: Plan) -> None:
         if run.id == plan.undoes and run.state not in REVERSIBLE:
             by = f" by {run.undone_by}" if run.undone_by else ""
             raise RefusedError(
-                f"{plan.undoes} was taken back already{by}: it is {run.state}", hint="see: lumctl swap list"
+                f"{plan.undoes} was rolled back already{by}: it is {run.state}",
+                hint=f"see: lumctl swap list --target {site.target}",
             )
 
 
@@ -89,8 +122,8 @@ def require_none_cut(site: Site, plan: Plan) -> None:
         if store.uncertain_since(device) is not None:
             raise uncertain(site, plan.rack, device)
     raise RefusedError(
-        f"{newest.id} was cut and is still open: nothing is done on top of it",
-        hint=f"lumctl swap resume {newest.id} or swap abort {newest.id} --target {site.target}",
+        f"{newest.id} was cut and is still open: bring it to its end before another change",
+        hint=ways_to_finish(newest.id, site.target),
     )
 
 
@@ -120,7 +153,8 @@ def _require_independent(plan: Plan) -> None:
         else:
             continue
         raise RefusedError(
-            f"{plan.id} does side by side {what}", hint="take `stage` away from them: they then go one after the other"
+            f"{plan.id} would do side by side {what}",
+            hint="remove `stage` from these steps: then they are done one after the other",
         )
 
 
@@ -128,8 +162,8 @@ def _require_own(plan: Plan, device: Device) -> None:
     """The lease is of the plan's rack, and so is the record that is kept."""
     if device.rack != plan.rack:
         raise RefusedError(
-            f"{plan.id} is of rack {plan.rack} and writes {device.id}, which is in rack {device.rack}",
-            hint="make a plan of its own for each rack",
+            f"{plan.id} would write {device.id}, which is in rack {device.rack}, and is for rack {plan.rack}",
+            hint="write one runbook for each rack",
         )
 
 
@@ -140,8 +174,19 @@ def _require_kept(site: Site, plan: Plan, step: Step) -> None:
         return
     if not any(each.do is Do.CONFIRM and device in each.data["devices"] for each in later):
         raise RefusedError(
-            f"{plan.id} writes {device}, which goes back by itself, and does not confirm it afterwards",
+            f"{plan.id} would write {device}, which reverts by itself, and not confirm it afterwards",
             hint="add a confirm step that names it, after the last verify step",
+        )
+
+
+def _require_whole(site: Site, plan: Plan, step: Step) -> None:
+    """A step that writes a part of a device goes by what the others of its cells hold."""
+    device = step.data["device"]
+    own = own_cells(site.inventory, site.inventory.devices[device])
+    if plan.start.cells(device, own) is None and not {cell for cell, _, _ in step.data["changes"]} >= set(own):
+        raise RefusedError(
+            f"{plan.id} would write some cells of {device}, and does not say what the others hold",
+            hint="name what all of them hold under `start`, or write all of them",
         )
 
 
@@ -153,18 +198,16 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
     driver = site.devices.changing(device)
     driver.identify()
     if pinned is None:
-        if not {puc for puc, _, _ in step.data["changes"]} >= set(own):
-            raise RefusedError(f"{plan.id} writes some cells of {device} and does not say what the others hold")
         before = {int(cell): was for cell, was, _ in step.data["changes"] if was is not None}
         if transaction.readable(driver) and transaction.read_cells(driver, before) != before:
-            raise _moved_on(plan, f"{device} does not hold what it did")
+            raise _moved_on(site, plan, f"{device} does not hold what it did")
         return
     if not held:
         if not _left_so_by(site, plan, device):
             raise uncertain(site, plan.rack, device)
         return  # its cells are written again, whichever way they are
     if pinned != held:
-        raise _moved_on(plan, f"{device} does not hold what it did")
+        raise _moved_on(site, plan, f"{device} does not hold what it did")
     if transaction.readable(driver):
         # What is written again as recorded is what somebody has seen to differ.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
@@ -187,16 +230,16 @@ def _require_setting(site: Site, plan: Plan, step: Step) -> None:
     shows = setting.read()
     if before is not None and not same(shows, before):
         what = f"{setting.component.id} shows {setting.text(shows)}, not {setting.text(before)}"
-        raise _moved_on(plan, f"{what} as it did")
+        raise _moved_on(site, plan, f"{what} as it did")
 
 
-def _moved_on(plan: Plan, what: str) -> RefusedError:
+def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
     if plan.undoes is not None:
         return RefusedError(
-            f"{plan.undoes} cannot be taken back: {what} right after it, a later run has changed that",
-            hint="take the later run back first: lumctl swap list",
+            f"{plan.undoes} cannot be rolled back: {what} right after it, for a later run has changed that",
+            hint=past_later_runs(site, site.store(plan.rack).run(plan.undoes)),
         )
-    return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=AGAIN)
+    return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(site, plan))
 
 
 def uncertain(site: Site, rack: str, device: str) -> RefusedError:
@@ -221,7 +264,7 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     reversible = run.state in REVERSIBLE and all(change["from"] is not None for change in written)
     back = f"lumctl swap rollback {cut} --target {site.target}"
     if run.state in {"running", "half-done"}:
-        back = f"lumctl swap resume {cut} or swap abort {cut} --target {site.target}"
+        back = ways_to_finish(cut, site.target)
     if run.state == "running" and cut not in site.store(rack).unfinished(now=site.now()):
         return RefusedError(
             f"what {device} holds is not certain: {cut} is at work on it, or was cut within {LEASE_TERM_S:.0f} s",
@@ -244,5 +287,5 @@ def require_agreement(kind: str, device: str, held: dict[int, str], read: dict[i
         raise RefusedError(
             f"{device} does not hold what was last written to it: {len(wrong)} cells differ, the first is "
             f"{device}/{'port' if kind == 'switch' else 'puc'}/{wrong[0]}",
-            hint="somebody or a fault changed it; program it anew with: lumctl fabric apply --rewrite",
+            hint="somebody or a fault changed it; write it again: lumctl fabric apply --rewrite",
         )

@@ -60,8 +60,7 @@ def require_mine(run: StoredRun, over: Overtaken) -> None:
     if over.why:
         raise RefusedError(
             f"a later run has changed what {run.id} left: {over.why[0]}",
-            hint=f"take the later run back first: lumctl swap list; or close this one and leave alone what later runs "
-            f"wrote: lumctl swap abort {run.id} --leave-later",
+            hint=f"close this run and leave alone what later runs changed: lumctl swap abort {run.id} --leave-later",
         )
 
 
@@ -100,7 +99,7 @@ def _require_cells(site: Site, trail: Trail, device: str) -> None:
         if state != start.get(cell) and cell not in tried:
             raise RefusedError(
                 f"{device} does not hold what it did: cell {cell} was changed, and not by this run",
-                hint="program it anew with: lumctl fabric apply --rewrite",
+                hint="write it again: lumctl fabric apply --rewrite",
             )
 
 

@@ -70,7 +70,8 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     over = overtaken(site, run, trail)
     if not leave_later:
         require_mine(run, over)
-    require_fit(site, run.id, plan)
+    if not (leave_later and over.why):
+        require_fit(site, run.id, plan, is_open=True)
     back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
     switching = _switching(site, plan, placed_after(site, back_again, forward=False), back_again)
     back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over, switching=switching)
@@ -79,7 +80,7 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     if run.inventory_digest != site.inventory.digest:
         raise RefusedError(
             f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
-            hint=f"bring that text back, or take the run back: lumctl swap abort {run.id}",
+            hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
         )
     steps = left(site, trail)
     try:
@@ -205,19 +206,22 @@ def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: st
         said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
     entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
     if store.reopen(lease, found.run.id, entry) is None:
-        raise RefusedError(f"{found.run.id} has come to its end in this moment", hint="see: lumctl swap list")
+        raise RefusedError(
+            f"{found.run.id} has just come to its end",
+            hint=f"see how: lumctl swap show {found.run.id} --target {site.target}",
+        )
 
 
 def _require_open(site: Site, run: StoredRun, act: str) -> None:
     if run.target != site.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in OPEN:
-        what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
-        taken = run.state == "done" and act == ABORT
+        what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        undo = f"to undo it: lumctl swap rollback {run.id} --target {site.target}"
         raise RefusedError(
             f"there is nothing of {run.id} to {act}: {what}",
-            hint=f"to take it back: lumctl swap rollback {run.id}"
-            if taken
+            hint=undo
+            if run.state == "done"
             else f"to bring the rack to what is recorded: lumctl fabric apply --target {site.target}",
         )
     store = site.store(run.rack)

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, Self
 
 from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE, Abreast
+from lumctl.change.advice import plan_again
 from lumctl.change.certainty import Certainty
 from lumctl.change.circuits import circuits_before_and_after, placed_by
 from lumctl.change.guarded import Cover, one_way
@@ -97,6 +98,14 @@ class Run(Undoing):
 
     def _is_still(self, step: Step) -> bool:
         return resumes(step) and (step.id in self._failed or step.id not in self._evidence)
+
+    def again(self) -> str | None:
+        """How to plan the same again; ``None`` for a replay, or where the store does not say what runs where."""
+        if self.plan.kind in {"replay", "seed"}:
+            return None
+        with suppress(LumctlError):
+            return plan_again(self._site, self.plan)
+        return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:
         """Do not take these steps back: later runs have written over what they did."""

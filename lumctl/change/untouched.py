@@ -47,13 +47,14 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
                 continue
             if way_of(site, circuit, held) != way_of(site, circuit, stands) or _is_taken(site, circuit, stands):
                 raise RefusedError(
-                    f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace"
+                    f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace",
+                    hint="leave the cells of that circuit as they are",
                 )
             # A circuit that was not sound before the run that is taken back is put back, and cannot be proved.
             put_back = plan.undoes is not None and circuit.id in {c.id for c in plan.add}
             if circuit.id not in watched and not put_back:
                 raise RefusedError(
-                    f"{plan.id} writes {device} and does not verify afterwards that {circuit.id} still stands",
+                    f"{plan.id} would write {device} without a proof that circuit {circuit.id} still stands",
                     hint="name it under `kept` of a verify step",
                 )
 
@@ -62,8 +63,9 @@ def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watch
     """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
     if not way_of(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
         raise RefusedError(
-            f"{plan.id} leads circuit {circuit.id} of {circuit.owner} another way, and does not "
-            + ("verify that it stands afterwards" if way_of(site, circuit, stands) else "make that way")
+            f"{plan.id} would lead circuit {circuit.id} of {circuit.owner} another way, and not "
+            + ("prove that it stands afterwards" if way_of(site, circuit, stands) else "make that way"),
+            hint="name it under `circuits` of a verify step, and write the cells of its new way",
         )
 
 

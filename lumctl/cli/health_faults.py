@@ -29,10 +29,15 @@ def nothing_to_acknowledge(
     """The refusal to acknowledge what is not there. ``standing`` are the faults that other rules find."""
     if standing:
         found = ", ".join(dict.fromkeys(finding.rule for finding in standing))
-        return RefusedError(f"{rule} finds no fault of {component}", hint=f"what is found: {found}")
+        return RefusedError(
+            f"{rule} finds no fault of {component}; {found} does",
+            hint=f"to acknowledge all that is found: lumctl health ack {component} --comment WHY",
+        )
     inventory = seen.inventory
     states = {group[component].state.value for group in seen.report.groups().values() if component in group}
     on = inventory.accelerators.get(component) or inventory.transponders.get(component)
-    hint = f"its host has some: lumctl health ack {on.host}" if on and faults_of(seen, on.host) else None
+    hint = f"see why: lumctl health explain {component}"
+    if on and faults_of(seen, on.host):
+        hint = f"its host has some: lumctl health ack {on.host} --comment WHY"
     is_so = f"is {' and '.join(sorted(states))} and " if states else ""
     return RefusedError(f"{component} {is_so}has no faults: there is nothing to acknowledge", hint=hint)

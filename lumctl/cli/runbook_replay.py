@@ -27,7 +27,7 @@ from lumctl.runbook.reading import AnyRunbook, parameter_names
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
 from lumctl.site import Site
-from lumctl.store import Head
+from lumctl.store import Head, ways_to_finish
 from lumctl.swap import commission
 
 
@@ -64,10 +64,12 @@ def command(
     left half done. With ``--step``, what was done is taken back as well if an answer does not come within ten minutes.
     """
     if as_drill == bool(on):
-        raise UsageError("say where: --on sim, --on RACK, or --drill")
+        raise UsageError(
+            "say where: --on sim, --on RACK, or --drill", hint="add --on sim: nothing but a simulator is changed"
+        )
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
-        raise UsageError("--step asks before each step and there is no terminal to ask on")
+        raise UsageError("--step asks before each step and there is no terminal to ask on", hint="leave out --step")
     with Site(cx.inventory, cx.target) as site:
         found = _found(site, runbook, given_values(set_ or []), on)
         if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
@@ -141,7 +143,7 @@ def _say(cx: Invocation, result: ReplayResult, head: Head | None) -> None:
         cx.out.narrate("this was a rehearsal on a simulator of its own: no run was recorded and no rack was changed")
     else:
         if result.outcome == "half-done":
-            cx.out.narrate(f"{result.run} is left half done: lumctl swap rollback {result.run}")
+            cx.out.narrate(f"{result.run} is left half done: {ways_to_finish(result.run, cx.target)}")
             raise typer.Exit(ExitCode.HALF_DONE)
         if result.outcome == "rolled-back":
             raise typer.Exit(ExitCode.ROLLED_BACK)

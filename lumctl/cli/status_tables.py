@@ -86,8 +86,9 @@ MAINTENANCE = (
 
 def unfinished_line(run: str, target: str) -> str:
     """What is said of a run that was cut or left half done, with the commands that bring it to an end."""
-    ways = f"lumctl swap resume {run} or swap abort {run} --target {target}"
-    return f"run {run} is unfinished: lumctl swap show {run}; then {ways}"
+    from lumctl.store import ways_to_finish
+
+    return f"run {run} is unfinished: lumctl swap show {run} --target {target}; then {ways_to_finish(run, target)}"
 
 
 def print_status(out: Output, document: Row, *, findings_first: bool = False) -> None:

@@ -113,7 +113,10 @@ def _require_hosts(site: Site, names: list[str]) -> None:
     for name in names:
         if name not in site.inventory.hosts:
             near = nearest(name, site.inventory.hosts)
-            raise UsageError(f"no host {name!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
+            raise UsageError(
+                f"no host {name!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""),
+                hint="see: lumctl status -o wide",
+            )
 
 
 @verb(app, "apply")

@@ -105,6 +105,8 @@ def _require_asked(site: "Site", plan: "Plan") -> None:
         return
     policy = asking_policy(site, plan)
     if policy is None:
-        raise RefusedError(f"no policy asks for an approval of {plan.id}", hint=f"lumctl swap apply {plan.id}")
+        raise RefusedError(
+            f"no policy asks for an approval of {plan.id}", hint=f"apply it: lumctl swap apply {plan.id}"
+        )
     store.save_plan(to_document(plan))
     ask(site, plan, policy, made_by="")

@@ -18,7 +18,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from lumctl.cli.hints import completed
 from lumctl.cli.invocation import Invocation
+from lumctl.errors import LumctlError
 
 _COMMON: tuple[tuple[str, Any, Any], ...] = (
     ("inventory", Annotated[str | None, typer.Option("-i", "--inventory", metavar="FILE",
@@ -73,7 +75,13 @@ def verb(app: typer.Typer, name: str | None = None, **settings: Any) -> Callable
         def command(**given: Any) -> Any:
             ctx: typer.Context = given.pop("ctx")
             said = {key: given.pop(key) for key, _, _ in _COMMON}
-            return function(Invocation.compose(ctx.obj or {}, said), **given)
+            before = ctx.obj or {}
+            try:
+                return function(Invocation.compose(before, said), **given)
+            except LumctlError as error:
+                if error.hint:
+                    error.hint = completed(error.hint, {key: said[key] or before.get(key) for key in said})
+                raise
 
         keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         signature = inspect.Signature([context, *keyword_only, *common])

@@ -180,7 +180,8 @@ class Healer:
         if not self._consent.who:
             raise RefusedError(
                 f"job {self._job} needs a swap and nobody has agreed to it",
-                hint=f"lumctl swap plan {self._job} and swap apply, or run the job with --yes",
+                hint=f"see what is in trouble, and how to plan the swap: lumctl swap plan {self._job} --target "
+                f"{site.target}; or run the job with --yes",
             )
         files = [site.store(self._rack).files]
         if (why := switch.thrown(switch.places([self._rack], files))) is not None:

@@ -13,7 +13,7 @@ from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableErro
 from lumctl.store.journal import Break, Entry, Head
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
 from lumctl.store.postgres import is_postgres as is_server
-from lumctl.store.records import COMES_TO_REST_S, Record, Run
+from lumctl.store.records import COMES_TO_REST_S, Record, Run, ways_to_finish
 from lumctl.store.store import Store
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "place_of",
     "state_folder",
     "store_at",
+    "ways_to_finish",
 ]
 
 

@@ -17,7 +17,7 @@ from lumctl.inventory.hints import nearest
 from lumctl.store import attention
 from lumctl.store.schema import acknowledgements, windows
 
-SEE = "see: lumctl health list"
+SEE = "see what is: lumctl health list"
 
 
 class Act(StrEnum):

@@ -72,12 +72,15 @@ class ApprovalStore(ActionStore):
             if asked is None:
                 raise UsageError(f"nobody asked for an approval of {plan}", hint="see: lumctl autopilot status")
             if asked.state != ASKED:
-                raise RefusedError(_settled(asked, plan))
+                raise RefusedError(_settled(asked, plan), hint=_AFTER[asked.state].format(plan=plan))
             if at >= asked.expires_at:
-                raise RefusedError(f"the time to approve {plan} is over", hint="make a new plan: lumctl swap plan")
+                raise RefusedError(
+                    f"the time to approve {plan} is over", hint="see what is in trouble, and plan again: lumctl status"
+                )
             if state == APPROVED and asked.by_another and person(by) == person(asked.made_by):
                 raise RefusedError(
-                    f"{plan} was made by {asked.made_by}: policy {asked.policy} asks for another person's yes"
+                    f"{plan} was made by {asked.made_by}: policy {asked.policy} asks for the approval of another user",
+                    hint=f"another user approves it: lumctl swap approve {plan}",
                 )
             answer = {"state": state, "by": by, "comment": comment, "answered_at": at}
             connection.execute(update(approvals).where(self._about(digest)).values(**answer))
@@ -158,6 +161,11 @@ def _settled(asked: Approval, plan: str) -> str:
     return f"{plan} was applied already, or is stale: it waits for nothing any more{f' (answered{by})' if by else ''}"
 
 
+_AFTER = {
+    APPROVED: "apply it: lumctl swap apply {plan}",
+    REJECTED: "see what is in trouble, and plan again: lumctl status",
+    SPENT: "see the runs: lumctl swap list",
+}
 _QUESTIONS = select(approvals, plans.c.digest).outerjoin(
     plans, (plans.c.rack == approvals.c.rack) & (plans.c.id == approvals.c.plan)
 )

@@ -158,7 +158,8 @@ def _require_rest(connection: Connection, rack: str, now: float) -> None:
     run = connection.execute(select(runs.c.id).where(*of_it).order_by(runs.c.id)).scalar()
     if run is not None:
         raise RefusedError(
-            f"{run} of rack {rack} is open", hint=f"finish it first: lumctl swap resume {run}, or abort {run}"
+            f"{run} of rack {rack} is open",
+            hint=f"finish it first: lumctl swap resume {run} or lumctl swap abort {run}",
         )
 
 

@@ -16,6 +16,11 @@ OPEN = frozenset({"running", "half-done"})
 """States of runs that have not come to an end that a person could leave alone."""
 
 
+def ways_to_finish(run: str, target: str) -> str:
+    """The commands of which one brings a run to its end that was cut or left half done."""
+    return f"lumctl swap resume {run} --target {target} or lumctl swap abort {run} --target {target}"
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done, undone or superseded.

@@ -16,6 +16,7 @@ from lumctl.swap.fitness import in_trouble
 from lumctl.swap.tied import with_tied
 
 _SHOWN = 4
+_SEE_ALL = "see: lumctl status -o wide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def understand(
         names += _accelerators(inventory, placed, job, word)
     for accelerator in spares:
         if accelerator not in inventory.accelerators:
-            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators))
+            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators), hint=_SEE_ALL)
     for accelerator in names:
         _require_place(inventory, placed, job, accelerator)
     for what, words in (("--failed", names), ("--spare", spares)):
@@ -81,7 +82,7 @@ def require_job(inventory: Inventory, job: str) -> None:
     if job in inventory.accelerators or job in inventory.hosts:
         what = "an accelerator" if job in inventory.accelerators else "a host"
         raise UsageError(f"{job} is {what}, not a job", hint=f"lumctl swap plan --failed {job}")
-    raise UsageError(_unknown("job", job, inventory.jobs))
+    raise UsageError(_unknown("job", job, inventory.jobs), hint="see: lumctl job list")
 
 
 def require_trouble(seen: Observation, asked: Asked) -> None:
@@ -135,7 +136,7 @@ def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, wor
     if word in inventory.accelerators:
         return [word]
     if word not in inventory.hosts:
-        raise UsageError(_unknown("accelerator", word, {**inventory.accelerators, **inventory.hosts}))
+        raise UsageError(_unknown("accelerator", word, {**inventory.accelerators, **inventory.hosts}), hint=_SEE_ALL)
     here = [a.id for a in inventory.accelerators_of(word)]
     found = [a for a in here if (place := place_of(placed, a)) and job in {None, place[0]}]
     if not found:

@@ -67,7 +67,7 @@ def nothing_there(
     """What is said where no circuit of these jobs passes what is to be avoided."""
     others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     there = list(circuits_through(seen, states, avoided, others))
-    hint = None
+    hint = "see the ways of all circuits: lumctl fabric show"
     if there:
         owners = {circuit.owner for circuit in seen.circuits if circuit.id in there}
         hint = f"{', '.join(there)} does; lumctl swap plan {min(owners)} --avoid {','.join(avoided.named)}"

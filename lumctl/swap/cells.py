@@ -31,7 +31,8 @@ def cell_of(site: Site, component: Component, text: str) -> PlannedChange | None
         after = _STATES[text.lower()]
         if device.stuck.get(component.number, after.word) != after.word:
             raise RefusedError(
-                f"{component.id} is stuck in {device.stuck[component.number]}, {site.inventory.path} says"
+                f"{component.id} is stuck in {device.stuck[component.number]}, {site.inventory.path} says",
+                hint=f"if it no longer is, remove it from `stuck:` of {device.id} in the inventory",
             )
         return PlannedChange(device.id, component.number, _held(site, device)[component.number], str(after))
     return _join(site, device, component.number, text)
@@ -61,7 +62,7 @@ def plan_cell(
         if circuit.id in made and made[circuit.id] != stays.get(circuit.id):
             raise RefusedError(
                 f"{component.id} carries circuit {circuit.id} of {circuit.owner}, which this would break",
-                hint="circuits of jobs are moved by lumctl swap and lumctl fabric apply only",
+                hint=f"lead that circuit round it first: lumctl swap plan {circuit.owner} --avoid {component.id}",
             )
     kept = [circuit for circuit in circuits if circuit.id in made]
     names = [circuit.id for circuit in kept]
@@ -106,7 +107,8 @@ def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | N
     if ingress not in own:
         raise RefusedError(
             f"port {port if ingress is None else ingress} of {device.id} is met by no lane of {site.inventory.path}: "
-            "it belongs to others"
+            "it belongs to others",
+            hint=f"see the ports: lumctl device show {device.id}",
         )
     return PlannedChange(device.id, ingress, held[ingress], after)
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from lumctl.change.plan import Candidate
 from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.lane_orders import jobs_in
 from lumctl.site import Observation
-from lumctl.swap.fitness import Failure
+from lumctl.swap.fitness import Failure, ill
 from lumctl.swap.lightpaths import LightPaths
 from lumctl.swap.ranking import Score, why_behind
 from lumctl.swap.records import LATELY_S, UNKNOWN, Record
@@ -89,7 +90,7 @@ def none_usable(
     if not table[at]:
         return RefusedError(
             f"rack {seen.inventory.accelerators[failed].rack} has no spare left for {failed}",
-            hint="mark one with `role: spare` in the inventory, or roll an earlier swap back: lumctl swap list",
+            hint=_to_free_one(seen),
         )
     whose = {column: failures[row].accelerator for row, column in served.items()}
     said = [
@@ -99,10 +100,24 @@ def none_usable(
     ]
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     message = f"no spare can take the place of {failed}: {'; '.join(said[:_SHOWN])}{more}"
-    rest = [failures[row].accelerator for row in sorted(served)]
-    if not rest:
-        return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else None)
-    return RefusedError(message, hint=f"the others can be replaced: lumctl swap plan --failed {','.join(rest)}")
+    if not served:
+        why = f"see why: lumctl health explain {table[at][0].spare}; when it is well again: {_plan(failures)}"
+        return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else why)
+    return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+
+
+def _to_free_one(seen: Observation) -> str:
+    """How a rack comes to have a spare again: a rank that runs on one returns to where it was written."""
+    jobs = seen.inventory.jobs
+    for job, ranks in jobs_in(seen.assignment).items():
+        for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():
+            if runs_on != home and not any(ill(seen, home)):
+                return f"return a rank of {job}, whose own accelerator is well again: lumctl swap plan {job} --back"
+    return "repair an accelerator, or mark one with `role: spare` in the inventory"
+
+
+def _plan(failures: Sequence[Failure]) -> str:
+    return f"lumctl swap plan --failed {','.join(failure.accelerator for failure in failures)}"
 
 
 def no_joint_way(
@@ -115,11 +130,11 @@ def no_joint_way(
     if cut:
         return RefusedError(
             f"no way was found to replace {names} together: {choices} tried, there are more; the best fails as {why}",
-            hint="name the spares with --spare, or replace fewer at a time",
+            hint=f"name the spares with --spare, or replace one at a time: {_plan(failures[:1])}",
         )
     return RefusedError(
         f"{names} cannot be replaced together: {choices} tried, that is all there are; the best fails as {why}",
-        hint="replace fewer at a time",
+        hint=f"replace one at a time: {_plan(failures[:1])}",
     )
 
 

@@ -80,7 +80,19 @@ def _first_way(
                 return moves, light_paths(seen.inventory, seen.circuits, after, states, leeway=leeway)
             except RefusedError as error:
                 refused.append(error)
-    hint = f"replace an accelerator at its end: lumctl swap plan --failed ACCELERATOR --avoid {','.join(avoided.named)}"
+    hint = _instead(seen, leading, avoided)
     raise RefusedError(
         f"{', '.join(leading)} cannot be led round {', '.join(avoided.named)}: {refused[-1].message}", hint=hint
     ) from refused[-1]
+
+
+def _instead(seen: Observation, leading: Sequence[str], avoided: Avoided) -> str:
+    """What else leads light round it: another accelerator at an end of the first circuit."""
+    lanes = seen.inventory.transponders
+    circuit = next(circuit for circuit in seen.circuits if circuit.id == leading[0])
+    ends = " or ".join(
+        f"lumctl swap plan --failed {lanes[end.transponder].accelerator} --avoid {','.join(avoided.named)} "
+        "--even-if-healthy"
+        for end in (circuit.a, circuit.b)
+    )
+    return f"replace an accelerator at its end: {ends}"

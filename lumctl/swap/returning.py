@@ -39,7 +39,10 @@ def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | 
     away = {rank: home for rank, home in enumerate(written) if now[rank] != home}
     moves, ill_lanes = moves_home(seen, now)
     if not away and not moves and not ill_lanes:
-        raise RefusedError(f"every rank of {job} runs where the inventory says: there is nothing to return")
+        raise RefusedError(
+            f"every rank of {job} runs where the inventory says: there is nothing to return",
+            hint=f"see where: lumctl job show {job} --target {site.target}",
+        )
     notes = [f"the lanes of {accelerator} stay in their order: {why}" for accelerator, why in ill_lanes.items()]
     stay, paths = _stay(seen, job, away), LightPaths()
     while moves or len(stay) < len(away):
@@ -60,7 +63,13 @@ def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | 
     replacements = tuple(Replacement(job, r, now[r], home) for r, home in away.items() if r not in stay)
     notes = [*(f"rank {rank} stays on {now[rank]}: {why}" for rank, why in stay.items()), *notes]
     if not replacements and not moves:
-        raise RefusedError(f"nothing of {job} can return: {'; '.join(notes)}")
+        homes = list(away.values()) or list(ill_lanes)
+        raise RefusedError(
+            f"nothing of {job} can return: {'; '.join(notes)}",
+            hint=f"see why: lumctl health explain {homes[0]}; when it is well again: lumctl swap plan {job} --back"
+            if homes
+            else None,
+        )
     said = "where the inventory places it, and ok by a reading of this moment"
     candidates = tuple(
         Candidate(now[r], home, chosen=r not in stay, reasons=(stay.get(r, said),), rank=None if r in stay else 1)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
 from lumctl.change.fit import require_fit
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
-from lumctl.change.preconditions import REVERSIBLE
 from lumctl.change.settings import same
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
@@ -15,7 +15,7 @@ from lumctl.inventory.switching import own_cells
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Site
-from lumctl.store import Entry
+from lumctl.store import Act, Entry
 from lumctl.store import Run as StoredRun
 from lumctl.swap.settings import inverse_setting
 from lumctl.swap.steps import StepList
@@ -30,29 +30,31 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
     if run.target != site.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in REVERSIBLE:
-        what = f"it was taken back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
-        raise RefusedError(f"there is nothing of {run.id} to roll back: {what}")
+        what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        raise RefusedError(
+            f"there is nothing of {run.id} to roll back: {what}", hint=plan_again(site, from_document(run.plan))
+        )
     plan = from_document(run.plan)
     if any(step.do is Do.RECORD for step in plan.steps):
         raise RefusedError(
-            f"{run.id} only wrote down what was said: that is not rolled back, but the opposite is said",
-            hint="lumctl health ack COMPONENT --clear, lumctl health maintain COMPONENT --end",
+            f"{run.id} only wrote down what an operator said: say the opposite instead",
+            hint=_opposite(plan),
         )
     if plan.undoes is not None and run.state == "half-done":
         raise RefusedError(
-            f"{run.id} is a rollback that did not come to its end: it is not taken back, but done again",
+            f"{run.id} is a rollback that did not come to its end: resume it instead",
             hint=f"lumctl swap resume {run.id} --target {site.target}",
         )
     if any(change.before is None for change in plan.changes):
         raise RefusedError(
-            f"{run.id} wrote cells whose states before were not known: there is nothing to go back to",
-            hint="program what the jobs need now: lumctl fabric apply",
+            f"{run.id} wrote cells whose states before were not known: they cannot be restored",
+            hint=instead_of_rollback(site, run),
         )
     require_fit(site, run.id, plan)
     trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
     steps, left = _inverse(site, plan, trail)
     if left and not steps.steps:
-        raise RefusedError(f"{run.id} cannot be taken back: {'; '.join(left)}")
+        raise RefusedError(f"{run.id} cannot be rolled back: {'; '.join(left)}", hint=instead_of_rollback(site, run))
     return Plan(
         kind="rollback",
         title=f"take back {run.id} ({plan.title})",
@@ -167,6 +169,22 @@ def _set_back(site: Site, step: Step, trail: _Trail, steps: StepList) -> list[st
     if not same(shows, before):
         steps.set(setting, shows, before, step.data.get("disturbs", ()))
     return []
+
+
+def _opposite(plan: Plan) -> str:
+    """What takes back an act that only wrote something down."""
+    said = next(step.data for step in plan.steps if step.do is Do.RECORD)
+    component, rule = said.get("component"), said.get("rule")
+    match said.get("act"):
+        case Act.ACKNOWLEDGE:
+            return f"lumctl health ack {component}{f' --rule {rule}' if rule else ''} --clear"
+        case Act.OPEN_WINDOW:
+            return f"lumctl health maintain {component} --end"
+        case Act.UNACKNOWLEDGE:
+            return f"lumctl health ack {component}{f' --rule {rule}' if rule else ''} --comment WHY"
+        case Act.END_WINDOW:
+            return f"lumctl health maintain {component} --for 2h --comment WHY"
+    return "edit the inventory, or: lumctl autopilot start"
 
 
 def _only_sets(plan: Plan) -> bool:

@@ -158,17 +158,22 @@ def _add(site: Site, setting: Settable, value: Value, steps: StepList, *, even_i
     before = setting.read()
     if setting.setting.name == "power" and before is None:
         raise RefusedError(
-            f"{component.id} is neither on nor off now", hint="wait until it has settled, then try again"
+            f"{component.id} is neither on nor off now",
+            hint=f"wait until it has settled: lumctl device show {component.id}",
         )
     if setting.setting.reversible(value) and same(before, setting.setting.shows(value)):
         return [f"{component.id} shows {text} already"]
     if value == RESET and before == "off":
-        raise RefusedError(f"{component.id} is off: there is nothing to reset", hint="switch it on: power=on")
+        raise RefusedError(
+            f"{component.id} is off: there is nothing to reset",
+            hint=f"switch it on: lumctl device set {component.id} power=on",
+        )
     used = disturbed(site, component, setting.setting.name, value)
     if used and not even_if_used:
         more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
         raise RefusedError(
-            f"{text} is refused: {used[0].how}{more}", hint="if it is to be disturbed all the same, add --even-if-used"
+            f"{text} is refused: {used[0].how}{more}",
+            hint="to disturb it all the same, add --even-if-used",
         )
     steps.set(setting, before, value, [each.name for each in used])
     warnings = [f"{each.how}: it is disturbed" for each in used]

@@ -208,7 +208,7 @@ def test_what_touches_no_device_is_a_run_too_also_while_the_rack_is_being_change
     assert said["run"] not in lumctl("swap", "list", "-o", "name").stdout.split()
     assert lumctl.data("runbook", "replay", f"r1/{ended['run']}", "--on", "sim")["identical"] is True
     refused = lumctl("swap", "rollback", f"r1/{said['run']}", "--yes", code=5)
-    assert "only wrote down what was said" in refused.stderr
+    assert "only wrote down what an operator said" in refused.stderr
 
 
 def test_the_example_of_the_manual_works(lumctl, tmp_path):

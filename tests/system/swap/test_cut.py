@@ -46,7 +46,7 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
     with pytest.raises(HalfDoneError, match=r"is left half done: program 9 PUCs of mesh: .* refused") as error:
         apply(rack.site, plan, progress=die_before_verify)
     run = rack.store.runs()[0]
-    assert f"lumctl swap resume {run.id} or swap abort {run.id}" in str(error.value.hint)
+    assert f"lumctl swap resume {run.id} --target sim or lumctl swap abort {run.id}" in str(error.value.hint)
     assert run.state == "half-done"
     assert rack.site.known_states("mesh") == {}
     rack.clear()
@@ -109,7 +109,7 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
     back = plan_rollback(rack.site, rack.store.run(result.run))
     run = rack.kill_engine(back, lambda engine: next(x for x in engine.stdout or () if x.startswith("4. ")))
     with rack.another_site(now=lambda: time.time() + 60) as later:
-        with pytest.raises(RefusedError, match="cannot be taken back: mesh does not hold"):
+        with pytest.raises(RefusedError, match="cannot be rolled back: mesh does not hold"):
             apply(later, plan_rollback(later, rack.store.run(result.run)))
         apply(later, plan_rollback(later, rack.store.run(run.id)))
     assert rack.cells() == swapped

@@ -169,6 +169,6 @@ def test_a_plan_that_touches_or_does_not_watch_another_circuit_is_refused(rack) 
     flipped = [cell, *(("x", "=") if before["mesh"][cell] is PucState.CROSS else ("=", "x"))]
     with pytest.raises(RefusedError, match=r"would change circuit finetune/2-0:\w\w of finetune"):
         apply(rack.site, edited(program, changes=[*program.data["changes"], flipped]))
-    with pytest.raises(RefusedError, match=f"does not verify afterwards that {kept} still stands"):
+    with pytest.raises(RefusedError, match=f"without a proof that circuit {kept} still stands"):
         apply(rack.site, edited(verify, kept=[name for name in verify.data["kept"] if name != kept]))
     assert rack.cells() == before

@@ -159,15 +159,18 @@ def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, agai
     with pytest.raises(RunError) as failed:
         apply(rack.site, plan_rollback(rack.site, swap))
     attempt = rack.store.runs()[0]
-    assert f"lumctl swap resume {attempt.id} or swap abort {attempt.id}" in failed.value.hint
+    assert f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id}" in failed.value.hint
     assert (swap.state, attempt.state) == ("half-done", "half-done")
     rack.clear()
-    with pytest.raises(RefusedError, match="done again") as refused:
+    with pytest.raises(RefusedError, match="did not come to its end") as refused:
         plan_rollback(rack.site, attempt)
     assert refused.value.hint == f"lumctl swap resume {attempt.id} --target sim"
     with pytest.raises(RefusedError, match="not certain") as uncertain:
         planned(rack)
-    assert uncertain.value.hint == f"lumctl swap resume {attempt.id} or swap abort {attempt.id} --target sim"
+    assert (
+        uncertain.value.hint
+        == f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id} --target sim"
+    )
     if again:
         last = apply(rack.site, plan_rollback(rack.site, rack.store.run(swap.id))).run
         assert {rack.store.run(run.id).undone_by for run in (swap, attempt)} == {last}

@@ -274,7 +274,7 @@ def test_one_that_stays_away_ends_the_guard(rack):
 
 def test_nor_is_an_empty_folder_or_file_taken_for_it(tmp_path):
     (tmp_path / "lumctl.db").touch()
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(StoreError, match="there is no store"):
+    for folder, why in ((tmp_path, "is empty: it was damaged"), (tmp_path / "none", "there is no store")):
+        with pytest.raises(StoreError, match=why):
             store_at(str(folder), make=False)
     assert not (tmp_path / "none").exists()

@@ -162,7 +162,7 @@ def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, progr
     ) as error:
         rack.apply(rack.plan())
     run = rack.store.run(error.value.run)
-    assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id}"
+    assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target sim"
     assert (run.state, rack.placed(), program.state) == ("half-done", SWAPPED, "paused")
     assert "roll_back" not in [event[0] for event in rack.events]
     assert "finetune" in rack.store.entries(run.id)[-1].data["not_resumed"]

@@ -9,7 +9,7 @@ from lumctl.change.plan import Start, receivers
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
-from lumctl.store import Record, store_at
+from lumctl.store import Record, store_at, ways_to_finish
 from lumctl.swap import plan_fabric, plan_rollback
 
 ELSEWHERE = ("s0-gpu0", "s3-gpu0", "s2-gpu0")
@@ -79,7 +79,7 @@ def test_nothing_is_written_on_top_of_what_is_not_certain(rack):
     plan = rack.plan()
     run = cut(rack, plan)
     error = refused(rack, plan, f"what mesh holds is not certain since {run} was cut")
-    assert error.hint == f"lumctl swap resume {run} or swap abort {run} --target sim"
+    assert error.hint == ways_to_finish(run, "sim")
 
 
 def test_a_run_that_cannot_be_taken_back_is_not_named_as_the_way_out(rack):
@@ -136,7 +136,7 @@ def test_what_is_asked_is_asked_under_the_lease(rack):
 def test_a_plan_that_writes_some_cells_must_say_what_the_others_hold(rack):
     plan = rack.plan()
     start = replace(plan.start, crosses={})
-    refused(rack, replace(plan, start=start), "writes some cells of mesh and does not say what the others hold")
+    refused(rack, replace(plan, start=start), "would write some cells of mesh, and does not say what the others hold")
 
 
 def test_a_plan_that_writes_every_cell_needs_no_record(rack):
@@ -170,20 +170,22 @@ def test_a_plan_whose_cells_would_move_a_kept_circuit_is_refused(rack):
 
 def test_a_plan_that_does_not_verify_what_it_keeps_is_refused(rack):
     plan = with_step(rack.plan(), "verify", kept=[])
-    refused(rack, plan, r"does not verify afterwards that finetune/2-0:\w+ still stands")
+    refused(
+        rack, plan, r"cannot be applied: it would write mesh without a proof that circuit finetune/2-0:\w+ still stands"
+    )
 
 
 def test_a_plan_that_writes_another_rack_s_device_is_refused(rack):
     devices = {name: replace(device, rack="elsewhere") for name, device in rack.inventory.devices.items()}
     plan = rack.plan()
     rack.site.inventory = replace(rack.inventory, devices=devices)
-    refused(rack, plan, "writes mesh, which is in rack elsewhere")
+    refused(rack, plan, "would write mesh, which is in rack elsewhere")
 
 
 def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})  # since the plan was made
-    refused(rack, plan, "goes back by itself, and does not confirm it afterwards")
+    refused(rack, plan, "reverts by itself, and not confirm it afterwards")
 
 
 def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_again(rack):
@@ -192,6 +194,6 @@ def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_aga
     late = replace(early, created_at=rack.time + 1).sealed()
     rack.apply(early)
     again = rack.apply(rack.plan()).run
-    with pytest.raises(RefusedError, match=f"{run.id} was taken back already by rollback-"):
+    with pytest.raises(RefusedError, match=f"{run.id} was rolled back already by rollback-"):
         rack.apply(late)
     assert rack.store.run(again).state == "done"

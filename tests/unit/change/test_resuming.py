@@ -11,7 +11,7 @@ from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError
-from lumctl.store import Record
+from lumctl.store import Record, ways_to_finish
 from lumctl.swap import plan_fabric, plan_rollback
 
 RUN = {"kind": "fabric", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
@@ -230,7 +230,7 @@ def test_what_still_cannot_be_taken_back_stays_half_done(rack):
     rack.at("roll_back", do=UNREACHABLE)
     with pytest.raises(HalfDoneError) as error:
         left.abort()
-    assert f"lumctl swap resume {left.run.id} or swap abort {left.run.id}" in error.value.hint
+    assert ways_to_finish(left.run.id, "sim") in error.value.hint
     assert left.stored.state == "half-done"
     left.abort()
     is_as_it_was(left)
@@ -299,7 +299,7 @@ def test_a_run_that_has_ended_is_not_gone_on_with(rack):
     refused(left, f"there is nothing of {left.run.id} to (resume|abort): it ended done")
     with pytest.raises(RefusedError) as error:
         left.abort()
-    assert error.value.hint == f"to take it back: lumctl swap rollback {left.run.id}"
+    assert error.value.hint == f"to undo it: lumctl swap rollback {left.run.id} --target sim"
 
 
 def test_what_a_later_run_has_changed_is_not_touched(rack):
@@ -316,9 +316,9 @@ def test_a_run_that_was_cut_is_ended_before_another_begins(rack):
     plan = rack.plan()
     left = Left(rack, plan, steps=5)
     before = rack.store.newest_fence("prototype")
-    with pytest.raises(RefusedError, match=f"{left.run.id} was cut and is still open: nothing is done on") as error:
+    with pytest.raises(RefusedError, match=f"{left.run.id} was cut and is still open: bring it to its end") as error:
         rack.apply(plan)
-    assert error.value.hint.startswith(f"lumctl swap resume {left.run.id} or swap abort {left.run.id}")
+    assert error.value.hint == ways_to_finish(left.run.id, "sim")
     assert rack.store.newest_fence("prototype") == before, "its guard would stand down before a newer lease"
     left.abort()
     assert rack.apply(rack.plan()).outcome == "done"
@@ -339,7 +339,7 @@ def test_another_target_or_text_of_the_inventory_is_another_matter(rack):
     rack.site.inventory = replace(rack.inventory, digest="another")
     with pytest.raises(RefusedError, match="was planned with another text") as error:
         left.resume()
-    assert error.value.hint.endswith(f"lumctl swap abort {left.run.id}")
+    assert f"lumctl swap abort {left.run.id} --target sim" in error.value.hint
     left.abort()
     is_as_it_was(left)
     rack.site.target = "rack"

@@ -55,7 +55,7 @@ def test_it_is_answered_in_time(store):
 
 def test_another_machine_makes_nobody_another_person(store):
     ask(store, by_another=True)
-    with pytest.raises(RefusedError, match="another person"):
+    with pytest.raises(RefusedError, match="another user"):
         store.answer_approval(PLAN, APPROVED, by="ann@laptop from 10.0.0.9", comment="", at=110.0)
     assert store.answer_approval(PLAN, REJECTED, by="ann@laptop", comment="", at=111.0).state == REJECTED
 

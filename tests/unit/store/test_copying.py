@@ -92,7 +92,7 @@ def test_a_rack_that_is_being_changed_or_has_an_open_run_stays(
         copy(folder, place, "r1", digest=digest, now=NOW)
     with pytest.raises(RefusedError, match="swap-0001 of rack r1 is open") as refused:
         copy(folder, place, "r1", digest=digest, now=NOW + 31)
-    assert refused.value.hint == "finish it first: lumctl swap resume swap-0001, or abort swap-0001"
+    assert refused.value.hint == "finish it first: lumctl swap resume swap-0001 or lumctl swap abort swap-0001"
     assert opening(place).runs() == ()
 
 

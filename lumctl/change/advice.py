@@ -1,0 +1,120 @@
+"""Commands that lead on from a refusal: each works where the rack stands now, or says itself what does.
+
+They name the target. The command line adds the inventory where that was given by an option.
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from lumctl.change.guarded import one_way
+from lumctl.change.plan import Do, Plan, from_document
+from lumctl.change.settings import settable
+from lumctl.errors import LumctlError, UsageError
+from lumctl.inventory.lane_orders import jobs_in
+from lumctl.site import Site, place_of
+from lumctl.store import Run, ways_to_finish
+from lumctl.store.records import OPEN
+
+REVERSIBLE = frozenset({"done", "running", "half-done"})
+"""States of runs that changed something which still stands."""
+
+
+def plan_again(site: Site, plan: Plan) -> str:
+    """How to plan the same from where the rack stands now; where its ranks have moved on, how to see where to."""
+    aimed = f"--target {site.target}"
+    match plan.kind:
+        case "fabric":
+            return f"plan it again: lumctl fabric apply --rack {plan.rack} {aimed}"
+        case "rollback":
+            return f"plan it again: lumctl swap rollback {plan.undoes} {aimed}"
+        case "set" if words := _settings(site, plan):
+            return f"plan it again: lumctl device set {shlex.join(words)} {aimed}"
+    if command := _swap_again(site, plan):
+        return f"plan it again: {command} {aimed}"
+    owners = [circuit.owner for circuit in (*plan.remove, *plan.add) if circuit.owner in site.inventory.jobs]
+    return f"see what runs where now: {f'lumctl job show {owners[0]}' if owners else 'lumctl status'} {aimed}"
+
+
+def past_later_runs(site: Site, run: Run) -> str:
+    """How to undo a run whose work later runs have changed.
+
+    One of these that is open is brought to its end first. The ranks of a swap return by a new plan, which leaves alone
+    what later runs did for other jobs. Else the newest one is rolled back first, unless it wrote a device whole.
+    """
+    newest = next(_later(site, run), None)
+    if newest is not None and newest.state in OPEN:
+        return f"bring the later run to its end first: {ways_to_finish(newest.id, site.target)}"
+    if newest is None or _is_whole(newest) or from_document(run.plan).replacements:
+        return instead_of_rollback(site, run)
+    aimed = f"--target {site.target}"
+    return f"lumctl swap rollback {newest.id} {aimed}; then: lumctl swap rollback {run.id} {aimed}"
+
+
+def instead_of_rollback(site: Site, run: Run) -> str:
+    """What comes closest to rolling a run back where the states before it cannot be restored.
+
+    A job whose ranks it did not move keeps them; whatever circuit a job lacks is programmed.
+    """
+    plan, aimed = from_document(run.plan), f"--target {site.target}"
+    written, placed = site.inventory.jobs, jobs_in(site.assignment(sound=False))
+    moved = [job for job in jobs_in(plan.start.assignment) if job in written and placed[job] != written[job].ranks]
+    if moved and plan.kind not in {"set", "fabric"}:
+        return f"return the ranks of {moved[0]} by a new plan: lumctl swap plan {moved[0]} --back {aimed}"
+    if returned := [r for r in plan.replacements if place_of(placed, r.spare) == (r.job, r.rank)]:
+        failed, spares = ",".join(r.spare for r in returned), ",".join(r.failed for r in returned)
+        again = f"lumctl swap plan --failed {failed} --spare {spares} --even-if-healthy {aimed}"
+        return f"replace them again by a new plan: {again}"
+    if plan.kind == "set" and (words := _settings(site, plan)):
+        return f"set what you need by a new run: lumctl device show {words[0]} {aimed}"
+    return f"program the circuits that the jobs lack: lumctl fabric apply --rack {plan.rack} {aimed}"
+
+
+def _swap_again(site: Site, plan: Plan) -> str:
+    """The command for a swap or a return; empty where no rank runs any more where it was to be replaced."""
+    placed, written = site.assignment(sound=False), site.inventory.jobs
+    left = [r for r in plan.replacements if place_of(placed, r.failed) == (r.job, r.rank)]
+    if not left:
+        return ""
+    if all(r.spare == dict(enumerate(written[r.job].ranks)).get(r.rank) for r in left):
+        return f"lumctl swap plan {left[0].job} --back"
+    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}"
+
+
+def _settings(site: Site, plan: Plan) -> list[str]:
+    """The component and the settings of a plan that sets something, as they are typed; none if it is there no more."""
+    steps = [step for step in plan.steps if step.do is Do.SET]
+    if not steps:  # a PUC or a join: the title has what was typed
+        return plan.title.split()[1:]
+    try:
+        meant = [settable(site.inventory, site.devices, s.data["component"], s.data["setting"]) for s in steps]
+    except LumctlError:
+        return []
+    texts = [each.text(step.data["after"]) for each, step in zip(meant, steps, strict=True)]
+    return [meant[0].component.id, *texts]
+
+
+def _later(site: Site, run: Run) -> Iterator[Run]:
+    """The runs after one that changed something of the same which still stands, the newest first."""
+    mine = _changed(run)
+    for other in sorted(site.store(run.rack).runs(), key=lambda each: -each.fence):
+        if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
+            yield other
+
+
+def _changed(run: Run) -> set[str]:
+    """The devices that a run wrote, the components that it set, and the jobs that it placed."""
+    try:
+        steps = from_document(run.plan).steps
+    except UsageError:  # of an action, which changes none
+        return set()
+    keys = {Do.PROGRAM: "device", Do.SET: "component", Do.TRANSMIT: "transponder"}
+    found = {str(step.data[keys[step.do]]) for step in steps if step.do in keys}
+    return found | {job for step in steps if step.do is Do.ASSIGN for job in step.data["assignment"]}
+
+
+def _is_whole(run: Run) -> bool:
+    """Whether a run wrote a device whole, going by no record of what it held."""
+    plan = from_document(run.plan)
+    written = [step for step in plan.steps if step.do is Do.PROGRAM]
+    known = {*plan.start.crosses, *plan.start.joins}
+    return any(one_way(step) or step.data["device"] not in known for step in written)
