@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.printable import printable
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
@@ -73,7 +74,8 @@ class Invocation:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError("this needs a yes and there is no terminal to ask on", hint="add --yes")
-        print(f"{question} [target: {self.target}] [y/N] ", end="", file=sys.stderr, flush=True)
+        asked = printable(f"{question} [target: {self.target}] [y/N] ", lines=True)
+        print(asked, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise RefusedError("not confirmed; nothing was done")
 
