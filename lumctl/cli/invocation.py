@@ -57,9 +57,13 @@ class Invocation:
         Raises:
             UsageError: there is none, or it has errors.
         """
+        from lumctl.inventory.files import writable_by_others
         from lumctl.inventory.load import find_inventory, load_inventory
 
-        return load_inventory(find_inventory(self.inventory_path))
+        path = find_inventory(self.inventory_path)
+        if reason := writable_by_others(path):
+            self.out.narrate(f"warning: another user can change what this command does: {reason}")
+        return load_inventory(path)
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask a person for a yes, unless ``--yes`` was given.
