@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from lumctl.files import make_private
 from lumctl.store.errors import StoreError
 
 BUSY_TIMEOUT_S = 5.0
@@ -24,7 +25,7 @@ def sqlite_in(folder: Path) -> Engine:
     Raises:
         OSError: it cannot be made, or may not be written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     file = folder / FILE_NAME
     _make_private(file)
     return sqlite_at(URL.create("sqlite", database=str(file)))
