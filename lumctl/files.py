@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and folders that only their owner may enter."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -20,3 +20,16 @@ def put(path: Path, data: bytes) -> None:
         with suppress(OSError):
             beside.unlink()
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and what is missing above it, that only this user may enter, whatever the umask is.
+
+    ``Path.mkdir`` gives its mode to the last folder only; whoever may write one above can put another in its place.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for each in reversed((folder, *folder.parents)):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lumctl.errors import UsageError
+from lumctl.files import make_private
 
 Server = TypeVar("Server")
 
@@ -41,7 +42,7 @@ def bound(path: Path, bind: Callable[[str], Server], *, hint: str, group: int | 
     """
     made = path.with_name(f"{path.name}.new")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         made.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:

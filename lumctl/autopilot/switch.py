@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lumctl.devices.endpoints import private_runtime_folder
 from lumctl.errors import LumctlError
+from lumctl.files import make_private
 from lumctl.store import state_folder
 
 FOLDER, ALL = "autopilot-stop", "all"
@@ -75,7 +76,7 @@ def release(where: Iterable[Path]) -> list[Written]:
 
 def _made(path: Path, said: str) -> Written:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         opened = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
         return Written(str(path), error.strerror or str(error))

@@ -21,6 +21,7 @@ from typing import IO
 from lumctl.change import guard_watch
 from lumctl.devices.endpoints import Endpoints
 from lumctl.errors import RefusedError
+from lumctl.files import make_private
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
 from lumctl.store import Lease
@@ -225,7 +226,7 @@ def _nameless() -> IO[bytes]:
 def _log(folder: Path) -> IO[bytes]:
     """Where a guard tells what it did, beside the store; it begins anew when it has grown."""
     path = folder / LOG_NAME
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     grown = path.exists() and path.stat().st_size > MOST_LOG_BYTES
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if grown else 0)
     return os.fdopen(os.open(path, flags, 0o600), "wb")

@@ -20,6 +20,7 @@ from lumctl.change.guard_watch import GONE, SILENT
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.run import Run
 from lumctl.errors import LumctlError
+from lumctl.printable import printable
 from lumctl.site import Site
 from lumctl.store import Lease, StoreError, store_at
 from lumctl.store import Run as StoredRun
@@ -114,4 +115,5 @@ def _reason(why: str, silent_s: float) -> str:
 
 
 def _say(line: str) -> None:
-    print(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {line}", file=sys.stderr, flush=True)  # noqa: T201
+    at = datetime.now().astimezone().isoformat(timespec="seconds")
+    print(f"{at} {printable(line)}", file=sys.stderr, flush=True)  # noqa: T201

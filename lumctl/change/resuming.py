@@ -31,7 +31,7 @@ from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_f
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Site
-from lumctl.store import Lease, Record, Store, StoreError
+from lumctl.store import Lease, LeaseHeldError, Record, Store, StoreError
 from lumctl.store import Run as StoredRun
 
 OPEN = frozenset({"running", "half-done"})
@@ -226,5 +226,11 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
         )
     store = site.store(run.rack)
     if run.id not in store.unfinished(now=site.now()):
-        store.require_free(run.rack, now=site.now())  # its engine or its revert guard holds the lease
+        try:
+            store.require_free(run.rack, now=site.now())
+        except LeaseHeldError as held:  # by its engine or its revert guard
+            raise RefusedError(
+                f"{run.id} is at work: {held.message}",
+                hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {site.target}",
+            ) from held
         raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")

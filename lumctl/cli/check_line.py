@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lumctl.health.states import SEVERITY, Finding, State
+from lumctl.printable import printable
 
 if TYPE_CHECKING:
     from lumctl.health.states import CircuitHealth, ComponentHealth
@@ -68,4 +69,4 @@ def _named(findings: list[Finding]) -> str:
 
 def plain(text: str) -> str:
     """Text for one line: the convention takes ``|`` for the start of the performance data."""
-    return " ".join(text.replace("|", "/").split())
+    return printable(" ".join(text.replace("|", "/").split()))

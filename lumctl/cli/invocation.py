@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.printable import printable
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
@@ -56,9 +57,13 @@ class Invocation:
         Raises:
             UsageError: there is none, or it has errors.
         """
+        from lumctl.inventory.files import writable_by_others
         from lumctl.inventory.load import find_inventory, load_inventory
 
-        return load_inventory(find_inventory(self.inventory_path))
+        path = find_inventory(self.inventory_path)
+        if reason := writable_by_others(path):
+            self.out.narrate(f"warning: another user can change what this command does: {reason}")
+        return load_inventory(path)
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask a person for a yes, unless ``--yes`` was given.
@@ -73,7 +78,8 @@ class Invocation:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError("this needs a yes and there is no terminal to ask on", hint="add --yes")
-        print(f"{question} [target: {self.target}] [y/N] ", end="", file=sys.stderr, flush=True)
+        asked = printable(f"{question} [target: {self.target}] [y/N] ", lines=True)
+        print(asked, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise RefusedError("not confirmed; nothing was done")
 

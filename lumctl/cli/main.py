@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from lumctl.cli.nouns import NOUNS
 from lumctl.cycles import search_seldom
 from lumctl.errors import ExitCode, LumctlError
+from lumctl.printable import printable
 
 if TYPE_CHECKING:
     from typer import _click as click
@@ -119,9 +120,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def report(error: LumctlError) -> int:
     """Print a domain error as one line, its hint as another, and return its exit code."""
-    print(f"lumctl: {error.message}", file=sys.stderr)
+    print(printable(f"lumctl: {error.message}", lines=True), file=sys.stderr)
     if error.hint:
-        print(f"  hint: {error.hint}", file=sys.stderr)
+        print(printable(f"  hint: {error.hint}", lines=True), file=sys.stderr)
     return error.exit_code
 
 
@@ -152,7 +153,7 @@ def _report_unexpected(error: Exception) -> int:
         return ExitCode.INTERRUPTED
     if os.environ.get("LUMCTL_TRACEBACK"):
         raise error
-    print(f"lumctl: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+    print(printable(f"lumctl: unexpected {type(error).__name__}: {error}", lines=True), file=sys.stderr)
     print("  hint: this is a bug; run again with LUMCTL_TRACEBACK=1 and report what it prints", file=sys.stderr)
     return ExitCode.UNEXPECTED
 

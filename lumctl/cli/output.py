@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from lumctl.printable import printable, printable_json
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -57,7 +59,7 @@ class Output:
         """Say on stderr what is going on."""
         if not self.quiet:
             with suppress(BrokenPipeError):  # whoever read it is gone; the work goes on
-                print(text, file=sys.stderr, flush=True)
+                print(printable(text, lines=True), file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """Narration for ``--verbose`` only."""
@@ -70,14 +72,18 @@ class Output:
         if self.format is OutputFormat.YAML:
             import yaml
 
-            print(yaml.safe_dump(json.loads(dump_json(whole)), sort_keys=False, allow_unicode=True), end="", flush=True)
+            data = json.loads(dump_json(whole))
+            text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+            if printable(text, lines=True) != text:  # PyYAML escapes controls, but no overrides of the direction
+                text = yaml.safe_dump(data, sort_keys=False)
+            print(text, end="", flush=True)
         else:
             print(dump_json(whole), flush=True)
 
     def names(self, names: Sequence[str]) -> None:
         """Print one name a line."""
         for name in names:
-            print(name, flush=True)
+            print(printable(name), flush=True)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
         """Print rows as a table on a terminal, as plain aligned columns in a pipe. A ``state`` cell gets its glyph."""
@@ -92,8 +98,8 @@ class Output:
         return f"{(ASCII_GLYPHS if self.plain_glyphs else GLYPHS).get(word, ' ')} {word}"
 
     def text(self, text: str = "") -> None:
-        """Print a line of data."""
-        print(text, flush=True)
+        """Print a line of data, or several."""
+        print(printable(text, lines=True), flush=True)
 
     @property
     def plain_glyphs(self) -> bool:
@@ -109,7 +115,7 @@ class Output:
         value = row.get(column.key)
         if value is None or value == "":
             return "-"
-        return self.state(str(value)) if column.key == "state" else str(value)
+        return self.state(str(value)) if column.key == "state" else printable(str(value))
 
     def _plain_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
         lines = [[column.heading for column in columns], *([self._cell(c, row) for c in columns] for row in rows)]
@@ -151,7 +157,7 @@ def dump_json(data: Any) -> str:
 
     No light is minus infinity in dBm: documents say it in a field of its own.
     """
-    return json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False)
+    return printable_json(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(data: Any) -> Any:

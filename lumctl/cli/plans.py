@@ -7,6 +7,7 @@ from pathlib import Path
 from lumctl.change import Plan, from_document
 from lumctl.cli.invocation import Target
 from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.runbook.reading import text_of
 from lumctl.site import Site
 
 
@@ -29,10 +30,8 @@ def find_plan(site: Site, name: str) -> Plan:
             hint="make one: lumctl swap plan; those that wait for an approval: lumctl autopilot status",
         )
     try:
-        return from_document(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+        return from_document(json.loads(text_of(path)))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a plan: {error}") from error
 
 

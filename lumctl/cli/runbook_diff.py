@@ -110,7 +110,7 @@ def _document(site: Site, name: str) -> dict[str, Any]:
     if path.is_file():
         try:
             document = json.loads(text_of(path))
-        except ValueError:
+        except (ValueError, RecursionError):
             document = None  # a plan's file is JSON, whatever its name; anything else is read as a runbook
         if isinstance(document, dict) and str(document.get("schema", "")).startswith("lumctl/plan/"):
             return to_document(from_document(document))

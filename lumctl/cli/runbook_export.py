@@ -11,6 +11,7 @@ from lumctl.cli.output import dump_json
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.printable import printable
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.files import find_runbook, is_file, write_private
 from lumctl.runbook.report import report
@@ -77,4 +78,4 @@ def with_head(document: dict[str, Any], head: Head | None) -> dict[str, Any]:
 def _text(document: dict[str, Any], format_: str, head: Head | None) -> str:
     if format_ == "json":
         return dump_json(with_head(document, head)) + "\n"
-    return report(document, head) if format_ == "md" else dump(document)
+    return printable(report(document, head), lines=True) if format_ == "md" else dump(document)

@@ -17,6 +17,7 @@ from lumctl.cli.verbs import verb
 from lumctl.counts import counted
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.printable import printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.files import find_runbook, is_file
@@ -172,6 +173,6 @@ def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
 
 
 def _ask(step: Step) -> None:
-    print(f"{step.id}. {step.title} - go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(printable(f"{step.id}. {step.title} - go on? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise RefusedError(f"stopped before step {step.id}")

@@ -110,7 +110,7 @@ def _read(path: Path, target: str) -> dict[str, Head]:
         raise UsageError(f"there is no file {path}", hint=_MAKE)
     try:
         document = json.loads(text_of(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a head of a journal: it is no JSON: {error}", hint=_MAKE) from error
     rows = _heads_in(document) if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(_is_head(row) for row in rows):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.check import write_atomically
 from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,7 @@ class Canvas(Output):
 
     def text(self, text: str = "") -> None:
         """Print a line."""
-        self.console.print(text, markup=False)
+        self.console.print(printable(text, lines=True), markup=False)
 
     @property
     def plain_glyphs(self) -> bool:

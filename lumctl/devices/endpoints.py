@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lumctl.devices.logins import Login
 from lumctl.errors import RefusedError, UnreachableError, UsageError
+from lumctl.files import make_private
 from lumctl.inventory.model import Device, Inventory, SshSettings
 
 RUNTIME_FILE = "sim.json"
@@ -154,7 +155,7 @@ def private_runtime_folder() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base) / "lumctl" if base else Path(tempfile.gettempdir()) / f"lumctl-{os.getuid()}"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         found = folder.lstat()
     except OSError as error:
         raise UsageError(

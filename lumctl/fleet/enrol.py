@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.errors import LumctlError, UsageError
+from lumctl.files import make_private
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownKey
 from lumctl.fleet.ssh.routes import Route, Routes
@@ -106,7 +107,7 @@ def append_keys(offers: Iterable[Offer]) -> list[Path]:
 
 
 def _append(path: Path, lines: list[str]) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(handle, "a+b") as file:
         os.fchmod(file.fileno(), 0o600)

@@ -1,5 +1,8 @@
 """Reading a file of an inventory: its bytes, within bounds, and the text that they are."""
 
+import os
+import pwd
+import stat
 from pathlib import Path
 
 from lumctl.inventory.problems import Mark, Problems
@@ -15,6 +18,28 @@ def read_bytes(path: Path) -> bytes | str:
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return f"is larger than {MOST_BYTES // 1024 // 1024} MiB" if len(content) > MOST_BYTES else content
+
+
+def writable_by_others(path: Path) -> str | None:
+    """Why another user may write the file, links followed; ``None`` if only this user and root may."""
+    try:
+        whole = path.resolve(strict=True)
+        for each in (whole, whole.parent):
+            status = each.stat()
+            if status.st_uid not in {0, os.geteuid()}:
+                return f"{each} is owned by {_user(status.st_uid)}"
+            if status.st_mode & stat.S_IWOTH and not (each != whole and status.st_mode & stat.S_ISVTX):
+                return f"every user may write {each}"
+    except OSError:
+        return None  # reading it says what is wrong
+    return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def decoded(content: bytes, problems: Problems) -> str | None:

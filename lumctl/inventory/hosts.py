@@ -17,6 +17,7 @@ from lumctl.inventory.ties import note_tie, tied_of
 def resolve_racks(document: Document, scope: Scope) -> None:
     """Fill ``scope.racks``."""
     for name, entry in document.racks.items():
+        scope.is_name(name, document.item_mark("racks", name))
         store = entry.store if entry else None
         if entry and store and not is_url(store):
             store = str(scope.path(store, entry.mark("store")))

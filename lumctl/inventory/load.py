@@ -2,13 +2,14 @@
 
 import hashlib
 import os
+import shlex
 from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.examples import example_paths
 from lumctl.inventory.fibres import resolve_fibres
-from lumctl.inventory.files import decoded, read_bytes
+from lumctl.inventory.files import decoded, read_bytes, writable_by_others
 from lumctl.inventory.hosts import check_reservations, resolve_gateways, resolve_hosts, resolve_probes, resolve_racks
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
 from lumctl.inventory.lanes import resolve_transponders
@@ -27,7 +28,7 @@ def find_inventory(path: str | None) -> Path:
     """The inventory to use: ``path``, ``$LUMCTL_INVENTORY``, ``./lumctl.yaml``, or the one in the user's settings.
 
     Raises:
-        UsageError: none was named and there is none in the usual places.
+        UsageError: none was named and there is none in the usual places, or what is there may be another user's.
     """
     named = path or os.environ.get("LUMCTL_INVENTORY")
     if named:
@@ -36,6 +37,12 @@ def find_inventory(path: str | None) -> Path:
     usual = (Path("lumctl.yaml"), settings / "lumctl" / "inventory.yaml")
     for candidate in usual:
         if candidate.is_file():
+            if reason := writable_by_others(candidate):
+                # Its hooks and drivers would run as this user: a file that merely lies there must be this user's.
+                raise UsageError(
+                    f"{candidate.absolute()} is not used, because it was not named and {reason}",
+                    hint=f"look into it; to use it nevertheless: lumctl -i {shlex.quote(str(candidate.absolute()))}",
+                )
             return candidate
     shipped = " or ".join(str(example) for example in example_paths())
     raise UsageError(

@@ -22,7 +22,7 @@ _SHOWN = 60
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INTEGER = re.compile(r"[-+]?[0-9]+")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,1024}")  # Python reads no more than 4,300 digits
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAGS = {"!", "tag:yaml.org,2002:str"}
 _NO_KEY = object()

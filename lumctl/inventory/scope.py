@@ -51,10 +51,16 @@ class Scope:
             self._said.add((topic, mark))
             self.problems.add(mark, message, hint)
 
+    def is_name(self, name: str, mark: Mark) -> bool:
+        """Whether this can be a name: files and sockets are called by it, and commands take it as a word."""
+        if _NAME.fullmatch(name):
+            return True
+        self.once("name", mark, f"{name!r} cannot be a name, expected letters, digits, '-', '_' and '.'")
+        return False
+
     def define(self, kind: str, name: str, mark: Mark) -> bool:
         """Take a name. Components share one space of names: commands take a component by its name alone."""
-        if not _NAME.fullmatch(name):
-            self.once("name", mark, f"{name!r} cannot be a name, expected letters, digits, '-', '_' and '.'")
+        if not self.is_name(name, mark):
             return False
         if name in self._names:
             other, first = self._names[name]

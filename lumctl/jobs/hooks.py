@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 from lumctl.errors import LumctlError, RefusedError
+from lumctl.files import make_private
 from lumctl.inventory.hook_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job, JobHook
 from lumctl.jobs import leash
@@ -140,7 +141,7 @@ class Hooks:
         **more: Unpack[More],
     ) -> Ended:
         files = self._site.store(self._rack).files
-        files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(files)
         held = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(files / f"hook-{self._job}.lock")]
         return run_program([*held, *argv], timeout_s=timeout_s, variables=self._variables(act), **more)
 

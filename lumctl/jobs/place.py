@@ -11,6 +11,7 @@ from tempfile import NamedTemporaryFile
 
 from lumctl.devices.endpoints import private_runtime_folder
 from lumctl.errors import RefusedError, UsageError
+from lumctl.files import make_private
 
 COORDINATOR, TOKEN, LOCK = "c.sock", "token", "lock"
 _DIGEST = 8
@@ -38,7 +39,7 @@ def claimed(folder: Path, job: str) -> Iterator[None]:
     Raises:
         RefusedError: there is another.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lumctl.errors import UsageError
+from lumctl.files import make_private
 from lumctl.inventory.hints import nearest
 from lumctl.runbook.document import make
 from lumctl.runbook.reading import AnyRunbook, parsed, read_file
@@ -30,7 +31,7 @@ def make_private_folder(folder: Path) -> None:
         UsageError: it cannot be made.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
 

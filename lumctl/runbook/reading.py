@@ -14,6 +14,8 @@ from lumctl.runbook.writing import plain
 
 AnyRunbook = Runbook | IntentRunbook
 
+_MOST_CHARACTERS = 32 * 1024 * 1024
+
 
 def read(text: str, name: str, given: Mapping[str, str] | None = None) -> AnyRunbook:
     """A runbook of recorded steps or of intents; ``given`` are values of its parameters.
@@ -68,12 +70,16 @@ def text_of(path: Path) -> str:
     """What stands in a file.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or is larger than a runbook can be.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(text) > _MOST_CHARACTERS:
+        raise UsageError(f"{path} is larger than {_MOST_CHARACTERS // 2**20} MiB")
+    return text
 
 
 def load(text: str, name: str) -> Runbook:

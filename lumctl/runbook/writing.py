@@ -5,6 +5,8 @@ from typing import Any
 
 import yaml
 
+from lumctl.printable import printable
+
 _RECORDED = """\
 # What was done, step by step, as the journal recorded it.
 # Replay it on a simulator:  lumctl runbook replay {id} --on sim
@@ -27,7 +29,13 @@ def dump(document: Mapping[str, Any]) -> str:
         header = _INTENDED.format(rack=rack, sets=sets)
     else:
         header = _RECORDED.format(id=document["id"], rack=document["recorded"]["rack"])
-    return header + yaml.dump(plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = _yaml(document, allow_unicode=True)
+    # PyYAML escapes control characters, but not those that override the direction of the text.
+    return header + (text if printable(text, lines=True) == text else _yaml(document, allow_unicode=False))
+
+
+def _yaml(document: Mapping[str, Any], *, allow_unicode: bool) -> str:
+    return yaml.dump(plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=120)
 
 
 def plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import RefusedError
+from lumctl.files import make_private
 
 CONTROL_SOCKET = "control.sock"
 LANES_SOCKET = "lanes.sock"
@@ -69,7 +70,7 @@ def running_pid(folder: Path) -> int | None:
 
 def _locked(folder: Path) -> int:
     while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         _require_private(folder)
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:

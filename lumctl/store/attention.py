@@ -67,9 +67,12 @@ def acknowledge(connection: Connection, rack: str, said: Acknowledgement) -> Non
 
 
 def acknowledged(connection: Connection, rack: str, *, now: float) -> tuple[Acknowledgement, ...]:
-    """The acknowledgements in force, oldest first."""
+    """The acknowledgements in force, oldest first.
+
+    One with an end that was given by a clock far ahead would keep alarms quiet for longer than it was meant to.
+    """
     table = acknowledgements.c
-    alive = table.until.is_(None) | (table.until > now)
+    alive = table.until.is_(None) | ((table.until > now) & (table.at <= now + CLOCK_MAY_ERR_S))
     rows = connection.execute(select(acknowledgements).where(table.rack == rack, alive).order_by(table.at))
     return tuple(
         Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until) for row in rows

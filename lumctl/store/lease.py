@@ -167,13 +167,13 @@ def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
     """Name whoever holds a lease, and what helps."""
     by = LeaseProcess.read(held.process)
     said = f"rack {rack} is being changed by {held.holder}; its lease ends in {ends_s:.0f} s"
-    hint = "wait for it, or look at it with: lumctl swap list"
+    hint = "wait until it has ended, and look: lumctl swap list"
     if by is not None:
         said += f": {by.described}"
         if (state := by.state) is not None and state.stopped:
             hint = (
                 f"let it go on: kill -CONT {by.process.pid}; or wait for the end of its lease: the next command that "
-                "changes the rack ends it, and what it left is shown by: lumctl swap list"
+                "changes the rack ends it; what it left: lumctl swap list"
             )
     return LeaseHeldError(said, hint=hint)
 

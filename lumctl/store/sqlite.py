@@ -13,6 +13,7 @@ from uuid import uuid4
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
+from lumctl.files import make_private
 from lumctl.store.errors import StoreError
 
 BUSY_TIMEOUT_S = 5.0
@@ -47,7 +48,7 @@ def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(file.parent)
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
     # SQLite gives its WAL and shared-memory files the mode of the main file: that one is private from the start.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -8,13 +8,15 @@ means nothing any more once somebody has gone on with the run under a newer leas
 from contextlib import suppress
 from pathlib import Path
 
+from lumctl.files import make_private
+
 _PREFIX = "unwritten-end"
 
 
 def leave(files: Path, run: str, fence: int) -> None:
     """Note that a run was left half done under a lease; where that cannot be done either, its lease has to end."""
     with suppress(OSError):
-        files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(files)
         _path(files, run, fence).touch(mode=0o600)
 
 

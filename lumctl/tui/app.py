@@ -7,7 +7,7 @@ only ones that touch widgets.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import App
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -22,6 +23,7 @@ from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Acts, only_shown
+from lumctl.tui.look.escaped import ESCAPED
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
 from lumctl.tui.palette import Palette
@@ -95,6 +97,10 @@ class Dashboard(App[None]):
     def action_show_in(self, theme: str) -> None:
         """Draw everything in a theme."""
         self.show_in(theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line of every widget goes through before the terminal gets it."""
+        return (*super().get_line_filters(), ESCAPED)
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen is always at the bottom."""

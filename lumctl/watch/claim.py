@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lumctl.errors import RefusedError, UsageError
+from lumctl.files import make_private
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def claimed(lock: Path, what: str, *, already: str = "a daemon already watches")
         UsageError: the file cannot be made.
     """
     try:
-        lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(lock.parent)
         held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UsageError(f"cannot make {lock}: {error.strerror}") from error

@@ -52,8 +52,6 @@ def run(command: tuple[str, ...], letter: Letter, *, timeout_s: float = TIMEOUT_
         DeliveryError: it did not take it: it ended otherwise than with 0, or took too long.
     """
     variables = {f"LUMCTL_{key.upper()}": str(letter.document[key]) for key in _TOLD if letter.document.get(key)}
-    # A variable cannot hold what a line of evidence may: a NUL would keep the program from being started at all.
-    variables = {key: value.replace("\0", "") for key, value in variables.items()}
     name = Path(command[0]).name
     try:
         ended = run_program(command, timeout_s=timeout_s, given=letter.body, variables=variables)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lumctl.printable import printable_values
 from lumctl.watch.notification import SCHEMA, Notification, document_of
 
 
@@ -24,7 +25,7 @@ class Letter:
 
 def of_case(notification: Notification) -> Letter:
     """What a receiver is told of a case."""
-    return Letter(notification.id, document_of(notification), notification)
+    return Letter(notification.id, printable_values(document_of(notification)), notification)
 
 
 def of_autopilot(occasion: str, text: str, data: Mapping[str, Any], *, target: str, at: float) -> Letter:
@@ -32,4 +33,4 @@ def of_autopilot(occasion: str, text: str, data: Mapping[str, Any], *, target: s
     rack = str(data.get("rack", ""))
     name = f"autopilot:{rack}:{occasion}:{at:.3f}"
     told = {"schema": SCHEMA, "id": name, "occasion": occasion, "text": text, "at": at, "target": target, "rack": rack}
-    return Letter(name, {**told, "autopilot": dict(data)})
+    return Letter(name, printable_values({**told, "autopilot": dict(data)}))

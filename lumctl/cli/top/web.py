@@ -35,7 +35,7 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
     except OSError as error:
         hint = "name another one with --port, or 0 for any that is free"
         raise UsageError(f"port {port} cannot be listened on: {error.strerror}", hint=hint) from error
-    command = [sys.executable, "-m", "lumctl", "-i", path, "--target", str(cx.target), *_ascii(cx)]
+    command = [sys.executable, "-P", "-m", "lumctl", "-i", path, "--target", str(cx.target), *_ascii(cx)]
     # A browser has all colours, whatever the terminal in which it was started has.
     chosen = theme_name(theme, {**os.environ, "TEXTUAL_COLOR_SYSTEM": "truecolor"})
     command += ["top", "--read-only", "--theme", chosen, "--interval", f"{interval_s:g}"]

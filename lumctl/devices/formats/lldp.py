@@ -17,6 +17,8 @@ MARK_OUI, MARK_SUBTYPE = "02,6c,6d", "1"
 
 _BEGINS = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _DECODER = json.JSONDecoder()
+_LONGEST_NAME = 512
+"""A field of LLDP holds 511 bytes at most."""
 _AGE = re.compile(r"(?:([0-9]{1,6}) days?, )?([0-9]{1,4}):([0-9]{2}):([0-9]{2})")
 
 
@@ -90,7 +92,7 @@ def _system(chassis: Any) -> str | None:
     own_id = _text(_at(_at(chassis, "id"), "value"))
     if own_id is not None:
         return own_id
-    return next((name for name, about in chassis.items() if isinstance(about, dict)), None)
+    return next((name[:_LONGEST_NAME] for name, about in chassis.items() if isinstance(about, dict)), None)
 
 
 def _port(port: Any) -> str | None:
@@ -112,7 +114,7 @@ def _at(value: Any, key: str) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return value[:_LONGEST_NAME] if isinstance(value, str) and value else None
 
 
 def _listed(value: Any) -> list[Any]:

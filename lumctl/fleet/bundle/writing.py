@@ -12,6 +12,7 @@ from pathlib import Path
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import HostShell
 from lumctl.errors import RefusedError, UsageError
+from lumctl.files import make_private
 from lumctl.fleet.bundle.capture import (
     ABOUT_CAPTURE,
     ABOUT_HOST,
@@ -58,7 +59,7 @@ def prepare(folder: Path) -> None:
         UsageError: it cannot be had.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         if any(folder.iterdir()):
             raise RefusedError(f"{folder} is not empty; nothing was captured", hint="name another folder with --out")
         folder.chmod(0o700)

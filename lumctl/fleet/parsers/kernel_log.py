@@ -32,6 +32,8 @@ _CALENDAR = re.compile(
 _SINCE_BOOT = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\]", re.ASCII)
 _HEAD = 64
 """How far into a line its time may stand."""
+_LONGEST_LINE = 2048
+"""The kernel's own lines end before 1,024 bytes; a longer one would fill findings, journal and notifications."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -65,7 +67,8 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
     xids, fallen = list[XidEvent](), list[XidEvent]()
     sxids, nics = list[SxidEvent](), list[NicEvent]()
     lines, unread = 0, None
-    for line in lines_of(text):
+    for whole in lines_of(text):
+        line = whole[:_LONGEST_LINE]
         stamp, at = _time(line, booted_at)
         lines += bool(stamp)
         if event := _event(line, at, stamp):

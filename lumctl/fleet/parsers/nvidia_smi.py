@@ -16,6 +16,7 @@ from lumctl.fleet.readings import GpuReading
 _NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
 _LOST_HANDLE = ("is lost", "unknown error", "not found")
 """Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
+_LONGEST_WORD = 256
 _NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
 _PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
 _HELD_DOWN = "clocks_event_reasons_counters"
@@ -145,7 +146,7 @@ def _unread(leaves: Leaves) -> dict[str, str]:
 
 def _word(leaf: str | None) -> str | None:
     """A word that was printed; ``None`` where nvidia-smi says that it has none (its own ``None`` is a word)."""
-    return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf
+    return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf[:_LONGEST_WORD]
 
 
 def _float(leaves: Mapping[str, str], *paths: str) -> float | None:

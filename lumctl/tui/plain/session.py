@@ -8,6 +8,7 @@ from queue import SimpleQueue
 
 from textual.message import Message
 
+from lumctl.printable import printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
 from lumctl.tui.app import why_no_swap
 from lumctl.tui.plain.commands import answer
@@ -166,4 +167,4 @@ class Session:
 
     def _tell(self, line: str) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(self.now()))
-        self._say(f"{at} {line}")
+        self._say(f"{at} {printable(line)}")

@@ -12,9 +12,8 @@ from racks import Rack, rack_of
 
 from lumctl.change import apply
 from lumctl.change.resuming import abort, resume
-from lumctl.errors import ExitCode
+from lumctl.errors import ExitCode, RefusedError
 from lumctl.store import Run
-from lumctl.store.lease import LeaseHeldError
 from lumctl.swap import plan_rollback, plan_swap
 
 TRANSMIT_INTENTS = 2
@@ -33,7 +32,7 @@ def when_free(act: Callable[[], object]) -> object:
     """Do something as soon as the lease of the frozen engine has ended."""
     deadline = time.monotonic() + FREE_WITHIN_S
     while True:
-        with suppress(LeaseHeldError):
+        with suppress(RefusedError):
             return act()
         assert time.monotonic() < deadline, "the lease does not end"
         threading.Event().wait(0.05)

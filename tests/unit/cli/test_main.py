@@ -14,6 +14,7 @@ from lumctl.cli.nouns import NOUNS, Noun
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.errors import DeviceUnreachableError, InconsistentError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError, UsageError
+from lumctl.inventory.examples import example
 
 HEAVY = ("rich", "paramiko", "sqlalchemy", "textual", "pydantic", "yaml", "asyncio", "lumctl_smartlight", "lumctl.sim")
 
@@ -181,3 +182,19 @@ def test_the_program_does_not_search_all_that_lives_for_cycles_again_and_again()
     )
     done = subprocess.run([sys.executable, "-c", script, "--version"], check=True, capture_output=True, text=True)
     assert int(done.stdout.splitlines()[-1]) >= 100_000
+
+
+def test_a_named_inventory_that_everybody_may_write_is_used_with_a_warning(tmp_path, capsys):
+    path = tmp_path / "rack.yaml"
+    path.write_text(example("prototype").read_text())
+    path.chmod(0o644)
+    assert main.run(["-i", str(path), "device", "list", "-o", "name"]) == 0
+    assert capsys.readouterr().err == ""
+    path.chmod(0o666)
+    assert main.run(["-i", str(path), "device", "list", "-o", "name"]) == 0
+    assert f"another user can change what this command does: every user may write {path}" in capsys.readouterr().err
+
+
+def test_an_error_commands_no_terminal(capsys):
+    assert main.report(UsageError("\x1b]52;c;aGk=\x07 is not known", hint="\u202e")) == 2
+    assert capsys.readouterr().err == "lumctl: \\x1b]52;c;aGk=\\x07 is not known\n  hint: \\u202e\n"

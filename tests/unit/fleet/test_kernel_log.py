@@ -95,3 +95,12 @@ def test_an_event_is_known_by_what_the_kernel_wrote(answer):
     for events, again in ((first.nics, later.nics), (first.sxids, later.sxids)):
         assert [event.identity for event in events] == [event.identity for event in again]
         assert len({event.identity for event in events}) == len(events)
+
+
+def test_a_line_without_end_does_not_fill_findings_and_journal():
+    text = f"[ 1.000000] NVRM: Xid (PCI:0000:41:00): 79, {'x' * 1_000_000}\n[ 2.000000] NVRM: Xid {'y' * 1_000_000}\n"
+    events = parse_kernel_log(text)
+    (event,) = events.xids
+    assert event.xid == 79
+    assert len(event.text) < 2100
+    assert len(events.unread) < 2100

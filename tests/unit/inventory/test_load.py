@@ -1,5 +1,6 @@
 """Right inventories: what they stand for, and where they are looked for."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from lumctl.inventory.examples import EXAMPLES, example
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import Evidence, Geometry, JobHook, Lane, RingLinks, Role, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+from lumctl.inventory.problems import InventoryError
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 
 Write = Callable[[str | bytes], Path]
@@ -150,6 +152,45 @@ def test_the_inventory_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("LUMCTL_INVENTORY", "from-environment.yaml")
     assert find_inventory(None) == Path("from-environment.yaml")
     assert find_inventory("named.yaml") == Path("named.yaml")
+
+
+@pytest.mark.parametrize("exposed", ["file", "folder", "linked"])
+def test_a_file_that_another_user_may_write_is_used_only_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exposed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    file, elsewhere = tmp_path / "lumctl.yaml", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "real.yaml").touch()
+    file.symlink_to(elsewhere / "real.yaml")
+    assert find_inventory(None) == Path("lumctl.yaml")
+    whose = {"file": file, "folder": elsewhere, "linked": elsewhere / "real.yaml"}[exposed]
+    whose.chmod(0o777)
+    with pytest.raises(UsageError, match=f"every user may write {whose.resolve()}") as caught:
+        find_inventory(None)
+    assert f"lumctl -i {file}" in (caught.value.hint or "")
+    assert find_inventory(str(file)) == file
+    whose.chmod(0o1777)  # a sticky folder, such as /tmp: others cannot replace this user's file
+    if exposed == "folder":
+        assert find_inventory(None) == Path("lumctl.yaml")
+
+
+def test_another_users_file_is_used_only_if_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    (tmp_path / "lumctl.yaml").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    if tmp_path.stat().st_uid == 0:
+        os.chown(tmp_path / "lumctl.yaml", 54322, 54322)
+    with pytest.raises(UsageError, match=r"lumctl\.yaml is owned by"):
+        find_inventory(None)
+
+
+def test_a_rack_is_named_so_that_files_can_be_called_by_it(write: Write) -> None:
+    path = write("lumctl: 1\nracks:\n  ../../r1: {}\nhosts: [{name: h}]\n")
+    with pytest.raises(InventoryError, match=r":3:3: '../../r1' cannot be a name"):
+        load_inventory(path)
 
 
 def test_examples_are_found_by_name() -> None:

@@ -84,6 +84,14 @@ def test_a_memory_that_is_none_is_nothing(store: Store, text: str) -> None:
 # -- acknowledgements -------------------------------------------------------------------------------------------------
 
 
+def test_an_end_given_by_a_clock_that_was_ahead_keeps_no_alarm_quiet(store: Store) -> None:
+    ahead = replace(KNOWN, component="h2", at=100.0 + 12 * 3600, until=200.0 + 12 * 3600)
+    store.acknowledge(KNOWN)
+    store.acknowledge(ahead)
+    store.acknowledge(KNOWN)  # what was in force by the clock ahead is forgotten
+    assert store.acknowledgements(now=100.0) == (KNOWN,)
+
+
 def test_an_acknowledgement_is_in_force_until_its_time(store: Store) -> None:
     forever = replace(KNOWN, component="h2", rule=None, until=None)
     store.acknowledge(KNOWN)

@@ -45,6 +45,15 @@ def test_a_program_gets_the_document_and_its_main_fields(hook, tmp_path):
     assert fields.strip() == "pened r1 failed gpu0"
 
 
+def test_what_is_told_holds_nothing_that_a_terminal_obeys():
+    told = of_case(case("lost \x1b]52;c;aGk=\x07\u202e\r")).document
+    assert told["text"] == "r1 (sim): failed: lost \\x1b]52;c;aGk=\\x07\\u202e\\r"
+    assert told["text"].endswith(told["summary"])
+    assert of_autopilot("opened", "\x9b2J", {"why": ["\x7f"]}, target="sim", at=1.0).document["autopilot"] == {
+        "why": ["\\x7f"]
+    }
+
+
 @pytest.mark.parametrize(
     ("code", "said", "again"),
     [

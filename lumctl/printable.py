@@ -1,0 +1,58 @@
+"""Text that devices, hosts and files supply, made safe to print.
+
+A terminal obeys control characters (an ESC sequence can write to the clipboard or move the cursor), and format
+characters hide or reorder what is shown. Text is escaped where it leaves the program: on a terminal or in a pipe, in
+the dashboard, in a notification, in a log.
+"""
+
+import re
+from typing import Any
+
+_OTHER = (
+    "\x7f-\x9f"  # DEL and the C1 controls: 8-bit forms of CSI and OSC among them
+    "\xad\u061c\u180e\u200b-\u200f\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, and the direction of the text
+    "\u2028-\u202e"  # line and paragraph separators, embeddings and overrides of the direction
+    "\ud800-\udfff"  # bytes that were not UTF-8
+    "\U000e0000-\U000e0fff"  # tags: an invisible alphabet
+)
+_UNPRINTABLE = re.compile(f"[\x00-\x1f{_OTHER}]")
+_UNPRINTABLE_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_OTHER}]")
+_LARGEST_BMP = 0xFFFF
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""The text with each control and format character as its escape (``\x1b``, ``\u202e``).
+
+    With ``lines`` line feeds and tabs stay as they are.
+    """
+    return (_UNPRINTABLE_IN_LINES if lines else _UNPRINTABLE).sub(_escape, text)
+
+
+def printable_json(text: str) -> str:
+    """A JSON document whose strings hold such characters as JSON's own escapes: the values stay the same."""
+    return _UNPRINTABLE_IN_LINES.sub(_json_escape, text)
+
+
+def printable_values(value: Any) -> Any:
+    """Mappings and lists with every text in them printable."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            return {key: printable_values(item) for key, item in value.items()}
+        case list() | tuple():
+            return [printable_values(item) for item in value]
+        case _:
+            return value
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    if number <= _LARGEST_BMP:
+        return f"\\u{number:04x}"
+    high, low = divmod(number - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
