@@ -55,6 +55,9 @@ def status(cx: Invocation, rack: RackOption = None) -> int:
     A rack is running where a daemon of this user answers, and ready where nothing stops the autopilot but no daemon
     answers here: one of another user or on another machine would act, and is known by its decisions alone. Where a
     store cannot be read the stop files still tell whether it is stopped (exit code 3).
+
+    For each fault whose last swap within a week did not succeed it says how that ended, also where its revert guard
+    undid it, and why nothing was tried since.
     """
     from lumctl.site import Site
 

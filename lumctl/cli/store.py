@@ -38,6 +38,10 @@ def status(cx: Invocation) -> int:
 
     A store that was moved away from (``store copy --retire``) is shown as moved, with where to. Exits 3 if one cannot
     be opened, and 5 if one was moved: no rack can be changed through it.
+
+    One process at a time writes to a store. A command that waits in vain for another one (5 s, or 8 s for PostgreSQL)
+    is refused. It names that process, says whether it is stopped, and gives the command that ends it: the database
+    undoes its unfinished write, and a run of it is undone by its revert guard, or with ``swap abort``.
     """
     rows = [_row(cx.inventory, rack, str(cx.target)) for rack in cx.inventory.racks]
     if cx.out.format is OutputFormat.NAME:
