@@ -68,7 +68,7 @@ def test_a_disk_that_is_full(yard_on_a_small_disk, sample, tell) -> None:
     moments = [n for n, label in enumerate(yard.moments("swap"), start=1) if "commit" in label]
     for number in sample(moments, FEW):
         empty_log(yard)
-        lost.at_moment(number, lambda: fill(filler), filler.unlink)
+        lost.at_moment(number, lambda: fill(filler), lambda: filler.unlink(missing_ok=True))
     tell(f"a full disk: {dict(sorted(lost.outcomes.items()))}")
 
 
