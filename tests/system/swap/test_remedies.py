@@ -196,6 +196,7 @@ def pucs_on_the_way(rack: Rack) -> list[tuple[int, str]]:
     return [(puc, "stuck-bar" if held[puc] is PucState.CROSS else "stuck-cross") for puc in sorted(passed)]
 
 
+@pytest.mark.timeout(1800 if WHOLE else 120)
 @pytest.mark.parametrize("name", ["ring", "prototype", "monitored"])
 def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
     rack = request.getfixturevalue(name)
