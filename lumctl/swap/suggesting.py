@@ -18,7 +18,7 @@ _SHOWN = 4
 
 
 def suggested_command(site: Site, seen: Observation, remedies: Sequence[Remedy]) -> str:
-    """One command that plans all of these repairs; empty where there is none.
+    """One command that plans all of these repairs; where there is none, why not and what to try.
 
     Where no other way leads round a PUC (a port may have no other), an accelerator at the end of the light takes its
     place in the command. The first command that can be planned is given, else the one that health asks for.
@@ -34,7 +34,15 @@ def suggested_command(site: Site, seen: Observation, remedies: Sequence[Remedy])
         healthy = replaced != failed
         if _can_be_planned(site, seen, replaced, avoid, healthy=healthy):
             return f"{swap_command(replaced, avoid)}{' --even-if-healthy' if healthy else ''}"
-    return swap_command(failed, avoid) if failed or len(avoid) > 1 else _as_it_stands(site, seen, avoid[0])
+    if not failed and len(avoid) == 1:
+        return _as_it_stands(site, seen, avoid[0])
+    # Nothing does without all of them at once: each attempt is proved by light, and undone if none comes.
+    attempts = [swap_command((), (puc,)) for puc in avoid if _can_be_planned(site, seen, (), (puc,))]
+    attempts += [swap_command(failed, ())] if failed else []
+    return (
+        f"no way is found without {', '.join((*failed, *avoid))} together, and no reading tells at which of them the "
+        f"light is lost; each attempt is undone if no light comes by it: {'; '.join(attempts) or 'none can be planned'}"
+    )
 
 
 def _can_be_planned(
