@@ -57,12 +57,13 @@ bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousa
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
 	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
+campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
 	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign"
-	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays \
-	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/unit/store/test_verify.py
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays tests/system/hostile \
+	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
+	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/recovery/test_drawn.py
 
 lock: ## Resolve the newest allowed versions anew and write them down.

@@ -119,7 +119,11 @@ def _known(case: Case) -> Condition:
 
 def _works(case: Case) -> Condition:
     if not case.trouble.jobs:
-        what = "nothing that works in a job is on it" if case.trouble.kind is Subject.HOST else "works in no job"
+        what = "works in no job, or is not known to be what fails"
+        if case.trouble.kind is Subject.HOST:
+            what = "nothing that works in a job is on it"
+        elif case.trouble.kind in {Subject.CIRCUIT, Subject.DEVICE}:
+            what = "no accelerator is known to be its cause"
         return Condition("works", holds=False, told=what)
     told = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.trouble.jobs.items())
     return Condition("works", holds=True, told=told)

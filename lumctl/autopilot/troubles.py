@@ -68,6 +68,8 @@ def _whole_racks(look: Observation) -> Iterator[Trouble]:
 
 def _components(look: Observation) -> Iterator[Trouble]:
     incidents = {incident.id: incident for incident in look.report.incidents}
+    # Where no reading tells which end of a circuit is at fault, nothing is replaced unasked.
+    uncertain = {remedy.key for remedy in look.remedies if not remedy.certain}
     for group, components in look.report.groups().items():
         kind = Subject(group.removesuffix("s"))
         for name, health in components.items():
@@ -81,7 +83,7 @@ def _components(look: Observation) -> Iterator[Trouble]:
                     name,
                     rack_of(look.inventory, name, look.circuits) or "",
                     faults,
-                    jobs_on(look, kind, name),
+                    jobs_on(look, kind, name) if f"{kind}:{name}" not in uncertain else {},
                     incident=next((f.incident for f in health.findings if f.incident), None) if own is None else None,
                     out_of_service=_out_of_service(health),
                 )

@@ -1,6 +1,6 @@
 """``lumctl health explain``: which rules and readings put a component into its state, since when, and what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,18 +49,23 @@ def explain(
     ],
 ) -> None:
     """Explain a component's state, after reading it once: which rules, which readings, since when, and what to do."""
+    from lumctl.cli.views import remedy_document
     from lumctl.health.explain import explain as explanations_of
     from lumctl.site import Site
+    from lumctl.swap.suggesting import suggested_command
 
     with Site(cx.inventory, cx.target) as site:
         rack = rack_of_named(cx.inventory, component, circuits(site))
         if component in cx.inventory.racks:
             raise UsageError(f"{component} is a rack: its state is that of its components", hint="see: lumctl status")
         seen = site.observe()
+        touching = seen.remedies_of(component)
+        commands = {remedy.key: suggested_command(site, seen, [remedy]) for remedy in touching if remedy.command}
+        remedies = [{**remedy_document(r), "command": commands.get(r.key, "")} for r in touching]
         explained = explanations_of(seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot)
         history = site.store(rack).transitions(component, limit=MOST_TRANSITIONS)
     if cx.out.structured:
-        told = [explanation_document(each) for each in explained]
+        told = [{**explanation_document(each), "remedies": remedies} for each in explained]
         past = [transition_document(row) for row in history]
         cx.out.document(
             "explanation", {"target": str(cx.target), "component": component, "explanations": told, "history": past}
@@ -69,7 +74,7 @@ def explain(
         cx.out.names(list(dict.fromkeys(each.finding.rule for one in explained for each in one.standing)))
     else:
         for each in explained:
-            _print(cx, each, seen)
+            _print(cx, each, seen, commands)
         if history:
             cx.out.text()
             cx.out.table(HISTORY, [_history_row(row) for row in reversed(history)], title="history, newest first")
@@ -116,7 +121,7 @@ def transition_document(row: "Transition") -> dict[str, Any]:
     }
 
 
-def _print(cx: Invocation, explained: "Explanation", seen: "Observation") -> None:
+def _print(cx: Invocation, explained: "Explanation", seen: "Observation", commands: Mapping[str, str]) -> None:
     now = seen.at
     # Something may be known of it though it gives no reading itself: one that the kernel log says is lost.
     age = "no reading" if explained.read_at is None else f"read {max(now - explained.read_at, 0.0):.1f} s ago"
@@ -127,6 +132,10 @@ def _print(cx: Invocation, explained: "Explanation", seen: "Observation") -> Non
 
     for incident in explained.incidents:
         cx.out.text(f"part of an incident since {clock(incident.since)}: {incident_line(incident)}")
+    for remedy in seen.remedies_of(explained.component):
+        words = [part for part in (commands.get(remedy.key, ""), remedy.by_hand) if part]
+        if words:
+            cx.out.text(f"to repair {remedy.cause}: {'; '.join(words)}")
     for standing in explained.standing:
         cx.out.text()
         for line in _finding_lines(cx, standing):

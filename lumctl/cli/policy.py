@@ -72,7 +72,13 @@ def explain(
     with Site(cx.inventory, cx.target) as site:
         rack = rack_of_named(cx.inventory, component, circuits(site))
         seen = site.observe()
-        decided = [d for d in decisions(site, seen, rack) if d.trouble.component == component]
+        every = decisions(site, seen, rack)
+    decided = [d for d in every if d.trouble.component == component] or [
+        # A lane of it may be the cause, or that of another.
+        d
+        for d in every
+        if component in {a for accelerators in d.trouble.jobs.values() for a in accelerators}
+    ]
     if colon:
         decided = [d for d in decided if any(f.rule == rule for f in d.trouble.findings)]
         if not decided:
@@ -89,6 +95,9 @@ def explain(
     else:
         if not decided:
             cx.out.text(f"{component}: nothing, for no rule finds a fault of it")
+        for remedy in seen.remedies_of(component):
+            if remedy.words:
+                cx.out.text(f"to repair {remedy.cause}: {remedy.words}")
         for decision in decided:
             _print(cx, decision)
 

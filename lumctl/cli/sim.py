@@ -12,7 +12,8 @@ from lumctl.cli.verbs import noun_app, verb
 
 KINDS = (
     "gpu-lost, process-died, ecc, row-remap-failed, overheat, throttled (accelerators); link-down, link-flap "
-    "(transponders); dark, dim (transponders, ports); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
+    "(transponders); nic-lost (HOST/nic); dark, dim (transponders, TRANSPONDER/fibre, TRANSPONDER/converter, ports); "
+    "dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
     "(hosts); device-down, device-lying, device-refuse, device-half, device-slow, device-cut (meshes, switches, "
     "chassis, power controllers); mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
@@ -107,7 +108,9 @@ def status(cx: Invocation) -> None:
 @verb(app, "fault")
 def fault(
     cx: Invocation,
-    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="An id of the inventory, or MESH/puc/17.")],
+    component: Annotated[
+        str, typer.Argument(metavar="COMPONENT", help="An id of the inventory, or a part of one: MESH/puc/17.")
+    ],
     kind: Annotated[
         str,
         typer.Argument(
@@ -122,6 +125,11 @@ def fault(
     A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
     many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
+
+    The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
+    fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and
+    the module in the NIC does not see that they are dark. HOST/nic is the card with all interfaces that meet the
+    fabric.
     """
     injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
     if cx.out.structured:

@@ -20,6 +20,8 @@ from lumctl.inventory.hints import nearest
 from lumctl.runbook.files import find_run, write_private
 from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
+from lumctl.swap.asked import require_job
+from lumctl.swap.suggesting import nothing_named
 
 app = noun_app(NOUNS["swap"].help)
 swap_finish.register(app)
@@ -82,6 +84,10 @@ def plan(
             made = plan_return(site, _returned(job, wanted, avoid, spare), may_move=may_move)
         elif avoid and not wanted:
             made = plan_reroute(site, job, _words(avoid), may_move=may_move)
+        elif not wanted:
+            if job is not None:
+                require_job(cx.inventory, job)
+            raise nothing_named(site, site.observe(), job)
         else:
             named = _words(spare or "")
             made = plan_swap(

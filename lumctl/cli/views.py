@@ -11,6 +11,7 @@ from typing import Any
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.matching import gpu_readings
+from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.site import Observation
@@ -96,6 +97,19 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "since": incident.since,
         "summary": incident.summary,
         "members": list(incident.members),
+        "suspects": list(incident.suspects),
+    }
+
+
+def remedy_document(remedy: Remedy) -> dict[str, Any]:
+    """What repairs a cause, as data; ``command`` is empty where a person has to mend it."""
+    return {
+        "cause": remedy.cause,
+        "replace": list(remedy.replace),
+        "avoid": list(remedy.avoid),
+        "command": remedy.command,
+        "by_hand": remedy.by_hand,
+        "certain": remedy.certain,
     }
 
 

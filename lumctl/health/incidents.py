@@ -51,6 +51,7 @@ class _Correlation:
         self._report = report
         self._look = look
         self._groups: dict[Place, _Group] = {}
+        self._suspects: dict[Place, tuple[str, ...]] = {}
         self._owner: dict[Place, Place] = {}
         """By component: the cause of the incident that has taken its findings."""
         self._health: dict[Place, ComponentHealth | CircuitHealth] = {
@@ -141,7 +142,9 @@ class _Correlation:
     def _light(self) -> None:
         causes = Causes(self._look, self._report, self._owner)
         lost = [circuit for circuit in self._look.circuits if self._touched(("circuit", circuit.id))]
-        for circuit, cause in zip(lost, causes.of(lost), strict=True):
+        found = causes.of(lost)
+        self._suspects = causes.suspects
+        for circuit, cause in zip(lost, found, strict=True):
             rule = self._speaker(cause, ("circuit", circuit.id))
             self._join(cause, rule, ("circuit", circuit.id))
             if cause in self._health:
@@ -177,7 +180,9 @@ class _Correlation:
         group.findings += self._health[place].findings
 
     def _is_one(self, group: _Group) -> bool:
-        return len(group.members) >= _LEAST_MEMBERS and any(map(self._weighs, group.findings))
+        # A cause without a state of its own, as a PUC has none, is said beside what shows it.
+        several = len(group.members) >= _LEAST_MEMBERS or group.cause not in group.members
+        return several and any(map(self._weighs, group.findings))
 
     def _incident(self, group: _Group) -> Incident:
         kind, cause = group.cause
@@ -191,6 +196,7 @@ class _Correlation:
             since=min(finding.since for finding in group.findings),
             members=tuple(dict.fromkeys(component for _, component in group.members)),
             summary=f"{first.component}: {first.evidence} ({_members(group.members)})",
+            suspects=self._suspects.get(group.cause, ()),
         )
 
     def _disabled(self, place: Place) -> bool:

@@ -1,6 +1,6 @@
 """One look at a rack: a collection beside the inventory, and what of it says something about now."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -63,6 +63,41 @@ class HostLook:
         return tuple(event for event in self.xids if pci_slot(event.pci) not in owned)
 
 
+PortPower = Callable[[str, int], float | None]
+"""Power (dBm) that a device measures at one of its ports, by its id and the port; ``None`` where it measures none."""
+
+
+def no_port_power(_device: str, _port: int) -> None:
+    """The power at a port where devices are not asked."""
+    return
+
+
+ReadCells = Callable[[str], Mapping[int, str]]
+"""What a mesh holds, read from the device."""
+
+
+def no_cells(_device: str) -> Mapping[int, str]:
+    """What a mesh holds where it is not asked."""
+    return {}
+
+
+@dataclass(frozen=True)
+class LightEvidence:
+    """What else tells where light is lost.
+
+    ``cells`` is what each device should hold, empty where that is not certain. ``port_power`` asks a device for the
+    power at one of its ports, ``read_cells`` asks a mesh for what it holds, empty where it cannot be read back. Both
+    are asked only where light is lost.
+    """
+
+    cells: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    port_power: PortPower = no_port_power
+    read_cells: ReadCells = no_cells
+
+
+NO_EVIDENCE = LightEvidence()
+
+
 @dataclass(frozen=True)
 class Look:
     """A collection beside the inventory. ``disabled`` are the accelerators out of service.
@@ -78,6 +113,7 @@ class Look:
     now: float
     past: Past = field(default_factory=Past)
     moved: Mapping[Place, float] = field(default_factory=dict)
+    light: LightEvidence = NO_EVIDENCE
 
     @property
     def limits(self) -> Thresholds:

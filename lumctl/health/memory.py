@@ -11,7 +11,7 @@ from lumctl.health.evaluate import each, look_over, out_of_service
 from lumctl.health.history import History
 from lumctl.health.incidents import with_incidents
 from lumctl.health.judging import Judged
-from lumctl.health.look import Look, Past, Place
+from lumctl.health.look import NO_EVIDENCE, LightEvidence, Look, Past, Place
 from lumctl.health.reach import reached
 from lumctl.health.rulebook import rulebook
 from lumctl.health.standing import Standing
@@ -63,12 +63,13 @@ class Memory:
         windows: Collection[MaintenanceWindow] = (),
         moving: Collection[str] = (),
         moved: Mapping[str, float] = MappingProxyType({}),
+        light: LightEvidence = NO_EVIDENCE,
     ) -> HealthReport:
         """Judge one look and remember it.
 
         ``moving`` are components whose light a run moves now (a mapping gives the time until which): that they flap
         is expected. ``moved`` tells when a run last moved the light of a component: readings from before that are not
-        held against the circuits that came after it.
+        held against the circuits that came after it. ``light`` is what else tells where light is lost.
         """
         covered = at_work(inventory, circuits, windows, now)
         expected = _moving(inventory, circuits, moving, now)
@@ -76,7 +77,7 @@ class Memory:
         self._quiet_until |= {component: now for kind, component in covered if kind == "host"}
         past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until)
         out = out_of_service(inventory, disabled)
-        look = Look(inventory, snapshot, circuits, out, now, past, _moved(inventory, circuits, moved))
+        look = Look(inventory, snapshot, circuits, out, now, past, _moved(inventory, circuits, moved), light)
         self._history.take(look, quiet=covered.keys() | expected)
         raw = look_over(look, losses, devices)
         places = {place_of(health) for group in raw.groups().values() for health in group.values()}

@@ -53,7 +53,9 @@ class Finding:
 class Incident:
     """Findings with one cause. ``cause`` is a component or a rack; ``members`` are all components that it touches.
 
-    ``id`` stays the same for as long as the incident lasts; ``rule`` is the one that speaks for the cause.
+    ``id`` stays the same for as long as the incident lasts; ``rule`` is the one that speaks for the cause. Where no
+    reading tells which component is at fault, ``suspects`` are those that may be: transponders, each with the fibre,
+    media converter and port behind it, or PUCs.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Incident:
     since: float
     members: tuple[str, ...]
     summary: str
+    suspects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from lumctl.change.plan import Do, Plan
 from lumctl.change.preconditions import require
 from lumctl.change.standby import Standby
 from lumctl.errors import LumctlError, RefusedError, RunError
+from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook.files import save
@@ -193,14 +194,22 @@ def _known(error: Exception) -> LumctlError:
 
 
 def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
-    """Those that no process should be started on, with the reason."""
+    """Those that no process should be started on, with the reason: they fail, or their lanes are why a circuit does."""
     bad = {}
     for name in accelerators:
         health = seen.report.accelerators[name]
         if health.state not in WELL:
             found = [finding for finding in health.findings if finding.state not in WELL]
             bad[name] = found[0].evidence if found else f"it is {health.state}"
+        elif (remedy := _only_repaired_by(seen, name)) is not None:
+            bad[name] = remedy.evidence
     return bad
+
+
+def _only_repaired_by(seen: Observation, accelerator: str) -> Remedy | None:
+    """The remedy of a lost circuit that replaces this accelerator alone; there is none where either end may fail."""
+    failed = (r for r in seen.remedies if r.kind == "link" and r.state is State.FAILED)
+    return next((remedy for remedy in failed if remedy.replace == (accelerator,)), None)
 
 
 def unlit(seen: Observation, job: str) -> str:

@@ -64,6 +64,7 @@ class Control:
             "fault": self._fault,
             "clear": self._clear,
             "renew": self._renew,
+            "heard": lambda _: {"heard": self._world.lit_lanes()[0]},
             "answer": self._answer,
             "loop": self._loop,
             "writes": lambda r: {"writes": [asdict(each) for each in self._world.writes.after(int(r["after"]))]},

@@ -58,6 +58,10 @@ class SimProcess:
         """Let it begin again: nothing programmed, nothing switched off, no fault."""
         ask(self.control, "renew")
 
+    def heard(self) -> dict[str, str]:
+        """Whose light really brings up each receiver, by transponders; dark receivers and lost hosts are left out."""
+        return {receiver: sender for sender, receiver in ask(self.control, "heard")["heard"]}
+
     def wait(self) -> None:
         """Wait until it ends by itself or somebody else ends it."""
         self.process.wait()

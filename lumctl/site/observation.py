@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
-from lumctl.health.states import HealthReport
+from lumctl.health.remedy import Remedy, remedies
+from lumctl.health.states import HealthReport, State
 from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
@@ -31,6 +33,31 @@ class Observation:
     """Maintenance that goes on or is still to come."""
     not_kept: str | None = None
     """Why this look could not be remembered, where it was to be: the disk is full, say."""
+
+    @cached_property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What repairs each fault of this look, the worst first."""
+        return remedies(self.report, self.inventory, self.assignment)
+
+    def remedies_of(self, component: str) -> tuple[Remedy, ...]:
+        """The remedies of the causes that touch a component, or by which it is replaced."""
+        return tuple(r for r in self.remedies if component in (*r.components, *r.replace, *r.avoid))
+
+    def in_trouble(self, accelerator: str) -> bool:
+        """Whether an accelerator may be replaced: it is not ok, nothing is known of a lane, or a remedy names it.
+
+        That a lane of it receives no light is no trouble of its own: the cause may be at the other end.
+        """
+        if any(accelerator in remedy.replace for remedy in self.remedies):
+            return True
+        lanes = [self.report.links[lane.id].state for lane in self.inventory.transponders_of(accelerator)]
+        return State.UNKNOWN in lanes or self.report.accelerators[accelerator].state is not State.OK
+
+    def cause_elsewhere(self, accelerator: str) -> Remedy | None:
+        """The remedy of a cause that touches an accelerator which is well itself, or a lane of it."""
+        names = {accelerator, *(lane.id for lane in self.inventory.transponders_of(accelerator))}
+        touching = (remedy for remedy in self.remedies if names & set(remedy.components))
+        return next((remedy for remedy in touching if remedy.words), None)
 
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""

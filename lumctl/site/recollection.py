@@ -7,6 +7,7 @@ from typing import Any
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.judging import Judged
+from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.states import HealthReport, State
 from lumctl.health.transitions import Transition, transitions
@@ -31,6 +32,7 @@ class Look:
     losses: Mapping[str, float]
     devices: Mapping[str, str | None]
     disabled: Collection[str]
+    light: LightEvidence = NO_EVIDENCE
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Recollection:
             windows=windows,
             moving=moving(at_work),
             moved=self._moved.taking(at_work, look.at),
+            light=look.light,
         )
         self._last_look = look.at
         report = self._last_read.recall(report)

@@ -15,14 +15,15 @@ from lumctl.devices.errors import DeviceError
 from lumctl.devices.gated.place import gateways_of
 from lumctl.devices.gated.racks import Means
 from lumctl.devices.registry import DeviceSet
-from lumctl.devices.types import PucState
+from lumctl.devices.types import Capability, PucState
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
+from lumctl.health.look import LightEvidence
 from lumctl.inventory.lane_orders import PREFIX, is_order, misfit, placed_words
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.switching import own_cells
-from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
+from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 from lumctl.site.answers import DeviceAnswers
 from lumctl.site.observation import Observation, current_role
 from lumctl.site.recollection import Look, Recollection
@@ -173,7 +174,8 @@ class Site:
         """
         assignment = self.assignment()
         circuits = circuits_of(self.inventory, assignment)
-        losses = self._losses(assignment)
+        cells = {device.id: self.known_cells(device.id) for device in self.inventory.light_devices}
+        losses = self._losses(circuits, cells)
         self._device_answers.begin()
         snapshot = self.fleet.tick(patience_s=TICK_PATIENCE_S) if tick else self.fleet.collect()
         devices = self._device_answers.gathered(TICK_PATIENCE_S if tick else None)
@@ -181,7 +183,8 @@ class Site:
         swapped_out = {
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
         }
-        look = Look(at, snapshot, circuits, losses, devices, swapped_out)
+        light = LightEvidence(cells, self._port_power, self._read_cells)
+        look = Look(at, snapshot, circuits, losses, devices, swapped_out, light)
         judged = self.recollection.judge(look, to_be_kept=remember)
         unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).unfinished(now=at))
         return Observation(
@@ -199,14 +202,32 @@ class Site:
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
         )
 
-    def _losses(self, assignment: Assignment) -> Mapping[str, float]:
+    def _losses(self, circuits: tuple[Circuit, ...], cells: Mapping[str, Mapping[int, str]]) -> Mapping[str, float]:
         losses: dict[str, float] = {}
         for device in self.inventory.light_devices:
-            states = self.known_cells(device.id)
-            if states:
-                wanted = [c for c in circuits_of(self.inventory, assignment) if c.device == device.id]
-                losses |= circuit_losses(device, states, wanted)
+            if states := cells[device.id]:
+                losses |= circuit_losses(device, states, [c for c in circuits if c.device == device.id])
         return losses
+
+    def _port_power(self, device: str, port: int) -> float | None:
+        """Power (dBm) that a device measures at one of its ports; ``None`` where it measures none or does not say."""
+        try:
+            driver = self.devices.changing(device)
+            return driver.read_powers((port,)).get(port) if Capability.READ_POWERS in driver.capabilities else None
+        except DeviceError:
+            return None
+
+    def _read_cells(self, device: str) -> dict[int, str]:
+        """What a mesh holds, from the device itself; empty where it cannot be read back or does not answer."""
+        if self.inventory.devices[device].geometry is None:
+            return {}
+        try:
+            driver = self.devices.mesh(device)
+            if Capability.READ_STATES not in driver.capabilities:
+                return {}
+            return {puc: str(state) for puc, state in driver.read_states().items()}
+        except DeviceError:
+            return {}
 
     def _device_answer(self, device: str) -> str | None:
         """``None`` if a device answers, else what went wrong."""

@@ -7,15 +7,12 @@ from lumctl.counts import counted
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.hints import nearest
-from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of
-from lumctl.swap.fitness import in_trouble
 from lumctl.swap.tied import with_tied
 
-_SHOWN = 4
 _SEE_ALL = "see: lumctl status -o wide"
 
 
@@ -96,40 +93,20 @@ def require_trouble(seen: Observation, asked: Asked) -> None:
         judged = seen.report.hosts.get(host)
         if host in asked.hosts and judged is not None and judged.state is not State.OK:
             continue
-        if in_trouble(seen, asked.tied.get(accelerator, accelerator)):
+        if seen.in_trouble(asked.tied.get(accelerator, accelerator)):
             continue
-        if not in_trouble(seen, accelerator):
-            ill = [other for other in asked.failed if in_trouble(seen, other)]
+        if not seen.in_trouble(accelerator):
+            ill = [other for other in asked.failed if seen.in_trouble(other)]
             only = f", or name those that are not: --failed {','.join(ill)}" if ill else ""
+            if (cause := seen.cause_elsewhere(accelerator)) is not None:
+                raise RefusedError(
+                    f"{accelerator} is not what fails: the cause is {cause.cause} ({cause.evidence})",
+                    hint=f"{cause.words}; to replace {accelerator} all the same, add --even-if-healthy",
+                )
             raise RefusedError(
-                f"{accelerator} is ok by a reading of this moment: the job can restart on it in place",
+                f"{accelerator} was read just now and is ok: the job can restart on it in place",
                 hint=f"to replace it all the same, add --even-if-healthy{only}",
             )
-
-
-def nothing_named(seen: Observation, job: str | None) -> UsageError:
-    """What is said where nobody says what to replace: what is in trouble now, and how it is named."""
-    ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)
-    ill = [a for accelerators in ranks.values() for a in accelerators if in_trouble(seen, a)]
-    whose = job or "the jobs' accelerators"
-    if not ill:
-        return UsageError(
-            f"no failed accelerator was named, and all of {whose} are ok by a reading of this moment",
-            hint="to replace one all the same: lumctl swap plan --failed ACCELERATOR --even-if-healthy",
-        )
-    more = f" and {len(ill) - _SHOWN} more" if len(ill) > _SHOWN else ""
-    told = ", ".join(f"{a} ({_trouble(seen, a)})" for a in ill[:_SHOWN])
-    return UsageError(
-        f"no failed accelerator was named; not ok now: {told}{more}", hint=f"lumctl swap plan --failed {','.join(ill)}"
-    )
-
-
-def _trouble(seen: Observation, accelerator: str) -> str:
-    lanes = (seen.report.links[lane.id] for lane in seen.inventory.transponders_of(accelerator))
-    health = next(h for h in (seen.report.accelerators[accelerator], *lanes) if h.state is not State.OK)
-    why = f": {health.findings[0].evidence}" if health.findings else ""
-    of_lane = "" if health.id == accelerator else f"{health.id} "
-    return f"{of_lane}{health.state}{why}"
 
 
 def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:

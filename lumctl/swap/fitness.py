@@ -72,12 +72,6 @@ def ill(seen: Observation, accelerator: str) -> Iterator[str]:
             yield f"its lane {lane.id} is failed: {link.findings[0].evidence}"
 
 
-def in_trouble(seen: Observation, accelerator: str) -> bool:
-    """Whether anything of its own speaks for replacing an accelerator: it or a lane of it is not ok."""
-    lanes = [seen.report.links[lane.id].state for lane in seen.inventory.transponders_of(accelerator)]
-    return any(state is not State.OK for state in (seen.report.accelerators[accelerator].state, *lanes))
-
-
 def _state(health: ComponentHealth) -> State:
     """The state that its findings give it, be it in use or not."""
     return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state

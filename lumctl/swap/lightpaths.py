@@ -118,7 +118,8 @@ def _routed(
     Gives the PUCs that each new circuit passes, then those of each that made room; what the mesh holds; and the latter.
     """
     condition, mesh = condition_of(device), mesh_of(device)
-    states = {puc: PucState(state) for puc, state in held.items()}
+    # A PUC that is known to be stuck stands as it does, whatever was written: a device that reads it back says so.
+    states = {puc: PucState(state) for puc, state in held.items()} | dict(condition.stuck)
     demands, live = [c.ports for c in wanted], [c.ports for c in kept]
     damaged = condition.damaged | leeway.avoid.get(device.id, frozenset())
     routes: tuple[Route, ...] = ()

@@ -13,7 +13,7 @@ from lumctl.inventory.wiring import Assignment, job_circuits
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Observation, Site
-from lumctl.swap.asked import nothing_named, require_job, require_trouble, understand
+from lumctl.swap.asked import require_trouble, understand
 from lumctl.swap.avoiding import Avoided, circuits_through, understand_avoided
 from lumctl.swap.budgets import States
 from lumctl.swap.choose import Choice, choose
@@ -48,10 +48,6 @@ def plan_swap(
         UsageError: a name is unknown, or an accelerator does not work in this job.
         RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
     """
-    if not failed:
-        if job is not None:
-            require_job(site.inventory, job)
-        raise nothing_named(seen or site.observe(), job)
     asked = understand(site.inventory, site.assignment(), job, failed, spares)
     avoided = understand_avoided(site.inventory, avoid)
     states = certain_states(site, asked.rack, asked.jobs)

@@ -20,7 +20,6 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.counts import counted
-from lumctl.health.states import State
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Acts, only_shown
 from lumctl.tui.look.escaped import ESCAPED
@@ -250,12 +249,12 @@ class Dashboard(App[None]):
 
 def why_no_swap(observation: Observation, component: str) -> str | None:
     """Why no swap is planned for a component from the dashboard; ``None`` where one can be."""
-    health = observation.report.accelerators.get(component)
     if component not in observation.inventory.accelerators:
         return f"{component} is not an accelerator: only accelerators are swapped"
     if observation.place_of(component) is None:
         return f"{component} runs no job: there is nothing to swap"
-    lanes = (observation.report.links.get(lane.id) for lane in observation.inventory.transponders_of(component))
-    if all(health is not None and health.state == State.OK for health in (health, *lanes)):
-        return f"{component} and its links are ok: a swap is planned for an accelerator that is not"
-    return None
+    if observation.in_trouble(component):
+        return None
+    if (cause := observation.cause_elsewhere(component)) is not None:
+        return f"{component} is not what fails: the cause is {cause.cause}; {cause.words}"
+    return f"{component} and its links are ok: a swap is planned for an accelerator that is not"

@@ -167,7 +167,7 @@ def test_of_several_accelerators_none_is_taken_for_the_one_that_is_meant(stage, 
         await opened(pilot, kit)
         await pilot.press("p")
         await pilot.pause()
-        assert "r1-h2 touches 2 accelerators: open one of them" in kit.screen_text(pilot.app)
+        assert "repair r1-h2" in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
     assert stage.planned == []

@@ -22,6 +22,14 @@ def has_no_light(optics: OpticsReading | None, *, below_dbm: float) -> bool:
     return optics is not None and optics.rx_power_dbm is not None and optics.rx_power_dbm < below_dbm
 
 
+def sends_no_light(optics: OpticsReading | None) -> bool:
+    """Whether a module is read and sends nothing, by its own word or by what it measures."""
+    if optics is None or not optics.optical:
+        return False
+    limit = verdict("link.tx-power", "dark").limit
+    return optics.transmitting is False or (optics.tx_power_dbm is not None and optics.tx_power_dbm < limit)
+
+
 def has_no_carrier(interface: InterfaceReading | None) -> bool:
     """Whether an interface is read and carries nothing."""
     return interface is not None and interface.operstate in NO_CARRIER
@@ -63,6 +71,18 @@ def infiniband(case: LinkCase) -> Iterator[Finding]:
         elif each.state.upper() != "ACTIVE":
             evidence = f"{each.device} port {each.port} is {each.state}, physically {each.phys_state or 'not told'}"
             yield found(case.id, "link.infiniband", "not-active", evidence, since=case.read_at)
+
+
+def tx_power(case: LinkCase) -> Iterator[Finding]:
+    """A transmitter that sends nothing although a circuit needs its light.
+
+    Silent where the interface is down though light arrives: that is the cause, and link.down reports it.
+    """
+    if not case.in_use or not sends_no_light(case.optics) or (_lit(case) and has_no_carrier(case.interface)):
+        return
+    power = case.optics.tx_power_dbm if case.optics is not None else None
+    evidence = f"sends no light{'' if power is None else f' ({_dbm(power)})'}, and a circuit needs it"
+    yield found(case.id, "link.tx-power", "dark", evidence, since=case.read_at)
 
 
 def rx_power(case: LinkCase) -> Iterator[Finding]:
@@ -122,4 +142,4 @@ def stale(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
 
 
-RULES = (missing, stale, rx_power, sending, infiniband, down, *port.RULES)
+RULES = (missing, stale, tx_power, rx_power, sending, infiniband, down, *port.RULES)

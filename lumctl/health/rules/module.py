@@ -33,8 +33,8 @@ def crossed(value: float, limits: Mapping[str, float]) -> str | None:
 def sending(case: LinkCase) -> Iterator[Finding]:
     """Transmitted light, laser current and temperature of a module that sends, and what it says of itself.
 
-    A laser that is switched off has neither light nor current. Limits that mean nothing are not followed; that is said
-    where receiving is judged.
+    A laser that is dark has neither light nor current: link.tx-power says so once. Limits that mean nothing are not
+    followed; that is said where receiving is judged.
     """
     optics = case.optics
     if not case.in_use or optics is None or not optics.optical:

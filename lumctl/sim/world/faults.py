@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     ROW_REMAP_FAILED = "row-remap-failed"
     OVERHEAT = "overheat"
     THROTTLED = "throttled"
+    NIC_LOST = "nic-lost"
     LINK_DOWN = "link-down"
     LINK_FLAP = "link-flap"
     DARK = "dark"
@@ -50,12 +51,26 @@ class ComponentKind(StrEnum):
     POWER = "power"
     PORT = "port"
     PUC = "puc"
+    NIC = "nic"
+    RECEIVER = "rx"
+    CONVERTER = "converter"
+    FIBRE = "fibre"
 
     @property
     def described(self) -> str:
         """The word of error messages, with its article."""
         article = "an" if self is ComponentKind.ACCELERATOR else "a"
-        return f"{article} {self}{' controller' if self is ComponentKind.POWER else ''}"
+        return f"{article} {_WORDS.get(self, self)}"
+
+
+_WORDS = {
+    ComponentKind.POWER: "power controller",
+    ComponentKind.NIC: "host's NIC",
+    ComponentKind.RECEIVER: "receiver",
+    ComponentKind.CONVERTER: "media converter",
+}
+LANE_PARTS = (ComponentKind.RECEIVER, ComponentKind.CONVERTER, ComponentKind.FIBRE)
+"""The parts of a transponder's lane, named as TRANSPONDER/rx and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ VALUES: Mapping[FaultKind, Value] = {
 }
 
 _ACCELERATOR = (ComponentKind.ACCELERATOR,)
-_LIGHT = (ComponentKind.TRANSPONDER, ComponentKind.PORT)
+_LIGHT = (ComponentKind.TRANSPONDER, ComponentKind.PORT, ComponentKind.CONVERTER, ComponentKind.FIBRE)
 _DEVICE = (ComponentKind.MESH, ComponentKind.SWITCH, ComponentKind.CHASSIS, ComponentKind.POWER)
 FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.GPU_LOST: _ACCELERATOR,
@@ -98,7 +113,8 @@ FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.THROTTLED: _ACCELERATOR,
     FaultKind.LINK_DOWN: (ComponentKind.TRANSPONDER,),
     FaultKind.LINK_FLAP: (ComponentKind.TRANSPONDER,),
-    FaultKind.DARK: _LIGHT,
+    FaultKind.NIC_LOST: (ComponentKind.NIC,),
+    FaultKind.DARK: (*_LIGHT, ComponentKind.RECEIVER),
     FaultKind.DIM: _LIGHT,
     FaultKind.STUCK_BAR: (ComponentKind.PUC,),
     FaultKind.STUCK_CROSS: (ComponentKind.PUC,),
@@ -148,8 +164,16 @@ def component_kinds(inventory: Inventory, component: str) -> tuple[ComponentKind
     device, separator, rest = component.partition("/")
     if separator and device in inventory.devices:
         return (_part_kind(inventory, device, rest),)
+    whole, _, part = component.rpartition("/")
+    if whole in inventory.transponders and part in LANE_PARTS:
+        return (ComponentKind(part),)
+    if whole in inventory.hosts and part == ComponentKind.NIC:
+        return (ComponentKind.NIC,)
     near = nearest(component, (word for ids in named.values() for word in ids))
-    known = "a host, an accelerator, a transponder, a device, DEVICE/port/N or MESH/puc/N"
+    known = (
+        "a host, an accelerator, a transponder, a device, DEVICE/port/N, MESH/puc/N, HOST/nic, "
+        "or TRANSPONDER/fibre, /converter or /rx"
+    )
     raise UsageError(f"the inventory has no component {component!r}", hint=f"did you mean {near}?" if near else known)
 
 

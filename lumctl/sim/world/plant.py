@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lumctl.devices.types import PucState
 from lumctl.inventory.model import DeviceKind, Inventory, Transponder
-from lumctl.sim.world.faults import STUCK, Fault, FaultKind, Faults, numbered
+from lumctl.sim.world.faults import STUCK, ComponentKind, Fault, FaultKind, Faults, numbered
 from lumctl.sim.world.light import Chip, Crossing, DevicePort, Light, illuminate
 from lumctl.sim.world.links import Link
 
@@ -44,7 +44,11 @@ class Plant:
         """Let light settle after anything that may have moved it."""
         for link in self.links.values():
             link.faulty_down = self._held_down(link.transponder.id, now)
-        emitted = [(link.transponder, power) for link in self.links.values() if (power := self.emits(link)) > -math.inf]
+        emitted = [
+            (link.transponder, power)
+            for link in self.links.values()
+            if (power := self.emits(link) - self._lane_loss(link)) > -math.inf
+        ]
         loss = self._port_loss()
         self.leaving = illuminate({**self.chips, **self.switches}, emitted, loss)
         self._entering = {
@@ -54,7 +58,7 @@ class Plant:
         }
         for link in self.links.values():
             lane = link.transponder.lane
-            light = self.leaving.get((lane.device, lane.rx))
+            light = self._arriving(link, self.leaving.get((lane.device, lane.rx)))
             link.settle(light, now, self._said_with(light))
         if self._relit is not None:
             self._relit()
@@ -92,6 +96,22 @@ class Plant:
             return -math.inf
         return link.target_power_dbm - (self._faults.value(name, FaultKind.DIM) or 0.0)
 
+    def _arriving(self, link: Link, light: Light | None) -> Light | None:
+        """What of the light at the device's port reaches the receiver."""
+        loss = math.inf if self._faults.has(f"{link.transponder.id}/rx", FaultKind.DARK) else self._lane_loss(link)
+        return Light(light.power_dbm - loss, light.source) if light is not None and loss < math.inf else None
+
+    def _lane_loss(self, link: Link) -> float:
+        """What the fibre and the media converter lose, either way (dB): the module in the NIC sees nothing of it."""
+        parts = [f"{link.transponder.id}/{part}" for part in (ComponentKind.CONVERTER, ComponentKind.FIBRE)]
+        if any(self._faults.has(part, FaultKind.DARK) for part in parts):
+            return math.inf
+        return sum(self._faults.value(part, FaultKind.DIM) or 0.0 for part in parts)
+
+    def has_lost_nic(self, host: str) -> bool:
+        """Whether the NIC of a host, with every interface that meets the fabric, is gone from its bus."""
+        return self._faults.has(f"{host}/{ComponentKind.NIC}", FaultKind.NIC_LOST)
+
     def next_turn(self, after: float) -> float:
         """When a flapping link goes down or comes up next; ``inf`` if none flaps."""
         return min((_next_turn(fault, after) for fault in self._faults.of_kind(FaultKind.LINK_FLAP)), default=math.inf)
@@ -120,7 +140,8 @@ class Plant:
                 ports.pop(port, None)
 
     def _held_down(self, transponder: str, now: float) -> bool:
-        if self._faults.has(transponder, FaultKind.LINK_DOWN) or self.links[transponder].transponder.host in self.off:
+        host = self.links[transponder].transponder.host
+        if self._faults.has(transponder, FaultKind.LINK_DOWN) or host in self.off or self.has_lost_nic(host):
             return True
         flap = self._faults.get(transponder, FaultKind.LINK_FLAP)
         # Half a microsecond forward: a turn's own time, computed by addition, may lie a rounding error before it.
@@ -130,7 +151,7 @@ class Plant:
         loss: dict[DevicePort, float] = {}
         for kind in (FaultKind.DARK, FaultKind.DIM):
             for fault in self._faults.of_kind(kind):
-                if fault.component not in self.links:
+                if "/port/" in fault.component:
                     extra = math.inf if kind is FaultKind.DARK else fault.value or 0.0
                     port = numbered(fault.component)
                     loss[port] = loss.get(port, 0.0) + extra

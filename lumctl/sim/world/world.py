@@ -154,12 +154,12 @@ class World:
     def links(self, host: str) -> dict[str, LinkView]:
         """The interfaces of a host that meet the fabric, by name."""
         with self._caught_up() as now:
-            return {name: self._shown.view(link, now) for name, link in self._links[host].items()}
+            return {name: self._shown.view(link, now) for name, link in self._interfaces(host).items()}
 
     def link(self, host: str, interface: str) -> LinkView | None:
         """One of them."""
         with self._caught_up() as now:
-            link = self._links[host].get(interface)
+            link = self._interfaces(host).get(interface)
             return self._shown.view(link, now) if link else None
 
     def interfaces(self, host: str) -> dict[str, InterfaceView]:
@@ -169,18 +169,22 @@ class World:
                 name: InterfaceView(
                     link.transponder, link.admin_up, link.carrier, link.carrier_changes, link.carried_until(now)
                 )
-                for name, link in self._links[host].items()
+                for name, link in self._interfaces(host).items()
             }
 
     def neighbours(self, host: str) -> dict[str, Neighbours]:
         """Whom a host's lldpd has heard, by interface."""
         with self._caught_up() as now:
-            return {name: self._shown.heard(link, now) for name, link in self._links[host].items()}
+            return {name: self._shown.heard(link, now) for name, link in self._interfaces(host).items()}
+
+    def _interfaces(self, host: str) -> dict[str, Link]:
+        """The interfaces of a host that are on its bus, by name."""
+        return {} if self._plant.has_lost_nic(host) else self._links[host]
 
     def set_interface(self, host: str, interface: str, *, up: bool) -> bool:
         """Switch an interface, and with it its transmitter, on or off. False if the host has no such interface."""
         with self._caught_up() as now:
-            link = self._links[host].get(interface)
+            link = self._interfaces(host).get(interface)
             if link is not None:
                 self.writes.add(link.transponder.id, f"interface {'up' if up else 'down'}", now)
                 link.admin_up = up

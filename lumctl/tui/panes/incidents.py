@@ -4,7 +4,7 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.columns import FOR, STATE
 from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.told.incidents import accelerator_of, case_of
+from lumctl.tui.told.incidents import accelerator_of, case_of, remedy_of
 from lumctl.tui.told.seen import Seen
 from lumctl.watch.cases import Case, cases_of
 
@@ -27,7 +27,9 @@ def _what_to_do(seen: Seen, case: Case) -> str:
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and seen.observation.place_of(accelerator) is not None:
         return f"p: put a spare in the place of {accelerator}"
-    return case.findings[0].advice if case.findings else ""
+    remedy = remedy_of(seen, case)
+    advice = case.findings[0].advice if case.findings else ""
+    return remedy.words or advice if remedy is not None else advice
 
 
 def _accelerator(seen: Seen, row: Row) -> str | None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lumctl.counts import counted
-from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, is_fault
+from lumctl.health.remedy import Remedy
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.told.seen import Seen
@@ -26,22 +27,23 @@ def members_of(seen: Seen, case: Case) -> list[Health]:
     return [health for group in groups for health in group.values() if health.id in wanted]
 
 
-def accelerator_of(seen: Seen, case: Case) -> str | None:
-    """The accelerator that a swap would replace: the cause, or the only one in it that is not well.
+def remedy_of(seen: Seen, case: Case) -> Remedy | None:
+    """What repairs an incident; ``None`` where nothing need be done."""
+    return next((remedy for remedy in seen.observation.remedies if remedy.key == case.key), None)
 
-    Of a transponder it is the one that it serves. ``None`` where there is none, or where several are.
-    """
-    inventory = seen.observation.inventory
-    if case.component in inventory.accelerators:
-        return case.component
-    if (lane := inventory.transponders.get(case.component)) is not None:
-        return lane.accelerator
-    faulty = {h.id for h in members_of(seen, case) if is_fault(h.state)} & inventory.accelerators.keys()
-    return next(iter(faulty)) if len(faulty) == 1 else None
+
+def accelerator_of(seen: Seen, case: Case) -> str | None:
+    """The one accelerator whose replacement repairs an incident; ``None`` where there is none, or several are."""
+    remedy = remedy_of(seen, case)
+    if remedy is not None and len(remedy.replace) == 1:
+        return remedy.replace[0]
+    return case.component if case.component in seen.observation.inventory.accelerators else None
 
 
 def no_accelerator(seen: Seen, case: Case) -> str:
     """Why no swap is planned for an incident as a whole, and what to do instead."""
+    if (remedy := remedy_of(seen, case)) is not None and remedy.words:
+        return remedy.words
     count = sum(member in seen.observation.inventory.accelerators for member in case.members)
     if count:
         which = "it" if count == 1 else "one of them"
@@ -88,6 +90,8 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:
         _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")
+    elif (remedy := remedy_of(seen, case)) is not None and remedy.words:
+        _line(text, "what to do", remedy.words)
     elif case.findings:
         _line(text, "what to do", case.findings[0].advice)
     return text

@@ -84,11 +84,42 @@ CASES = (
         flapped=UNSTEADY,
         flapped_clears_s=FORGOTTEN_S,
     ),
-    # A dark transmitter shows at the far receiver; its own receiver still has light and carrier.
+    # The card is gone from its bus, with both interfaces.
+    Case(
+        "n2/nic",
+        FaultKind.NIC_LOST,
+        {
+            LANE: F,
+            "link n2-gpu0-b": F,
+            FAR_LANE: F,
+            "link n3-gpu0-a": F,
+            CIRCUIT: F,
+            "circuit train/1-2": F,
+            # Its modules cannot be read.
+            "host n2": D,
+        },
+        flapped={**UNSTEADY, "link n2-gpu0-b": D, "link n3-gpu0-a": D},
+        flapped_clears_s=FORGOTTEN_S,
+    ),
+    # A dark receiver; the other direction goes on.
+    Case("n2-gpu0-a/rx", FaultKind.DARK, {LANE: F, CIRCUIT: F}, flapped={LANE: D}, flapped_clears_s=FORGOTTEN_S),
+    # Neither the fibre nor the media converter is seen by the module in the NIC.
+    *(
+        Case(
+            f"n2-gpu0-a/{part}",
+            FaultKind.DARK,
+            {LANE: F, FAR_LANE: F, CIRCUIT: F},
+            flapped=UNSTEADY,
+            flapped_clears_s=FORGOTTEN_S,
+        )
+        for part in ("fibre", "converter")
+    ),
+    Case("n2-gpu0-a/fibre", FaultKind.DIM, {CIRCUIT: D}),
+    # A dark transmitter shows at its own module and at the far receiver; its own receiver still has light and carrier.
     Case(
         "n2-gpu0-a",
         FaultKind.DARK,
-        {FAR_LANE: F, CIRCUIT: F},
+        {LANE: F, FAR_LANE: F, CIRCUIT: F},
         flapped={FAR_LANE: D},
         flapped_clears_s=FORGOTTEN_S,
     ),

@@ -122,13 +122,29 @@ def test_a_circuit_that_is_dark_is_the_silent_transmitters(watched):
 
 def test_light_that_is_lost_between_well_ends_is_the_circuits_own(watched):
     darken(watched, "h03-gpu2-a")
+    darken(watched, "h02-gpu2-b")
     (incident,) = watched.look().incidents
     assert incident.id.startswith("circuit:")
+    assert set(incident.suspects) == {"h02-gpu2-b", "h03-gpu2-a"}
+
+
+def test_one_dark_direction_of_a_duplex_circuit_is_its_receiver_s(watched):
+    # Both directions share the fibres and the way through the mesh, and the far module measures what it sends.
+    darken(watched, "h03-gpu2-a")
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.suspects) == ("link:h03-gpu2-a", ())
+
+
+def test_light_that_one_accelerator_loses_on_all_its_lanes_is_its_own(watched):
+    for lane in ("h03-gpu2-a", "h02-gpu2-b", "h03-gpu2-b", "h04-gpu2-a"):
+        darken(watched, lane)
+    (incident,) = watched.look().incidents
+    assert incident.id == "accelerator:h03-gpu2"
 
 
 def test_light_that_many_circuits_of_a_mesh_lose_is_the_meshs(watched):
-    for host in ("h03", "h06"):
-        darken(watched, f"{host}-gpu2-a")
+    for lane in ("h03-gpu2-a", "h02-gpu2-b", "h06-gpu2-a", "h05-gpu2-b"):
+        darken(watched, lane)
     (incident,) = watched.look().incidents
     assert (incident.id, incident.cause) == ("device:rail2", "rail2")
 
@@ -149,6 +165,14 @@ def test_light_that_a_lost_host_took_with_it_is_the_hosts(watched):
     assert {"h03-gpu0-a", "h03-gpu3-a"} <= set(incident.members)
 
 
+def test_a_silent_transmitter_is_the_cause_while_the_controller_of_the_mesh_is_down(watched):
+    # A mesh goes on carrying light without its controller.
+    watched.rack.devices["rail2"] = "no answer"
+    darken(watched, "h03-gpu2-a", by="h02-gpu2-b")
+    (incident,) = watched.look().incidents
+    assert incident.id == "link:h02-gpu2-b"
+
+
 def test_what_a_link_has_besides_does_not_speak_for_the_light_it_lost(watched):
     watched.carrier("h03-gpu2-b", 1)
     watched.look()
@@ -156,7 +180,8 @@ def test_what_a_link_has_besides_does_not_speak_for_the_light_it_lost(watched):
     darken(watched, "h04-gpu2-a", by="h03-gpu2-b")
     (incident,) = watched.look().incidents
     assert (incident.cause, incident.state) == ("h03-gpu2-b", State.FAILED)
-    assert "receives no light from h03-gpu2-b" in incident.summary
+    assert incident.rule == "link.tx-power"
+    assert "sends no light" in incident.summary
 
 
 def test_circuits_that_a_slow_host_does_not_tell_of_are_part_of_its_incident(watched):

@@ -283,9 +283,13 @@ def test_the_sending_side_is_judged_by_the_module_s_own_limits(rack, reads, said
     assert said in finding.evidence
 
 
-def test_a_laser_that_is_off_is_not_judged_and_limits_of_nothing_are_not_followed(rack):
+def test_a_laser_that_is_off_though_a_circuit_needs_it_is_failed_and_that_is_said_once(rack):
     rack.module(LANE, thresholds=LASER, transmitting=False, tx_power_dbm=-40.0, bias_ma=0.0)
-    assert rack.report().links[LANE].state is State.OK
+    (finding,) = rack.report().links[LANE].findings
+    assert (finding.rule, finding.case, finding.state) == ("link.tx-power", "dark", State.FAILED)
+
+
+def test_limits_of_nothing_are_not_followed(rack):
     blank = dict.fromkeys(LASER, 0.0) | {
         "bias_low_alarm": 0.0,
         "temperature_low_alarm": 0.0,

@@ -42,7 +42,7 @@ class Sites:
 
     def observe(self):
         well = SimpleNamespace(state=State.OK, findings=[])
-        return SimpleNamespace(report=SimpleNamespace(accelerators={"h1-a": well}, circuits={}))
+        return SimpleNamespace(report=SimpleNamespace(accelerators={"h1-a": well}, circuits={}), remedies=())
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
+from lumctl.swap.suggesting import nothing_named
 
 DEAD = {"h03-gpu2": State.FAILED, "h10-gpu3": State.FAILED}
 
@@ -60,7 +61,7 @@ def test_a_host_stands_for_all_its_accelerators_that_run_ranks(site, rack64, obs
 
 def test_a_host_in_trouble_is_reason_enough(site, rack64, observe):
     seen = observe(rack64, failed={"h03-gpu2": State.FAILED})
-    with pytest.raises(RefusedError, match="h03-gpu0 is ok") as refused:
+    with pytest.raises(RefusedError, match="h03-gpu0 was read just now and is ok") as refused:
         plan_swap(site, None, ["h03"], seen=seen)
     assert "--failed h03-gpu2" in refused.value.hint
     health = replace(seen.report.accelerators["h03-gpu2"], id="h03", kind="host")
@@ -71,8 +72,6 @@ def test_a_host_in_trouble_is_reason_enough(site, rack64, observe):
 @pytest.mark.parametrize(
     ("job", "failed", "says", "hint"),
     [
-        (None, [], "not ok now: h03-gpu2 .failed: it fell off the bus., h10-gpu3", "--failed h03-gpu2,h10-gpu3"),
-        ("train-a", [], "not ok now: h03-gpu2 .failed", "--failed h03-gpu2"),
         ("h03-gpu2", ["h03-gpu2"], "h03-gpu2 is an accelerator, not a job", "swap plan --failed h03-gpu2"),
         ("h03", [], "h03 is a host, not a job", "swap plan --failed h03"),
         ("train-b", ["h03-gpu2"], "does not work in train-b", "it runs rank 18 of train-a"),
@@ -88,9 +87,24 @@ def test_what_cannot_be_meant_is_told_with_what_to_do(site, rack64, observe, job
     assert hint is None or hint in error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("job", "says", "hint"),
+    [
+        (None, "h03-gpu2 is failed: it fell off the bus; h10-gpu3 is", "--failed h03-gpu2,h10-gpu3"),
+        ("train-a", "h03-gpu2 is failed", "--failed h03-gpu2"),
+    ],
+)
+def test_where_nothing_is_named_what_fails_is_told_with_the_command_that_repairs_it(
+    site, rack64, observe, job, says, hint
+):
+    error = nothing_named(site, observe(rack64, failed=DEAD), job)
+    assert says in error.message
+    assert error.hint.endswith(hint)
+
+
 def test_where_all_is_well_and_nothing_is_named_that_is_said(site, rack64, observe):
-    with pytest.raises(UsageError, match="all of the jobs' accelerators are ok by a reading of this moment"):
-        plan_swap(site, None, [], seen=observe(rack64))
+    error = nothing_named(site, observe(rack64), None)
+    assert "all of the jobs' accelerators were read just now and are ok" in error.message
 
 
 def test_accelerators_of_two_racks_are_two_plans(site, rack64, observe):

@@ -51,7 +51,7 @@ def planned(site, seen, *failed, spares=(), **more):
 
 
 def test_no_spare_is_spent_on_an_accelerator_that_is_well(site, rack64, observe):
-    with pytest.raises(RefusedError, match=f"{FAILED} is ok by a reading of this moment") as error:
+    with pytest.raises(RefusedError, match=f"{FAILED} was read just now and is ok") as error:
         planned(site, observe(rack64))
     assert "--even-if-healthy" in error.value.hint
     assert planned(site, observe(rack64), even_if_healthy=True).replacements[0].failed == FAILED
@@ -59,7 +59,7 @@ def test_no_spare_is_spent_on_an_accelerator_that_is_well(site, rack64, observe)
 
 def test_each_of_several_must_be_in_trouble(site, rack64, observe):
     seen = observe(rack64, failed={FAILED: State.FAILED})
-    with pytest.raises(RefusedError, match="h05-gpu1 is ok"):
+    with pytest.raises(RefusedError, match="h05-gpu1 was read just now and is ok"):
         planned(site, seen, FAILED, "h05-gpu1")
 
 

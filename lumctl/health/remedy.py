@@ -1,0 +1,233 @@
+"""What repairs each fault that health found: the one judgement that every advice and every swap goes by.
+
+A remedy belongs to a cause: that of an incident, or a component with a fault of its own. It names the accelerators that
+spares should replace, or the PUCs that light should be led round, or what a person has to mend by hand, and why.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from lumctl.counts import counted
+from lumctl.health.states import (
+    SEVERITY,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    HealthReport,
+    Incident,
+    State,
+    is_fault,
+    place_of,
+)
+from lumctl.inventory.lane_orders import jobs_in
+from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.wiring import Assignment, circuits_of
+
+_SHOWN = 3
+_DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
+_LIGHT_ARRIVES_WEAK = frozenset({"link.rx-power", "circuit.dim", "circuit.rx-margin"})
+Health = ComponentHealth | CircuitHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What repairs a cause. ``components`` are the cause and all that it touches; ``state`` is their worst.
+
+    ``evidence`` is what shows it. ``replace`` are accelerators that run ranks, for spares to replace together, and
+    ``avoid`` PUCs: by either the job is repaired. Both are empty where nothing in the rack repairs it, or where no rank
+    depends on it. ``by_hand`` says what to mend, and why. It is not ``certain`` where no reading tells which of several
+    components is at fault; ``suspects`` are then the PUCs among them that cannot be avoided with the spares there are.
+    """
+
+    cause: str
+    kind: str
+    state: State
+    components: tuple[str, ...]
+    evidence: str = ""
+    replace: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    by_hand: str = ""
+    certain: bool = True
+    suspects: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Kind and id of the cause: the id of its incident, where it has one."""
+        return f"{self.kind}:{self.cause}"
+
+    @property
+    def command(self) -> str:
+        """The command that plans the repair; empty where none does."""
+        return swap_command(self.replace, self.avoid)
+
+    @property
+    def words(self) -> str:
+        """What to do, in one line."""
+        return "; ".join(part for part in (self.command, self.by_hand) if part)
+
+
+def swap_command(replaced: Iterable[str], avoid: Iterable[str]) -> str:
+    """The command that plans to replace accelerators and to lead light round PUCs; empty without either."""
+    options = [("--failed", tuple(replaced)), ("--avoid", tuple(avoid))]
+    words = [f"{name} {','.join(values)}" for name, values in options if values]
+    return f"lumctl swap plan {' '.join(words)}" if words else ""
+
+
+def remedies(report: HealthReport, inventory: Inventory, assignment: Assignment) -> tuple[Remedy, ...]:
+    """What repairs each cause of the faults in a report, the worst first.
+
+    What is out of service or in maintenance needs no remedy.
+    """
+    found = list(_Remedies(report, inventory, assignment).all())
+    return tuple(sorted(found, key=lambda remedy: -SEVERITY.index(remedy.state)))
+
+
+class _Remedies:
+    def __init__(self, report: HealthReport, inventory: Inventory, assignment: Assignment) -> None:
+        self._report = report
+        self._inventory = inventory
+        jobs = jobs_in(assignment)
+        self._ranked = frozenset(accelerator for ranks in jobs.values() for accelerator in ranks)
+        self._circuits = circuits_of(inventory, assignment)
+        self._spares = {
+            a.id: a.rack
+            for a in inventory.accelerators.values()
+            if a.role is Role.SPARE and a.id not in self._ranked and self._is_fit(a.id)
+        }
+
+    def all(self) -> Iterator[Remedy]:
+        for incident in self._report.incidents:
+            if any(self._needs_one(health) for health in self._members(incident)):
+                yield self._of_incident(incident)
+        for group in self._report.groups().values():
+            for health in group.values():
+                own = [finding for finding in health.findings if is_fault(finding.state) and finding.incident is None]
+                if own and self._needs_one(health):
+                    kind, name = place_of(health)
+                    yield self._of(kind, name, health.state, (name,), own[0])
+
+    @staticmethod
+    def _needs_one(health: Health) -> bool:
+        return is_fault(health.state)
+
+    def _members(self, incident: Incident) -> list[Health]:
+        groups = self._report.groups().values()
+        return [
+            health
+            for group in groups
+            for health in group.values()
+            if any(finding.incident == incident.id for finding in health.findings)
+        ]
+
+    def _of_incident(self, incident: Incident) -> Remedy:
+        kind = incident.id.partition(":")[0]
+        members = tuple(dict.fromkeys((incident.cause, *incident.members)))
+        findings = [f for health in self._members(incident) for f in health.findings if f.incident == incident.id]
+        speaking = next((f for f in findings if f.rule == incident.rule), findings[0])
+        remedy = self._of(kind, incident.cause, incident.state, members, speaking, incident.suspects)
+        # Several transmitters of one circuit may be dead at once: it takes all of them to repair it.
+        dead = [f.component for f in findings if f.rule in _DEAD_LANE and f.component != incident.cause]
+        more = [a for lane in dead if (a := self._at(lane)) is not None and a not in remedy.replace]
+        return replace(remedy, replace=(*remedy.replace, *dict.fromkeys(more))) if kind == "link" else remedy
+
+    def _of(  # noqa: PLR0911 - one for each kind of cause
+        self,
+        kind: str,
+        cause: str,
+        state: State,
+        components: tuple[str, ...],
+        finding: Finding,
+        suspects: tuple[str, ...] = (),
+    ) -> Remedy:
+        remedy = Remedy(cause, kind, state, components, f"{finding.component}: {finding.evidence}")
+        match kind:
+            case "rack" | "device":
+                by_hand = f"{finding.advice}; until then no change of {cause} can be made, so no swap repairs anything"
+                if kind == "rack":
+                    by_hand = f"look at what its hosts share (power, network, cooling): no spare is outside {cause}"
+                return replace(remedy, by_hand=by_hand)
+            case "puc":
+                pucs = suspects or (cause,)
+                return replace(remedy, avoid=pucs, by_hand=_then_written(pucs))
+            case "circuit":
+                return self._of_circuit(remedy, finding, suspects)
+            case "link":
+                circuit = next((c for c in self._circuits if cause in {c.a.transponder, c.b.transponder}), None)
+                if circuit is not None and finding.rule in _LIGHT_ARRIVES_WEAK and finding.case != "dark":
+                    return self._of_circuit(remedy, finding, (circuit.a.transponder, circuit.b.transponder))
+                accelerator = self._at(cause)
+                failed = (accelerator,) if accelerator is not None else ()
+                advice = finding.advice
+                if finding.rule == "link.rx-power":
+                    advice = (
+                        "replace its module: light arrives, as the other direction proves, and its receiver is dark"
+                    )
+                return self._by_spares(remedy, failed, f"then repair {cause}: {advice}")
+            case "host":
+                return self._of_host(remedy, finding)
+            case _:
+                failed = (cause,) if cause in self._ranked else ()
+                if finding.rule.startswith(("circuit.", "link.")):
+                    where = f"the light of all its lanes is lost at {cause}{_or_at(suspects)}"
+                    return self._by_spares(replace(remedy, certain=not suspects), failed, where, suspects)
+                return self._by_spares(remedy, failed, f"then repair {cause}: {finding.advice}")
+
+    def _of_host(self, remedy: Remedy, finding: Finding) -> Remedy:
+        """A lost host is replaced with all its ranks, an ailing one only where its accelerators have faults."""
+        lost = self._report.hosts[remedy.cause].state is State.FAILED
+        failed = tuple(
+            a.id
+            for a in self._inventory.accelerators_of(remedy.cause)
+            if a.id in self._ranked and (lost or is_fault(self._report.accelerators[a.id].state))
+        )
+        if not failed:
+            return replace(remedy, by_hand=f"{finding.advice}: no rank of {remedy.cause} needs a spare")
+        return self._by_spares(remedy, failed, f"then repair {remedy.cause}: {finding.advice}")
+
+    def _of_circuit(self, remedy: Remedy, finding: Finding, suspects: tuple[str, ...]) -> Remedy:
+        """Nothing tells at which end the light is lost: only both ends together are certain to repair it."""
+        suspects = suspects or tuple(end.transponder for end in self._report.circuits[remedy.cause].ends)
+        ends = tuple(name for name in suspects if name in self._inventory.transponders)
+        pucs = tuple(name for name in suspects if name not in ends)
+        lanes = [self._inventory.transponders[name] for name in ends]
+        failed = tuple(dict.fromkeys(a for name in ends if (a := self._at(name)) is not None))
+        ports = " and ".join(f"{lane.lane.device}/port/{lane.lane.rx}" for lane in lanes)
+        lost = "weakened" if finding.rule in _LIGHT_ARRIVES_WEAK and finding.case != "dark" else "lost"
+        where = f"the light is {lost} at a fibre, a media converter, a receiver or a port of {' or '.join(ends)}"
+        why = f"{where}{_or_at(pucs)}, and no reading tells at which: measure it at {ports}"
+        return self._by_spares(replace(remedy, certain=False), failed, why, pucs)
+
+    def _by_spares(self, remedy: Remedy, failed: tuple[str, ...], by_hand: str, pucs: tuple[str, ...] = ()) -> Remedy:
+        """Spares replace what failed, if there are enough of them, and light is led round PUCs that may be stuck."""
+        by_hand = by_hand.removeprefix("then ") if not failed else by_hand
+        racks = {self._inventory.accelerators[a].rack for a in failed}
+        free = sum(rack in racks for rack in self._spares.values())
+        if free >= len(failed):
+            return replace(remedy, replace=failed, avoid=pucs, by_hand=by_hand)
+        few = f"{counted(free, 'spares')} {'is' if free == 1 else 'are'} free, and {len(failed)} would be needed"
+        by_hand = f"{by_hand.removeprefix('then ')}; {few} to repair the job without that"
+        return replace(remedy, by_hand=by_hand, suspects=pucs)
+
+    def _at(self, lane: str) -> str | None:
+        """The accelerator that a lane serves, if a rank runs on it."""
+        written = self._inventory.transponders.get(lane)
+        return written.accelerator if written is not None and written.accelerator in self._ranked else None
+
+    def _is_fit(self, accelerator: str) -> bool:
+        lanes = self._inventory.transponders_of(accelerator)
+        links = [self._report.links[lane.id].state for lane in lanes]
+        return self._report.accelerators[accelerator].state is State.OK and State.FAILED not in links
+
+
+def _or_at(pucs: Collection[str]) -> str:
+    if len(pucs) > _SHOWN:
+        return f", or at one of {len(pucs)} PUCs of {next(iter(pucs)).partition('/')[0]}"
+    return f", or at {' or '.join(pucs)}" if pucs else ""
+
+
+def _then_written(pucs: Collection[str]) -> str:
+    """What to write into the inventory, so that no later plan uses a PUC that does not obey."""
+    numbers = ", ".join(puc.rpartition("/")[2] for puc in pucs)
+    device = next(iter(pucs)).partition("/")[0]
+    one = "it does" if len(pucs) == 1 else "one of them does"
+    return f"{one} not stand as written; then add `damaged: [{numbers}]` to {device} in the inventory"
