@@ -79,7 +79,12 @@ class Frozen:
         """Freeze an engine, let others go on, wake it up, and look at what its devices were told since."""
         yard = self.yard
         plan, newest = yard.ready(case.work), yard.newest()
-        how = {"term_s": TERM_S, "elsewhere": case.elsewhere, **({"revert_after_s": 0.1} if case.guard else {})}
+        how = {
+            "term_s": TERM_S,
+            "rack": "prototype",
+            "elsewhere": case.elsewhere,
+            **({"revert_after_s": 0.1} if case.guard else {}),
+        }
         engine = yard.start(plan, **how)
         process = os.pidfd_open(engine)
         if select.select([process], [], [], case.at * self._lasts_s)[0]:  # it was quicker than that
