@@ -232,11 +232,21 @@ def _cuts(
     heard: Mapping[str, str],
     named: Collection[str],
 ) -> tuple[Cut, ...]:
-    """The live paths that are cut, at the devices that can be read or of which there is no record."""
-    devices = [device for device in (cells.readable | set(unrecorded(site, rack))) & cells.whole if device in written]
+    """The live paths that are cut, at the devices that can be read or of which there is no record.
+
+    By a record a path to a receiver of a job's circuit is that job's, even if a fault leads it from elsewhere.
+    """
+    unknown = set(unrecorded(site, rack))
+    devices = [device for device in (cells.readable | unknown) & cells.whole if device in written]
     paths = [path for device in sorted(devices) for path in live_paths(site, site.inventory.devices[device], heard)]
     lost = cut_by(site, paths, written, _owners(site, rack))
-    return tuple(replace(cut, agreed=_is_named(cut, named)) for cut in with_powers(site, lost))
+    placed = circuits_of(site.inventory, site.assignment(sound=False))
+    listens = {receiver: circuit.owner for circuit in placed for receiver, _ in circuit.receivers}
+    owned = [
+        replace(cut, owner=listens.get(cut.receiver or "")) if cut.owner is None and cut.device not in unknown else cut
+        for cut in lost
+    ]
+    return tuple(replace(cut, agreed=_is_named(cut, named)) for cut in with_powers(site, owned))
 
 
 def _owners(site: Site, rack: str) -> dict[Ends, str]:

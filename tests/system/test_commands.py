@@ -219,7 +219,7 @@ def test_a_simulator_that_does_not_run_is_said_to_be_unreachable(bare: Lumctl, p
     other.write_text(example("prototype").read_text())
     done = bare("-i", str(other), "status", "--target", "sim")
     assert done.returncode == 3
-    assert "lumctl sim up" in done.stderr
+    assert "--target sim sim up --detach" in done.stderr
     assert bare("-i", str(other), "check", "--target", "sim").returncode == 3
 
 
@@ -235,7 +235,7 @@ def test_an_edited_runbook_is_checked_before_its_first_step(lumctl: Lumctl, plac
     for old, new, code, says in (
         ("healthy: [s3-gpu0]", "healthy: [s9-gpu0]", 2, "s9-gpu0"),
         ("kept: ['finetune/2-0:ab', 'finetune/2-0:ba']", "kept: [nope]", 2, "nope"),
-        ("kept: ['finetune/2-0:ab', 'finetune/2-0:ba']", "kept: []", 5, "does not verify afterwards"),
+        ("kept: ['finetune/2-0:ab', 'finetune/2-0:ba']", "kept: []", 5, "without a proof that circuit"),
         ("device: mesh", "device: mush", 2, "mush"),
         ("changes: [[", "changes: [[999, '=', x], [", 2, "999"),
         ("finetune: [s0-gpu0, s3-gpu0, s2-gpu0]", "finetune: [s0-gpu0]", 2, "places 1 ranks"),

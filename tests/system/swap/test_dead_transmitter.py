@@ -48,13 +48,14 @@ class Shell:
         places = {name: str(folder / name.lower()) for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME")}
         for place in places.values():
             Path(place).mkdir(mode=0o700)
-        self.env = {**os.environ, **places, "LUMCTL_TARGET": "sim", "NO_COLOR": "1", "COLUMNS": "400"}
+        aimed = {"LUMCTL_INVENTORY": str(self.path), "LUMCTL_TARGET": "sim"}
+        self.env = {**os.environ, **places, **aimed, "NO_COLOR": "1", "COLUMNS": "400"}
 
     def __call__(self, line: str, *, ends: int = 0) -> str:
         """What a command prints to both streams; ``ends`` is its exit code."""
         command, *words = line.split()
         done = subprocess.run(
-            [sys.executable, "-m", command, *words, "-i", str(self.path)],
+            [sys.executable, "-m", command, *words],
             env=self.env,
             capture_output=True,
             text=True,

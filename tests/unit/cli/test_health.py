@@ -68,8 +68,8 @@ def test_findings_are_acknowledged_with_a_reason(health, rack, store):
     rack.lose_gpu(GPU)
     code, out, _ = health("ack", GPU, "--comment", "part ordered", "--for", "2h")
     assert (code, out.startswith(f"{GPU}: gpu.lost acknowledged until ")) == (ExitCode.DONE, True)
-    (said,) = store.acknowledgements(now=0.0)
     at = rack.observation().at
+    (said,) = store.acknowledgements(now=at)
     assert (said.component, said.rule, said.comment) == (GPU, None, "part ordered")
     assert (said.at, said.until) == (at, at + 7200)
     assert "@" in said.by

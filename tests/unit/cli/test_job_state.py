@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 
 import pytest
 
@@ -33,12 +34,13 @@ ENDED = {
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The run folder of a job that nobody runs."""
-    (tmp_path / "run").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "state"))
-    made = job_folder(example("ring4"), "rack", "train")
-    made.mkdir(parents=True, mode=0o700)
-    return made
+    # Not pytest's own folder: the path of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="lumctl-") as run_folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", run_folder)
+        made = job_folder(example("ring4"), "rack", "train")
+        made.mkdir(parents=True, mode=0o700)
+        yield made
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Sink:
 
     def _serve(self) -> None:
         connection, _ = self._server.accept()
-        with closing(connection), suppress(ConnectionResetError):  # its greeting may be left unread
+        with closing(connection), suppress(ConnectionError):  # its greeting may be left unread
             connection.sendall(json.dumps({"schema": SCHEMA, "rack": "r1", "target": "sim"}).encode() + b"\n")
             while piece := connection.recv(4096):
                 self.received += piece
