@@ -1,8 +1,7 @@
 """Makes engines: each a process of its own, forked from this one, so that it starts in milliseconds.
 
 Orders come as lines of JSON, one at a time: ``inventory``, ``folder`` (of the simulator, and of what the engine says),
-``place`` (of the store; ``rack`` if it is opened for one) and ``plan``; ``at``, the number of a moment, and ``do``,
-what happens there; see moments.py.
+``place`` (of the store) and ``plan``; ``at``, the number of a moment, and ``do``, what happens there; see moments.py.
 With ``resume`` or ``abort``, a run's id, it is that which is done. ``sync`` sets SQLite's synchronous mode, ``clock``
 how far ahead the machine's clock is. ``elsewhere``: the engine takes itself for a process of another machine;
 ``term_s`` is that of its leases, ``revert_after_s`` how long its guard waits. Answered are the engine's process id,
@@ -59,7 +58,7 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
         module.LEASE_TERM_S = order.get("term_s", module.LEASE_TERM_S)
     inventory = load_inventory(Path(order["inventory"]))
     moments = Moments(order, lambda: _asked(line))
-    store = store_at(order["place"], files=folder / "store", rack=order.get("rack", ""))
+    store = store_at(order["place"], files=folder / "store")
     moments.watch(store)
     if order.get("sync"):
         event.listen(store._engine, "connect", lambda c, _: c.execute(f"PRAGMA synchronous={order['sync']}"))

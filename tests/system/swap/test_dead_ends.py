@@ -18,7 +18,7 @@ from lumctl.change import to_document
 from lumctl.swap import plan_rollback
 
 CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
-EVERY = 9
+EVERY = 16
 """Which share of the rows is followed otherwise."""
 
 State = dict[str, str]

@@ -57,8 +57,11 @@ def resumed(rack: Rack, run: Run) -> None:
     resume(rack.site, run)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "elsewhere"])
-@pytest.mark.parametrize("goes_on", [aborted, aborted_and_swapped, resumed], ids=lambda act: act.__name__)
+@pytest.mark.parametrize(
+    ("goes_on", "elsewhere"),
+    [(aborted, True), (aborted_and_swapped, False), (aborted_and_swapped, True), (resumed, True)],
+    ids=["aborted-elsewhere", "swapped-here", "swapped-elsewhere", "resumed-elsewhere"],
+)
 def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goes_on, elsewhere: bool) -> None:
     rack = frozen
     with rack.engine(
