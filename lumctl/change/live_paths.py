@@ -131,6 +131,8 @@ def require_light_agrees(site: Site, plan: Plan) -> None:
     single = any(step.do is Do.SET and step.data["setting"] != "label" for step in plan.steps)
     if not (written or single or any(step.do is Do.TRANSMIT for step in plan.steps)):
         return
+    if not unrecorded(site, plan.rack):
+        return
     strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan))
     if written:
         strange = cut_by(site, strange, written)

@@ -20,8 +20,9 @@ class LeaseStore(Memory):
         asked_at = clock.since_boot()
         self._end_lapsed(rack, now)
         with writing(self._engine) as connection:
-            newest = lease.newest(connection, rack)
-            if unwritten.is_given_back(self.files, newest):
+            if unwritten.is_any(self.files) and unwritten.is_given_back(
+                self.files, newest := lease.newest(connection, rack)
+            ):
                 lease.release(connection, lease.Lease(rack, holder, newest, now))
             try:
                 by_clock = clock.lease_now(connection, now)

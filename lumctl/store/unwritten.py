@@ -25,6 +25,11 @@ def is_left(files: Path, run: str, fence: int) -> bool:
     return _path(files, run, fence).exists()
 
 
+def is_any(files: Path) -> bool:
+    """Whether anything was noted at all."""
+    return any(files.glob(f"{_PREFIX}.*"))
+
+
 def is_given_back(files: Path, fence: int) -> bool:
     """Whether a lease was given back by an engine that could not write it."""
     return any(files.glob(f"{_PREFIX}.*.{fence}"))
