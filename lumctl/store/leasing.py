@@ -32,7 +32,11 @@ class LeaseStore(Memory):
         raise held
 
     def _end_lapsed(self, rack: str, now: float) -> None:
-        """It may hold the database's write lock, so nothing is locked here."""
+        """It may hold the database's write lock, so nothing is locked here.
+
+        Raises:
+            LeaseHeldError: it is stopped, and this user may not end it.
+        """
         with self._engine.connect() as connection:
             found = lease.lapsed(connection, rack, clock.lease_now(connection, now))
             if found is None or (state := found[1].state) is None:
@@ -41,8 +45,14 @@ class LeaseStore(Memory):
             still_open = (runs.c.rack == rack, runs.c.fence == number, runs.c.state == "running")
             cut = connection.execute(select(runs.c.id).where(*still_open)).scalar()
         # A daemon or a dashboard that could not give its lease back, but has ended its run, is left alone.
-        if state.stopped or (cut is not None and not unwritten.is_left(self.files, cut, number)):
-            process.end()
+        if not (state.stopped or (cut is not None and not unwritten.is_left(self.files, cut, number))):
+            return
+        if not process.end() and state.stopped:
+            raise lease.LeaseHeldError(
+                f"the lease of rack {rack} has ended, and its holder could still write when it wakes up: "
+                f"{state.described}",
+                hint=f"end it, which this user may not: {state.kill_command}; then repeat this command",
+            )
 
     def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
         """Extend a lease; see :func:`lumctl.store.lease.renew`. Its holder may send for longer once that is on disk."""

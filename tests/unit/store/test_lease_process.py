@@ -74,6 +74,15 @@ def test_one_that_is_stopped_is_ended_once_its_lease_has(store: Store, holder) -
     assert holder.wait() == -signal.SIGKILL
 
 
+def test_one_that_is_stopped_and_belongs_to_another_user_is_named(store: Store, holder, monkeypatch) -> None:
+    """It could wake up between its check and its send, so nothing is done before somebody has ended it."""
+    monkeypatch.setattr("lumctl.store.lease_process.kill_and_wait", lambda *_: False)
+    stopped(holder)
+    with pytest.raises(LeaseHeldError, match=rf"could still write when it wakes up: process {holder.pid} ") as refused:
+        store.acquire("r1", "me", term_s=30.0, now=time.time() + 31)
+    assert f"kill -KILL {holder.pid}; then repeat this command" in refused.value.hint
+
+
 def test_a_clock_that_was_set_forward_takes_no_lease_from_a_process_at_work(store: Store, holder) -> None:
     with pytest.raises(LeaseHeldError, match="being changed by ops@console; its lease ends in"):
         store.acquire("r1", "me", term_s=30.0, now=time.time() + 3600)
