@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -277,6 +278,7 @@ def consoles() -> Iterator[Callable[..., Console]]:
             patch.delenv(name, raising=False)
         patch.chdir(folder)
         patch.setenv("LOGNAME", "ops")
+        patch.setattr("lumctl.change.origin.pwd.getpwuid", lambda _uid: SimpleNamespace(pw_name=os.environ["LOGNAME"]))
         patch.setenv("XDG_RUNTIME_DIR", str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder))
         patch.setenv("HOME", str(folder))
