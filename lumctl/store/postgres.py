@@ -5,6 +5,7 @@ there is nothing to be tried again; racks do not wait for each other. Readers se
 for nobody. A process that stands still in the middle of a write loses its transaction before others stop waiting.
 """
 
+import logging
 import zlib
 from collections.abc import Generator, Mapping
 from time import monotonic
@@ -64,6 +65,7 @@ def postgres_at(place: str) -> Engine:
         raise UsageError(
             f"a store in PostgreSQL needs psycopg: {error}", hint="pip install 'lumctl[postgres]'"
         ) from error
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it tells of is raised as well
     scheme, _, rest = place.partition("://")
     if scheme not in {"postgres", "postgresql", _DRIVER}:
         raise UsageError(f"the store's URL begins with {scheme}://, expected {_DRIVER}:// or postgresql://")

@@ -6,6 +6,7 @@ then its run is resumed or aborted, or another job is swapped. The truth is the 
 
 import os
 import random
+import re
 import select
 import signal
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+import psycopg
 import pytest
 from yard import Yard, yard_on
 
@@ -130,8 +132,8 @@ class Frozen:
         """What others do once the lease of the frozen engine has ended; in a word what they found."""
         yard, store = self.yard, self.yard.rack.store
         deadline = time.monotonic() + FREE_WITHIN_S
-        may_be_locked = case.elsewhere and "://" not in yard.rack.place  # stopped in a commit, and nobody may end it
-        if case.guard and yard.rack.guard_file.exists() and not may_be_locked:
+        # One of another machine may be stopped in the middle of a write to the store, and nobody here can end it.
+        if case.guard and yard.rack.guard_file.exists() and not case.elsewhere:
             yard.rack.await_guard()
         while True:
             cut = [run for run in store.runs() if run.state in {"running", "half-done"}]
@@ -153,9 +155,11 @@ class Frozen:
                     raise
             threading.Event().wait(0.05)
 
-    @staticmethod
-    def _follow(error: LumctlError) -> None:
+    def _follow(self, error: LumctlError) -> None:
         """A process that is stopped in the middle of a write to the store is ended, as the message says."""
+        for session in re.findall(r"pg_terminate_backend\((\d+)\)", error.hint or ""):
+            with psycopg.connect(self.yard.rack.place.replace("+psycopg", ""), autocommit=True) as connection:
+                connection.execute("SELECT pg_terminate_backend(%s)", (int(session),))
         for word in (error.hint or "").split("kill -KILL ")[1:]:
             with suppress(ProcessLookupError):
                 os.kill(int("".join(c for c in word.split()[0] if c.isdigit())), signal.SIGKILL)
