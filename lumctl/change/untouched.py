@@ -27,7 +27,7 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
     """
     before, after = circuits_before_and_after(site, plan)
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
-    # What a run has programmed goes with it when that run is taken back.
+    # Undoing a run removes the circuits that it programmed.
     taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if takes_back(site, plan) else set[str]()
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
     for device, held, written in _pinned_changes(site, plan):

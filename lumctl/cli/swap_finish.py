@@ -40,8 +40,8 @@ def resume(
 ) -> None:
     """Go on with a run that was cut or left half done, to its planned end.
 
-    What its journal says is done is not done again. A step of which nobody knows is done again, and so is what a
-    device took back by itself. Before that the spares must read well, each device must hold what it held or what this
+    What its journal says is done is not done again. A step without an outcome is repeated, and so is what a
+    device reverted by itself. Before that the spares must read well, each device must hold what it held or what this
     run wrote, and nobody else's circuit may be touched. Transmitters that placed ranks need and that are off are lit
     first. Then the light is proved and the run is done. Where it cannot
     go on, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
@@ -77,7 +77,7 @@ def abort(
 
     Each step that may have acted is undone, the last one first, and what was sound before must be sound again. What
     cannot be undone leaves the run half done (exit code 7), and this command can be tried again. A run that came to its
-    end is taken back with swap rollback. Beside its steps, the transmitters of the rack are brought to what is
+    end is rolled back with swap rollback. Beside its steps, the transmitters of the rack are brought to what is
     recorded: those of placed ranks are lit, those of replaced accelerators are darkened.
 
     Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With
@@ -161,7 +161,7 @@ def prospect_lines(found: Prospect) -> list[str]:
     elif not found.steps:
         lines += ["", "nothing is left to do: it is closed as done" if found.forward else "nothing stands of it"]
     else:
-        lines += ["", "left to do" if found.forward else "taken back, in this order"]
+        lines += ["", "left to do" if found.forward else "rolled back, in this order"]
         lines += [f"  {step.id}. {step.title}{_remark(found, step)}" for step in found.steps]
     if found.switching.lines():
         lines += ["", "and so that transmitters are as recorded", *(f"  {line}" for line in found.switching.lines())]

@@ -178,7 +178,7 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"`lumctl health maintain COMPONENT --end{aimed}`"
     elif any(change[1] is None for s in document["steps"] for change in s["data"].get("changes", ())):
         yield "What its cells held before was not known: there is no way back."
-        yield "`lumctl fabric apply` programs them anew."
+        yield "`lumctl fabric apply` programs them again."
     else:
         yield f"`lumctl swap rollback {document['id']}{aimed}`"
 

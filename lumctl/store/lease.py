@@ -164,7 +164,7 @@ def _row(lease: Lease, asked_at: float, term_s: float) -> dict[str, Any]:
 
 
 def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
-    """Name whoever holds a lease, and what helps."""
+    """The refusal that names the holder of a lease and its process, with what helps."""
     by = LeaseProcess.read(held.process)
     said = f"rack {rack} is being changed by {held.holder}; its lease ends in {ends_s:.0f} s"
     hint = "wait until it has ended, and look: lumctl swap list"

@@ -1,7 +1,7 @@
 """The process that holds a rack's lease: written beside the lease, found again, named in messages, and ended.
 
 A holder that was frozen (SIGSTOP, a suspended virtual machine) may wake up in the middle of a write long after its
-lease has ended. On the same machine, whoever takes the lease next ends that process first. Elsewhere it cannot: there
+lease has ended. On the same machine, the next holder ends that process first. Elsewhere it cannot: there
 the holder's own deadline, checked before each send, is all that protects the rack, and the lease lasts longer than it.
 """
 

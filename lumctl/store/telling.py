@@ -31,7 +31,7 @@ _BY_STATE = {
 def told(error: SQLAlchemyError, what: str, source: Engine | Path | None = None) -> StoreError:
     """An error of the database as ours; ``what`` says what could not be done, to which store.
 
-    ``source`` is its engine, or an SQLite file: whoever holds a lock is named by it.
+    ``source`` is its engine, or an SQLite file; it tells which process holds the lock.
     """
     original = getattr(error, "orig", None) or error
     reason = " ".join(str(original).split())

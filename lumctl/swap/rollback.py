@@ -172,7 +172,7 @@ def _set_back(site: Site, step: Step, trail: _Trail, steps: StepList) -> list[st
 
 
 def _opposite(plan: Plan) -> str:
-    """What takes back an act that only wrote something down."""
+    """The plan that undoes an action which only wrote something down."""
     said = next(step.data for step in plan.steps if step.do is Do.RECORD)
     component, rule = said.get("component"), said.get("rule")
     match said.get("act"):

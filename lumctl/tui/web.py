@@ -76,7 +76,7 @@ class Door(Server):
 
     @property
     def address(self) -> str:
-        """What is typed into the browser. It holds the token: whoever knows it may look."""
+        """What is typed into the browser. It holds the token: anyone who knows it may look."""
         return f"http://{self._own}/{self._token}/"
 
     def open(self) -> None:

@@ -61,7 +61,7 @@ def test_a_dry_run_shows_exactly_what_would_be_done(rack, command, run, capsys):
     assert said.err == "dry run: nothing was done\n"
     command("abort", run, dry_run=True)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3] == "taken back, in this order"
+    assert lines[3] == "rolled back, in this order"
     assert [line.split(".")[0].strip() for line in lines[4:]] == ["7", "6", "5", "4", "3", "2", "1"]
     assert lines[5].endswith(": write the 9 states from before")
     assert (rack.acts(), rack.store.run(run).state) == ([], "running")
@@ -101,7 +101,7 @@ def test_where_it_cannot_go_on_it_says_why_before_it_asks(rack, command, run, ca
     command("resume", run, dry_run=True)
     said = capsys.readouterr().out
     assert "it cannot go on: s3-gpu0 is failed, not ok" in said
-    assert "taken back, in this order" in said
+    assert "rolled back, in this order" in said
     with pytest.raises(LumctlError) as error:
         command("resume", run, yes=True)
     assert error.value.exit_code is ExitCode.ROLLED_BACK
