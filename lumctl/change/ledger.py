@@ -11,7 +11,7 @@ from lumctl.change.job_step import Evidence, seen_before
 from lumctl.change.outcomes import Due, States
 from lumctl.change.plan import Do, Plan, Step, to_document
 from lumctl.devices.errors import OutcomeUnknownError, StaleFenceError
-from lumctl.devices.sending import require_permission, sending_with
+from lumctl.devices.permission import require_permission, sending_with
 from lumctl.errors import LumctlError
 from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError

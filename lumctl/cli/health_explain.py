@@ -52,7 +52,7 @@ def explain(
     from lumctl.cli.views import remedy_document
     from lumctl.health.explain import explain as explanations_of
     from lumctl.site import Site
-    from lumctl.swap.suggesting import suggested_command
+    from lumctl.swap.suggestions import suggested_command
 
     with Site(cx.inventory, cx.target) as site:
         rack = rack_of_named(cx.inventory, component, circuits(site))

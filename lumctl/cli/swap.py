@@ -21,7 +21,7 @@ from lumctl.runbook.files import find_run, write_private
 from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
 from lumctl.swap.asked import require_job
-from lumctl.swap.suggesting import nothing_named
+from lumctl.swap.suggestions import nothing_named
 
 app = noun_app(NOUNS["swap"].help)
 swap_finish.register(app)

@@ -8,7 +8,7 @@ import socket
 from typing import Protocol
 
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
-from lumctl.devices.sending import require_permission
+from lumctl.devices.permission import require_permission
 
 
 class Stream(Protocol):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, GatewayEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.client import dial_socket
+from lumctl.devices.permission import permission
 from lumctl.devices.protocols import CommandResult, HostShell
-from lumctl.devices.sending import permission
 from lumctl.devices.ways import CommandStream, Stream, Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate

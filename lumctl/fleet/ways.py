@@ -10,7 +10,7 @@ import paramiko
 from lumctl.devices.endpoints import DeviceEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
-from lumctl.devices.sending import require_permission
+from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
 from lumctl.fleet.ssh.connect import Connection, Connector
 from lumctl.fleet.ssh.routes import Routes

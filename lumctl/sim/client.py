@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.sending import require_permission
+from lumctl.devices.permission import require_permission
 from lumctl.errors import LumctlError, UsageError
 
 _ERRORS: dict[str, type[LumctlError]] = {

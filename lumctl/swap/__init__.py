@@ -1,6 +1,6 @@
 """Choose spares, plan replacements, take them back; the plans are applied by lumctl.change."""
 
-from lumctl.swap.adopting import plan_adopt
+from lumctl.swap.adoption import plan_adopt
 from lumctl.swap.fabric import commission, plan_fabric, require_cuts_agreed
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.rerouting import plan_reroute

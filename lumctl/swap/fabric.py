@@ -14,7 +14,7 @@ from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Evidence, Inventory
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Site
-from lumctl.swap.adopting import Shown, shown_by
+from lumctl.swap.adoption import Shown, shown_by
 from lumctl.swap.budgets import described
 from lumctl.swap.device_cells import DeviceCells, cells_to_plan_on
 from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.permission import require_permission
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.sending import require_permission
 from lumctl_smartlight.calls import CallFailedError, CallHangsError, PatientCalls, StillHangingError
 from lumctl_smartlight.objects import MeshObject, found
 

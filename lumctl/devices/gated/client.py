@@ -7,7 +7,7 @@ from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.wire import SCHEMA, Lines, error_heard
-from lumctl.devices.sending import require_permission
+from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import Stream
 
 READ_WITHIN_S = 20.0

@@ -7,8 +7,8 @@ from threading import Lock
 import paramiko
 
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.permission import Permission, require_permission
 from lumctl.devices.protocols import CommandResult
-from lumctl.devices.sending import Permission, require_permission
 from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting
 from lumctl.fleet.loop import COMMAND

@@ -618,7 +618,7 @@ AUTHOR = "for who edits a runbook; see test_an_author_of_a_runbook_is_told_what_
 COPYING = "about two databases of a rack: see tests/unit/store/test_copying.py"
 FINAL = "what was asked for was a no, or is so already: nothing leads on from it"
 JOBS = "about a job's processes: see tests/system/jobs"
-LOST_RECORD = "its command is typed in test_lost_record.py and tests/unit/swap/test_adopting.py"
+LOST_RECORD = "its command is typed in test_lost_record.py and tests/unit/swap/test_adoption.py"
 LEASE = "another engine is at work: see tests/system/survival"
 BY_HAND = "about a rack with jobs without a hook, of which a simulator has none: see tests/unit/change/test_stopped.py"
 
@@ -636,9 +636,9 @@ ELSEWHERE = {
     ("change/live_paths.py", "the store has no record of"): LOST_RECORD,
     (PRE, "adopted where the jobs run"): LOST_RECORD,
     ("change/resuming.py", "has come to its end in this moment"): LEASE,
-    ("swap/adopting.py", "the light does not show where"): LOST_RECORD,
-    ("swap/adopting.py", "the light does not determine where"): LOST_RECORD,
-    ("swap/adopting.py", "the light contradicts what was said of"): LOST_RECORD,
+    ("swap/adoption.py", "the light does not show where"): LOST_RECORD,
+    ("swap/adoption.py", "the light does not determine where"): LOST_RECORD,
+    ("swap/adoption.py", "the light contradicts what was said of"): LOST_RECORD,
     ("swap/fabric.py", "the light shows rank"): LOST_RECORD,
     ("swap/asked.py", "is not what fails: the cause is"): "its command is typed in test_dead_transmitter.py",
     ("runbook/replay.py", "only wrote down what the light showed"): "there is nothing to be done: no hint",

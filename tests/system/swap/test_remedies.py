@@ -21,7 +21,7 @@ from lumctl.fabric import mesh_of, trace
 from lumctl.inventory.wiring import Circuit, circuits_of
 from lumctl.site import Site
 from lumctl.swap import commission, plan_fabric, plan_reroute, plan_swap
-from lumctl.swap.suggesting import nothing_named
+from lumctl.swap.suggestions import nothing_named
 
 WHOLE = bool(os.environ.get("LUMCTL_CAMPAIGN"))
 SEED, SAMPLED = 22, 3

@@ -12,7 +12,7 @@ from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
-from lumctl.swap.suggesting import nothing_named
+from lumctl.swap.suggestions import nothing_named
 
 DEAD = {"h03-gpu2": State.FAILED, "h10-gpu3": State.FAILED}
 

@@ -5,7 +5,7 @@ import pytest
 from lumctl.change.guarded import Cover
 from lumctl.change.run import Run
 from lumctl.devices.errors import OutcomeUnknownError, StaleFenceError
-from lumctl.devices.sending import require_permission
+from lumctl.devices.permission import require_permission
 from lumctl.errors import HalfDoneError
 from lumctl.store import StoreError
 from lumctl.store.lease import LeaseHeldError

@@ -5,7 +5,7 @@ import pytest
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
-from lumctl.swap.adopting import shown_by
+from lumctl.swap.adoption import shown_by
 
 
 def heard_under(inventory, **placed):

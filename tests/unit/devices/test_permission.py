@@ -12,7 +12,7 @@ import pytest
 from lumctl.devices.errors import StaleFenceError
 from lumctl.devices.gated.client import Gateway, dial_socket
 from lumctl.devices.gated.wire import SCHEMA
-from lumctl.devices.sending import permission, require_permission, sending_with
+from lumctl.devices.permission import permission, require_permission, sending_with
 from lumctl.devices.ways import Direct
 from lumctl.errors import LumctlError
 from lumctl.sim.client import ask
