@@ -20,9 +20,8 @@ class LeaseStore(Memory):
         asked_at = clock.since_boot()
         self._end_lapsed(rack, now)
         with writing(self._engine) as connection:
-            if unwritten.is_any(self.files) and unwritten.is_given_back(
-                self.files, newest := lease.newest(connection, rack)
-            ):
+            noted = unwritten.given_back(self.files)
+            if noted and (newest := lease.newest(connection, rack)) in noted:
                 lease.release(connection, lease.Lease(rack, holder, newest, now))
             try:
                 by_clock = clock.lease_now(connection, now)

@@ -25,14 +25,10 @@ def is_left(files: Path, run: str, fence: int) -> bool:
     return _path(files, run, fence).exists()
 
 
-def is_any(files: Path) -> bool:
-    """Whether anything was noted at all."""
-    return any(files.glob(f"{_PREFIX}.*"))
-
-
-def is_given_back(files: Path, fence: int) -> bool:
-    """Whether a lease was given back by an engine that could not write it."""
-    return any(files.glob(f"{_PREFIX}.*.{fence}"))
+def given_back(files: Path) -> frozenset[int]:
+    """The numbers of the leases that engines gave back and could not write down."""
+    numbers = (path.name.rpartition(".")[2] for path in files.glob(f"{_PREFIX}.*"))
+    return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def forget(files: Path, run: str) -> None:
