@@ -26,7 +26,7 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.lane_orders import jobs_in
 from lumctl.site import Site
 from lumctl.store import StoreError, store_at
-from lumctl.swap import plan_return, plan_swap
+from lumctl.swap import plan_fabric, plan_return, plan_swap
 
 STOPS, FEW = 200, 3
 SEED = 22
@@ -183,6 +183,7 @@ class Frozen:
                 except RefusedError:  # the mesh was written again since
                     with self._another_site() as site:
                         apply(site, plan_return(site, "guest"))
+                        apply(site, plan_fabric(site, "prototype", rewrite=True))  # routed as at the beginning
 
 
 @pytest.mark.timeout(3600)
