@@ -150,6 +150,7 @@ class Ranks:
             subprocess.Popen(
                 [sys.executable, RANK, json.dumps(order | {"rank": rank})],
                 stdout=subprocess.PIPE,
+                bufsize=0,  # a line that is read ahead would be missed by select
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
             for rank in range(len(placement))
@@ -174,8 +175,7 @@ class Ranks:
             each.communicate()
 
 
-@pytest.mark.timed
-def test_no_sum_comes_about_while_the_mesh_lies_and_a_killed_rank_is_noticed_at_once(rack: Rack) -> None:
+def test_no_sum_comes_about_while_the_mesh_lies_and_a_killed_rank_ends_its_connections(rack: Rack) -> None:
     rack.sim.inject("h2-gpu0", "gpu-lost")
     plan = plan_swap(rack.site, "train", ["h2-gpu0"])
     spare = plan.replacements[0].spare
@@ -198,9 +198,7 @@ def test_no_sum_comes_about_while_the_mesh_lies_and_a_killed_rank_is_noticed_at_
         assert [ranks.said(rank)["sum"] for rank in range(3)] == [expected] * 3
         assert [ranks.said(rank)["part"] for rank in (0, 2)] == [2, 2]
         assert lanes(rack)["bytes"] > before + 1_000_000
-        killed_at = time.time()
         ranks.processes[1].kill()
         for rank in (0, 2):
-            broke = ranks.said(rank)
-            assert broke["broke"] - killed_at < 0.1, broke
+            assert "Connection" in ranks.said(rank)["broke"], "not by the group's time limit"
     until(lambda: lanes(rack)["connections"] == 0)
