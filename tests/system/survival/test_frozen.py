@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 import pytest
@@ -122,8 +123,8 @@ class Frozen:
     def _another_site(self) -> Site:
         """As the engine's: in a database writers of a rack wait for each other by the name that their store has."""
         rack = self.yard.rack
-        store = store_at(rack.place, files=rack.folder / "store")
-        return Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store)
+        store = partial(store_at, rack.place, files=rack.folder / "store")
+        return Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store())
 
     def _writes(self) -> list:
         return self.yard.rack.sim.writes()
