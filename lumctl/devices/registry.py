@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from lumctl.devices.composed import Composed
-from lumctl.devices.drivers import DriverInfo, installed, load
+from lumctl.devices.contained import open_contained
+from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
-from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
+from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
 from lumctl.devices.gated.racks import GatedRacks, Means
 from lumctl.devices.gated.subject import Subject
 from lumctl.devices.protocols import (
@@ -80,7 +81,8 @@ class DeviceSet:
         programmed it), so ask for the driver where it is used and do not keep it.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of a mesh.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of a mesh.
             UnsupportedError: the device has no PUCs.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -107,7 +109,8 @@ class DeviceSet:
         """The driver of a switch.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of a switch.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of a switch.
             UnsupportedError: the device is no switch.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -127,7 +130,8 @@ class DeviceSet:
         """The driver of one machine's management controller.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of power.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of power.
         """
         device = _named(self._inventory.devices, part.device, "device")
         held = self._gated.driver("power", part.device, part.component)
@@ -140,7 +144,8 @@ class DeviceSet:
         """The driver of a transponder; where it is managed by a chassis, that one's and the host's as one.
 
         Raises:
-            UsageError: no such transponder, or its driver is not installed, broken, or no driver of a transponder.
+            UsageError: no such transponder.
+            DriverFaultError: its driver is not installed, broken, or no driver of a transponder.
         """
         transponder = _named(self._inventory.transponders, transponder_id, "transponder")
         held = self._gated.driver("transponder", transponder_id)
@@ -210,13 +215,16 @@ class DeviceSet:
         return places[name]
 
     def _open(self, name: str, kind: str, context: DriverContext) -> Driver:
-        driver = load(name)
+        try:
+            driver, named = load(name), culprit(name)
+        except UsageError as error:
+            raise DriverFaultError(f"{context.device}: {error.message}", hint=error.hint) from error
         if driver.kind != kind:
-            raise UsageError(
+            raise DriverFaultError(
                 f"{context.device} is a {kind}, and its driver {name!r} drives a {driver.kind}",
                 hint="the drivers that are installed: lumctl plugin list -o wide",
             )
-        return self._recorded(driver(context), context)
+        return self._recorded(open_contained(driver, context, named), context)
 
     def _recorded_of(self, opened: Driver, subject: Subject) -> Driver:
         return self._recorded(opened, DriverContext(device=subject.id, component=subject.component))

@@ -2,7 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from functools import partial
+
+from lumctl.workers import Workers
 
 
 class DeviceAnswers:
@@ -14,7 +17,7 @@ class DeviceAnswers:
     def __init__(self, devices: Iterable[str], ask: Callable[[str], str | None]) -> None:
         self._devices = tuple(devices)
         self._ask = ask
-        self._pool = ThreadPoolExecutor(max_workers=max(len(self._devices), 1), thread_name_prefix="device")
+        self._workers = Workers("device")
         self._asked: dict[str, Future[str | None]] = {}
         self._due: list[Future[str | None]] = []
         self._known: dict[str, str | None] = {}
@@ -26,7 +29,7 @@ class DeviceAnswers:
         self._due = [self._begin(device) for device in self._devices if device not in self._asked]
 
     def _begin(self, device: str) -> Future[str | None]:
-        asked = self._asked[device] = self._pool.submit(self._ask, device)
+        asked = self._asked[device] = self._workers.submit(partial(self._ask, device))
         return asked
 
     def gathered(self, patience_s: float | None) -> dict[str, str | None]:
@@ -46,4 +49,4 @@ class DeviceAnswers:
 
     def close(self) -> None:
         """Ask nothing more; an answer that is still due ends with the driver's own time limit."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
