@@ -195,6 +195,7 @@ class DeviceSet:
             port_count=written.port_count,
             input_count=written.input_count,
             settle_s=written.settle_ms / 1000,
+            timeout_s=written.timeout_s,
             known_states=known_states or {},
             now=self._now,
         )
