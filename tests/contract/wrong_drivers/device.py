@@ -1,0 +1,174 @@
+"""A made-up device for drivers that are wrong: a model of each kind behind one line protocol, served on loopback.
+
+A request is one line and its answer is one line, over a connection of its own. A device whose address ends in
+``.memory`` is not served: the process that asks for it holds it.
+"""
+
+import math
+import socketserver
+import threading
+import time
+
+from lumctl.devices.errors import DeviceRefusedError
+from lumctl.devices.joins import Ports, plan
+
+PUCS, PORTS, INPUTS = 12, 12, 6
+DARK, LIT = 3, 2
+LIT_DBM = -7.25
+TEMPERATURE_C = 31.5
+WATTS = 312.0
+
+
+class Device:
+    """What the device holds: every kind at once. ``stops_midway`` makes it take half of a change, and say no."""
+
+    def __init__(self) -> None:
+        self.states = ["="] * PUCS
+        self.joins: dict[int, int] = {}
+        self.laser, self.channel_mhz, self.target_dbm = True, 193_100_000, -2.0
+        self.mark, self._announced = "0a", time.monotonic()
+        self.on = True
+        self.orders = 0
+        self.stops_midway = False
+        self._lock = threading.Lock()
+        self._timer: tuple[float, list[str]] | None = None
+
+    def answer(self, line: str) -> str:
+        """Do what a line says."""
+        word, _, rest = line.strip().partition(" ")
+        handler = getattr(self, f"_{word.replace('-', '_')}", None)
+        with self._lock:
+            self._go_back_in_time()
+            return handler(rest.split()) if handler else "no such request"
+
+    def held(self) -> list[str]:
+        """The states of the PUCs now, the revert timer's work included."""
+        with self._lock:
+            self._go_back_in_time()
+            return list(self.states)
+
+    def _go_back_in_time(self) -> None:
+        if self._timer is not None and time.monotonic() >= self._timer[0]:
+            self.states, self._timer = self._timer[1], None
+
+    def _size(self, _words: list[str]) -> str:
+        return f"size {PUCS} {PORTS} {INPUTS}"
+
+    def _states(self, _words: list[str]) -> str:
+        return f"states {''.join(self.states)}"
+
+    def _set(self, words: list[str]) -> str:
+        timer = None
+        if words and words[0].startswith("timer="):
+            timer = float(words.pop(0).removeprefix("timer="))
+        cells = [word.split("=", 1) for word in words]
+        if not all(puc.isdecimal() and int(puc) < PUCS and mark in {"=", "x"} for puc, mark in cells):
+            return "no such PUC"
+        if timer is not None:
+            self._timer = (time.monotonic() + timer, list(self.states))
+        taken = cells[: len(cells) // 2] if self.stops_midway else cells
+        for puc, mark in taken:
+            self.states[int(puc)] = mark
+        return "no stopped midway" if self.stops_midway else "ok"
+
+    def _confirm(self, _words: list[str]) -> str:
+        armed, self._timer = self._timer, None
+        return "ok" if armed else "no timer is armed"
+
+    def _joins(self, _words: list[str]) -> str:
+        return " ".join(["joins", *(f"{a}>{b}" for a, b in sorted(self.joins.items()))])
+
+    def _join(self, words: list[str]) -> str:
+        pairs = [word.split(">") for word in words]
+        wanted = {int(a): None if b == "-" else int(b) for a, b in pairs}
+        if self.stops_midway:
+            wanted = dict(list(wanted.items())[: len(wanted) // 2])
+        try:
+            todo = plan(Ports("device", PORTS, INPUTS), self.joins, wanted)
+        except DeviceRefusedError as error:
+            return f"no {error.message}"
+        self.joins = {a: b for a, b in self.joins.items() if (a, b) not in todo.remove} | dict(todo.add)
+        return "no stopped midway" if self.stops_midway else "ok"
+
+    def _powers(self, words: list[str]) -> str:
+        return " ".join(["powers", *(str(-math.inf if int(port) == DARK else LIT_DBM) for port in words)])
+
+    def _temperature(self, _words: list[str]) -> str:
+        return f"temperature {TEMPERATURE_C}"
+
+    def _optics(self, _words: list[str]) -> str:
+        tx = self.target_dbm if self.laser else -math.inf
+        return f"optics {int(self.laser)} -3.4 {tx} 41.5 {self.channel_mhz} {self.target_dbm}"
+
+    def _laser(self, words: list[str]) -> str:
+        self.laser = words == ["on"]
+        self.orders += 1
+        return "ok"
+
+    def _channel(self, words: list[str]) -> str:
+        self.channel_mhz = int(words[0])
+        return "ok"
+
+    def _power(self, words: list[str]) -> str:
+        self.target_dbm = float(words[0])
+        return "ok"
+
+    def _announce(self, words: list[str]) -> str:
+        self.mark = words[0]
+        return "ok"
+
+    def _lldp(self, _words: list[str]) -> str:
+        return f"lldp h1 eth2 {time.monotonic() - self._announced:.3f} {self.mark}"
+
+    def _machine(self, _words: list[str]) -> str:
+        return f"machine {'on' if self.on else 'off'} {WATTS if self.on else 11.0}"
+
+    def _switch(self, words: list[str]) -> str:
+        self.on = words == ["on"]
+        self.orders += 1
+        return "ok"
+
+    def _reset(self, _words: list[str]) -> str:
+        self.orders += 1
+        return "ok" if self.on else "no it is off"
+
+
+_IN_MEMORY: dict[str, Device] = {}
+
+
+def in_memory(address: str) -> Device | None:
+    """The device that this process holds under an address, if the address is such."""
+    host = address.rpartition(":")[0] or address
+    return _IN_MEMORY.setdefault(address, Device()) if host.endswith(".memory") else None
+
+
+class Twin(socketserver.ThreadingTCPServer):
+    """Serves one device on loopback; use it as a context manager. ``address`` is where, ``device`` what it holds."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Line)
+        self.device = Device()
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that has gone is no error."""
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self._thread.join()
+        super().__exit__(*error)
+
+
+class _Line(socketserver.StreamRequestHandler):
+    server: Twin
+
+    def handle(self) -> None:
+        line = self.rfile.readline(65536)
+        if line.endswith(b"\n"):
+            self.wfile.write(f"{self.server.device.answer(line.decode())}\n".encode())
