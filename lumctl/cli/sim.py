@@ -160,7 +160,7 @@ def _commission(cx: Invocation) -> None:
     from lumctl.swap import commission
 
     with Site(cx.inventory, "sim") as site:
-        commission(site)
+        commission(site, left_dark=cx.out.narrate)
 
 
 def _control(cx: Invocation) -> Path:
