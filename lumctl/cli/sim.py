@@ -11,11 +11,12 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 
 KINDS = (
-    "gpu-lost, process-died, ecc, row-remap-failed, overheat, throttled (accelerators); link-down, link-flap "
-    "(transponders); nic-lost (HOST/nic); dark, dim (transponders, TRANSPONDER/fibre, TRANSPONDER/converter, ports); "
-    "dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
-    "(hosts); device-down, device-lying, device-refuse, device-half, device-slow, device-cut (meshes, switches, "
-    "chassis, power controllers); mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
+    "gpu-lost, process-died, ecc, row-remap-failed, throttled (accelerators); overheat (accelerators, meshes, "
+    "switches); link-down, link-flap (transponders); nic-lost (HOST/nic); dark, dim (transponders, "
+    "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); "
+    "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
+    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
+    "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
@@ -118,7 +119,10 @@ def fault(
             help=KINDS,
         ),
     ],
-    value: Annotated[float | None, typer.Option("--value", metavar="V", help="How much: C, dB or s.")] = None,
+    value: Annotated[
+        float | None,
+        typer.Option("--value", metavar="V", help="How much: C, dB or s; of an alarm 1 critical to 4 warning."),
+    ] = None,
 ) -> None:
     """Make a component faulty.
 

@@ -96,6 +96,7 @@ class Alarm:
 
     ``severity`` is the device's own word, empty where it has none. Health knows the usual words (``critical``,
     ``major``, ``minor``, ``warning``, ``cleared``, and those of TL1 and syslog); any other makes the device degraded.
+    ``source`` is the part that it is about: ``port/3`` for a port, by which health joins it with the light lost there.
     """
 
     text: str
