@@ -163,15 +163,15 @@ class _Correlation:
         """A device that complains only of ports at which light is lost is part of that incident."""
         for device in self._look.inventory.light_devices:
             place = ("device", device.id)
-            ports = _alarmed_ports(self._health[place])
-            causes = {
-                self._owner.get(("circuit", circuit.id))
-                for circuit in self._look.circuits
-                if circuit.device == device.id and ports.intersection(circuit.ports)
-            }
+            causes = {self._owner_at(device.id, port) for port in _alarmed_ports(self._health[place])}
             cause = causes.pop() if len(causes) == 1 else None
             if cause is not None:
                 self._join(cause, "device.alarm", place)
+
+    def _owner_at(self, device: str, port: int) -> Place | None:
+        """The incident's cause to which the light at a port belongs, if any."""
+        at = (self._owner.get(("circuit", c.id)) for c in self._look.circuits if c.device == device and port in c.ports)
+        return next((cause for cause in at if cause is not None), None)
 
     def _touched(self, place: Place) -> bool:
         health = self._health[place]
