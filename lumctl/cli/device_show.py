@@ -98,6 +98,8 @@ def show(
 ) -> int:
     """Show what a component says of itself: readings with units, ports, alarms, and the record against the read-back.
 
+    The state of a mesh or a switch is what health finds in its alarms and its temperature at this one look.
+
     Exits 3 when it could not be reached; what the record says of it is shown all the same.
     """
     from lumctl.site import Site

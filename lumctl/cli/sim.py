@@ -130,6 +130,9 @@ def fault(
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
     many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
 
+    A mesh or a switch with an alarm says that a power supply has failed, and goes on carrying light. What lumctl sees
+    of an alarm, or of overheat, is what the device's driver reads: sim-mesh and sim-switch read both.
+
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
     fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and
     the module in the NIC does not see that they are dark. HOST/nic is the card with all interfaces that meet the

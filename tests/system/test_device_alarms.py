@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gateways import serving, through
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
@@ -153,3 +154,17 @@ def test_alarms_survive_recording_and_replay(rack, monkeypatch, tmp_path):
     replay = ReplaySwitch(DriverContext(SWITCH, f"replay:{tmp_path}"))
     again = read_device(replay, ports_in_use(rack.inventory, SWITCH), recorded.taken_at)
     assert again == recorded
+
+
+def test_alarms_come_through_a_gateway(rack, tmp_path):
+    rack.fault("alarm")
+    endpoints = sim_endpoints(rack.inventory)
+    socket = rack.path.with_name("gateway.sock")
+    with (
+        serving(rack.inventory, endpoints, str(tmp_path / "store"), socket, rack="switched"),
+        Site(rack.inventory, "sim", endpoints=through(endpoints, socket, "switched")) as site,
+    ):
+        seen = site.observe()
+    (finding,) = seen.report.devices[SWITCH].findings
+    assert (finding.rule, finding.case) == ("device.alarm", "critical")
+    assert seen.devices[SWITCH].powers_dbm
