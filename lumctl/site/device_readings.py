@@ -1,5 +1,7 @@
 """What meshes and switches say of themselves at a look: that they answer, their alarms, temperature and port powers."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -13,6 +15,8 @@ T = TypeVar("T")
 
 READ_EVERY_S = 5.0
 """How often looks in a row read more than whether a device answers: its own processor is small, and often shared."""
+BEGIN_WITHIN_S = 5.0
+"""After this time no further reading of a device is begun: a slow one holds up a look by one time limit at most."""
 
 
 class DeviceReader:
@@ -39,7 +43,7 @@ class DeviceReader:
         Raises:
             UsageError: its driver is not installed, or drives something else.
         """
-        at = self._now()
+        at, deadline = self._now(), time.monotonic() + BEGIN_WITHIN_S
         try:
             driver = self._driver_of(device)
             driver.identify()
@@ -48,14 +52,17 @@ class DeviceReader:
         known = self._newest.get(device)
         if known is not None and known.read_at is not None and 0 <= at - known.read_at < self.every_s:
             return replace(known, taken_at=at)
-        self._newest[device] = reading = read_device(driver, self._ports[device], at)
+        self._newest[device] = reading = read_device(driver, self._ports[device], at, deadline=deadline)
         return reading
 
 
-def read_device(driver: MeshDriver | SwitchDriver, ports: Sequence[int], at: float) -> DeviceReading:
+def read_device(
+    driver: MeshDriver | SwitchDriver, ports: Sequence[int], at: float, *, deadline: float = math.inf
+) -> DeviceReading:
     """All readings that the driver of a device that answers declares; ``powers`` at these ports.
 
     Once one reading gets no answer the others are not asked for: a device that hangs costs one time limit, not three.
+    Nor is one asked for after ``deadline``, in seconds of the monotonic clock.
     """
     unread: dict[str, str] = {}
     silent: list[str] = []
@@ -65,6 +72,9 @@ def read_device(driver: MeshDriver | SwitchDriver, ports: Sequence[int], at: flo
             return None
         if silent:
             unread[name] = f"not asked, for its {silent[0]} got no answer"
+            return None
+        if time.monotonic() > deadline:
+            unread[name] = f"not asked, for the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
             return None
         try:
             return ask()

@@ -1,5 +1,7 @@
 """What a look asks of a device: what its driver declares, no more often than needed, and not on after a silence."""
 
+import math
+
 import pytest
 
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
@@ -88,6 +90,14 @@ def test_a_device_that_hangs_costs_one_time_limit(error):
     read = read_device(driver, (0, 1), 5.0)
     assert driver.asked == ["alarms"]
     assert read.unread["alarms"] == str(error)
+    assert read.unread.keys() == {"alarms", "temperature", "powers"}
+
+
+def test_a_device_that_is_too_slow_is_asked_nothing_more():
+    driver = Driver()
+    read = read_device(driver, (0, 1), 5.0, deadline=-math.inf)
+    assert driver.asked == []
+    assert all("too slowly" in why for why in read.unread.values())
     assert read.unread.keys() == {"alarms", "temperature", "powers"}
 
 
