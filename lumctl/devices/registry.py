@@ -1,11 +1,13 @@
 """The drivers of one inventory's devices, each opened when it is first asked for."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from lumctl.containment import LateError
 from lumctl.devices.composed import Composed
 from lumctl.devices.contained import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
@@ -70,7 +72,9 @@ class DeviceSet:
         self._way_of = way_of
         self._known_states = known_states
         self._now = now
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._turns: dict[tuple[str, str], threading.Lock] = {}
+        self._late: dict[tuple[str, str], LateError] = {}
         self._opened: dict[tuple[str, str], _Opened] = {}
         self._gated = GatedRacks(inventory, endpoints, gateways, self._recorded_of)
 
@@ -95,7 +99,7 @@ class DeviceSet:
         if opened is not None and Capability.READ_STATES in opened.driver.capabilities:
             return opened.driver  # type: ignore[return-value]  # as below; it needs no record
         record = dict(self._known_states(device_id))
-        with self._lock:
+        with self._turn(key):
             opened = self._opened.get(key)
             if opened is not None and _outdated(opened, record):
                 self._opened.pop(key).driver.close()
@@ -153,8 +157,28 @@ class DeviceSet:
             ("transponder", transponder_id), lambda: self._opened_transponder(transponder)
         )
 
-    def _kept(self, key: tuple[str, str], opened: Callable[[], Driver]) -> Driver:
+    @contextmanager
+    def _turn(self, key: tuple[str, str]) -> Iterator[None]:
+        """One thread at a time opens a driver; those of other devices are opened meanwhile, for one may hang.
+
+        Raises:
+            DriverFaultError: it is still being opened since an earlier time.
+        """
         with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:
+            late = self._late.get(key)
+            if late is not None and not late.late.done():
+                raise DriverFaultError(late.message)
+            try:
+                yield
+            except DriverFaultError as error:
+                if isinstance(error.__cause__, LateError):
+                    self._late[key] = error.__cause__
+                raise
+
+    def _kept(self, key: tuple[str, str], opened: Callable[[], Driver]) -> Driver:
+        with self._turn(key):
             if key not in self._opened:
                 self._opened[key] = _Opened(opened(), {})
             return self._opened[key].driver
@@ -171,9 +195,8 @@ class DeviceSet:
 
     def close(self) -> None:
         """Close every driver that was opened; one asked for later is opened again."""
-        with self._lock:
-            while self._opened:
-                self._opened.popitem()[1].driver.close()
+        while self._opened:
+            self._opened.popitem()[1].driver.close()
         self._gated.close()
 
     def _context(

@@ -109,6 +109,8 @@ class Alarm:
 class DeviceReading:
     """A mesh or a switch at one look. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
 
+    ``by_driver``: the problem is its driver's, and the device was perhaps not asked at all.
+
     ``alarms``, ``temperature_c`` and ``powers_dbm`` (by port, ``-inf`` for no light) were read at ``read_at``; each is
     ``None`` where the driver cannot read it, and where it could not be read: ``unread`` then says why, by the name of
     the reading (``alarms``, ``temperature``, ``powers``). Times are epoch seconds.
@@ -121,6 +123,7 @@ class DeviceReading:
     temperature_c: float | None = None
     powers_dbm: Mapping[int, float] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
+    by_driver: bool = False
 
 
 @dataclass(frozen=True, slots=True)

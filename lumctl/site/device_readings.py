@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError, DriverFaultError, OutcomeUnknownError
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, DeviceReading
 from lumctl.inventory.model import Inventory
@@ -38,17 +38,13 @@ class DeviceReader:
         self.every_s = 0.0
 
     def __call__(self, device: str) -> DeviceReading:
-        """One device now; that it does not answer is part of the reading.
-
-        Raises:
-            UsageError: its driver is not installed, or drives something else.
-        """
+        """One device now; that it does not answer is part of the reading."""
         at, deadline = self._now(), time.monotonic() + BEGIN_WITHIN_S
         try:
             driver = self._driver_of(device)
             driver.identify()
         except DeviceError as error:
-            return DeviceReading(at, problem=error.message)
+            return DeviceReading(at, problem=error.message, by_driver=isinstance(error, DriverFaultError))
         known = self._newest.get(device)
         if known is not None and known.read_at is not None and 0 <= at - known.read_at < self.every_s:
             return replace(known, taken_at=at)
