@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
+from lumctl.api_versions import Api, Misfit
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.inventory.hook_entries import JobKindEntry
 from lumctl.inventory.job_kinds import GROUP, WHAT
@@ -21,6 +22,7 @@ QUIET = frozenset({PAUSED, STOPPED})
 """States of a job in which its light may move."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
 API_VERSION = 1
+API = Api("job control API", API_VERSION, "lumctl-job-plugin(7)")
 _METHODS = ("status", "pause", "resume", "programs", "words")
 
 
@@ -158,15 +160,16 @@ def load(kind: str) -> type[JobControl]:
     Raises:
         UsageError: there is none of that name, two packages offer it, it does not import, or it is none.
     """
-    control: type[JobControl] = usable(GROUP, kind, WHAT, _complaint)
+    control: type[JobControl] = usable(GROUP, kind, WHAT, _fitted)
     return control
 
 
-def _complaint(found: object) -> str | None:
+def _fitted(found: object) -> type | Misfit:
+    upgrade = "upgrade {package} or lumctl"
     if not isinstance(found, type):
-        return "is not a class"
-    version = getattr(found, "api_version", None)
-    if version != API_VERSION:
-        return f"is made for job control API {version}, this program has {API_VERSION}"
-    missing = [name for name in _METHODS if not callable(getattr(found, name, None))]
-    return f"lacks {', '.join(missing)}" if missing else None
+        return Misfit("is not a class", upgrade)
+    fitted = API.fitted(found)
+    if isinstance(fitted, Misfit):
+        return fitted
+    missing = [name for name in _METHODS if not callable(getattr(fitted, name, None))]
+    return Misfit(f"lacks {', '.join(missing)}", upgrade) if missing else fitted

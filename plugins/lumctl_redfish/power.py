@@ -19,6 +19,7 @@ _MOST_PAGES = 16
 class RedfishPower(BasePower):
     """One system. ``context.component`` is its id, empty for the only one that the controller manages."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
     proven: ClassVar[str] = "sushy-tools 2.2.0; not run on hardware"
 
