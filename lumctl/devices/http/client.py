@@ -46,6 +46,19 @@ class HttpAnswer:
     headers: Mapping[str, str]
     body: bytes
 
+    def json(self) -> Any:
+        """The JSON value of the body.
+
+        Raises:
+            DeviceUnreachableError: it is not JSON.
+        """
+        try:
+            return parsed(self.body)
+        except ValueError:
+            raise DeviceUnreachableError(
+                "the answer is not JSON", hint="check the address: it may be another service"
+            ) from None
+
 
 class LostAnswerError(Exception):
     """The request was sent, perhaps in part, and no whole answer came; ``stale``: on a connection used before."""
@@ -162,12 +175,10 @@ class HttpClient:
         """
         answer = self.get(path)
         try:
-            return parsed(answer.body)
-        except ValueError:
-            raise DeviceUnreachableError(
-                f"{self.name}: the answer to GET {path} is not JSON",
-                hint="check the address: it may be another service",
-            ) from None
+            return answer.json()
+        except DeviceUnreachableError as error:
+            message = f"{self.name}: GET {path}: {error.message}"
+            raise DeviceUnreachableError(message, hint=error.hint) from None
 
     def send(
         self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None
