@@ -15,6 +15,13 @@ BEGIN, END = r".\" reference: written by make man", r".\" end of the reference"
 
 _ROLE = re.compile(r":\w+:`(~?)([\w.]+)`")
 
+_FACES = {
+    "lumctl.devices.http": ("client", "failures", "texts"),
+    "lumctl.devices.testing": ("mesh_under_test", "switch_under_test", "transponder", "power"),
+    "lumctl.jobs.testing": ("bench", "contract"),
+}
+_PUBLIC = ("__init__", "__call__")
+
 REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
     "lumctl-driver.7": {
         "lumctl.devices.protocols": (
@@ -42,8 +49,8 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.devices.testing.power": ("PowerUnderTest",),
         "lumctl.devices.testing.campaign": ("run_sequence",),
         "lumctl.devices.testing.campaign_steps": ("Rig",),
-        "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
         "lumctl.devices.testing.troubles": ("Tally",),
+        "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
         "lumctl.devices.testing.faults": ("FaultyWay", "Trouble", "WayFault"),
         "lumctl.devices.testing.shell_faults": ("FaultyShell", "ShellFault"),
     },
@@ -69,7 +76,12 @@ def with_reference(name: str, text: str) -> str:
     _, end, after = rest.partition(f"{END}\n")
     if not begin or not end:
         raise ValueError(f"{name} lacks the lines {BEGIN!r} and {END!r}")
-    lines = [line for module, names in REFERENCES[name].items() for line in _of_module(module, names)]
+    lines: Lines = []
+    faces = [_face(module) for module in REFERENCES[name]]
+    for number, (module, names) in enumerate(REFERENCES[name].items()):
+        if number == 0 or faces[number - 1] != faces[number]:
+            lines.append(f'.SS "{escape(faces[number])}"')
+        lines += _of_module(module, names)
     return f"{before}{begin}" + "\n".join(lines) + f"\n{end}{after}"
 
 
@@ -77,18 +89,18 @@ def _of_module(module: str, names: Iterable[str]) -> Iterator[str]:
     spec = find_spec(module)
     tree = ast.parse(Path(str(spec and spec.origin)).read_text(encoding="utf-8"))
     defined = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    yield f'.SS "{escape(_face(module))}"'
     for name in names:
         node = defined[name]
         yield from _class(node) if isinstance(node, ast.ClassDef) else _function(node)
 
 
 def _face(module: str) -> str:
-    """The package by which an author imports what a file of it defines."""
-    for face in ("lumctl.devices.http", "lumctl.jobs.testing"):
-        if module.startswith(face):
+    """The module from which an author imports what another defines."""
+    for face, files in _FACES.items():
+        if module.startswith(f"{face}.") and module.removeprefix(f"{face}.") in files:
             return face
-    return "lumctl.devices.testing" if module.endswith("_under_test") else module
+    campaign = ("lumctl.devices.testing.campaign_steps", "lumctl.devices.testing.troubles")
+    return "lumctl.devices.testing.campaign" if module in campaign else module
 
 
 def _class(node: ast.ClassDef) -> Lines:
@@ -96,15 +108,12 @@ def _class(node: ast.ClassDef) -> Lines:
     head = f"class {node.name}({bases})" if bases else f"class {node.name}"
     lines = [".PP", rf"\fB{escape(head)}\fR"]
     lines += [".RS 4", *_text(node)]
-    fields = [
-        line
-        for each, after in zip(node.body, [*node.body[1:], ast.Pass()], strict=True)
-        if (line := _field(each, after))
-    ]
+    following = [*node.body[1:], ast.Pass()]
+    fields = [line for each, after in zip(node.body, following, strict=True) if (line := _field(each, after))]
     if fields:
         lines += [".PP", ".nf", *map(escape, fields), ".fi"]
     for each in node.body:
-        if isinstance(each, ast.FunctionDef) and (each.name == "__init__" or not each.name.startswith("_")):
+        if isinstance(each, ast.FunctionDef) and (each.name in _PUBLIC or not each.name.startswith("_")):
             lines += _function(each, owner=node.name)
     return [*lines, ".RE"]
 
