@@ -174,7 +174,7 @@ class DeviceEntry(Entry):
     kind: KindWord
     driver: Text = Field(description="Name of the driver plug-in.", examples=["smartlight"])
     address: OneOrMany[Text] = Field(
-        description="HOST:PORT, or http://HOST:PORT for HTTP without TLS; folded; {id} stands for the device's id."
+        description="HOST:PORT, or http://HOST:PORT without TLS; folded; {id}: the device's id."
     )
     geometry: GeometryEntry | None = Field(None, description="Meshes only, and needed there.")
     port_count: Annotated[int, Field(ge=2, le=100_000)] | None = Field(

@@ -40,11 +40,12 @@ _ALWAYS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A whole answer of a device. Names of ``headers`` are in lower case."""
+    """A whole answer of a device. Names of ``headers`` are in lower case; ``device`` is for messages."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    device: str = ""
 
     def json(self) -> Any:
         """The JSON value of the body.
@@ -56,7 +57,7 @@ class HttpAnswer:
             return parsed(self.body)
         except ValueError:
             raise DeviceUnreachableError(
-                "the answer is not JSON", hint="check the address: it may be another service"
+                f"{self.device}: the answer is not JSON", hint="check the address: it may be another service"
             ) from None
 
 
@@ -173,12 +174,7 @@ class HttpClient:
             DeviceUnreachableError: as :meth:`get`, or the answer is not JSON.
             DeviceRefusedError: as :meth:`get`.
         """
-        answer = self.get(path)
-        try:
-            return answer.json()
-        except DeviceUnreachableError as error:
-            message = f"{self.name}: GET {path}: {error.message}"
-            raise DeviceUnreachableError(message, hint=error.hint) from None
+        return self.get(path).json()
 
     def send(
         self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None
@@ -268,7 +264,7 @@ class HttpClient:
         with spoken.getresponse() as response:
             ended = spoken.sock is None
             names = {name.lower(): value for name, value in response.headers.items()}
-            return HttpAnswer(response.status, names, response.read()), ended
+            return HttpAnswer(response.status, names, response.read(), self.name), ended
 
     def _read_once(self, path: str, headers: Mapping[str, str]) -> HttpAnswer:
         try:

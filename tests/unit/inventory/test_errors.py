@@ -236,6 +236,6 @@ def test_a_fold_of_folds_is_bounded(small: str, problems_of: ProblemsOf) -> None
 
 
 def test_http_without_tls_is_written_in_the_address(small: str, problems_of: ProblemsOf) -> None:
-    assert problems_of(edited(small, "mesh.example:65432", "http://mesh.example:65432")) == []
+    assert problems_of(edited(small, "mesh.example:65432", "http://mesh.example:65432")) == ()
     (problem,) = problems_of(edited(small, "mesh.example:65432", "https://mesh.example:65432"))
     assert "expected HOST:PORT" in str(problem)
