@@ -52,7 +52,7 @@ class ExampleJob:
         was = self.status()
         if was == RUNNING:
             self._ask("hold", "pause")
-        now = self.status()
+        now = self._status_after("hold")
         if now == RUNNING:
             raise UnreachableError(f"job {self._context.job} was held, and is running all the same")
         return {"was": was, "is": now}
@@ -64,7 +64,7 @@ class ExampleJob:
         hosts = ",".join(dict.fromkeys(rank.host for rank in placement))
         if was != RUNNING:
             self._ask("release", "resume", hosts)
-        now = self.status()
+        now = self._status_after("release")
         if now != RUNNING:
             raise UnreachableError(f"job {self._context.job} was released, and is not running")
         return {"was": was, "is": now, "said": f"on {hosts}"}
@@ -78,6 +78,13 @@ class ExampleJob:
     def words(cls, settings: Any) -> str:
         """Which job it is there."""
         return f"exq job {settings.id}"
+
+    def _status_after(self, verb: str) -> str:
+        """What the job does now: a refusal to say it does not mean that the job is as it was."""
+        try:
+            return self.status()
+        except RefusedError as error:
+            raise UnreachableError(f"{error.message}; exq {verb} was run before") from error
 
     def _ask(self, verb: str, act: str, *more: str) -> str:
         """Run the program; its last line."""

@@ -2,15 +2,19 @@
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 from lumctl_example_job import ExampleJob
 from lumctl_example_job.job import ExampleHookEntry
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.jobs.control import Facts
+from lumctl.jobs.control import Facts, More
 from lumctl.jobs.testing import JobContract, JobUnderTest, bench_context, ranks
+from lumctl.programs import Ended
 
 STATES = {"running": "running", "held": "paused"}
 HERE, ELSEWHERE = ranks("h1", "h2"), ranks("h1", "h3")
@@ -56,6 +60,24 @@ class TestExampleJob(JobContract):
             refused=ExampleJob(bench_context(frozen, HERE)),
             silent=ExampleJob(bench_context(absent, HERE)),
         )
+
+
+def test_after_a_change_no_refusal_says_that_the_job_is_as_it_was(scheduler: Scheduler) -> None:
+    """The scheduler held the job, and will not say so."""
+    context = bench_context(scheduler.settings, HERE)
+    acts: list[str] = []
+
+    def run(argv: Sequence[str], *, act: str, timeout_s: float, **more: Unpack[More]) -> Ended:
+        acts.append(argv[-2])
+        return (
+            Ended(1, late=False, said="busy")
+            if "hold" in acts[:-1]
+            else context.run(argv, act=act, timeout_s=timeout_s, **more)
+        )
+
+    with pytest.raises(UnreachableError, match="exq hold was run before"):
+        ExampleJob(replace(context, run=run)).pause(Facts(), HERE)
+    assert scheduler.read("is") == "held"
 
 
 def test_what_the_scheduler_says_is_in_the_error(scheduler: Scheduler) -> None:
