@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from lumctl.api_versions import Misfit
 from lumctl.containment import Culprit, LateError, MisbehavedError, contained
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
@@ -100,17 +101,17 @@ def _offer(point: EntryPoint) -> Offer:
     )
 
 
-def usable(group: str, name: str, what: str, complaint: Callable[[object], str | None]) -> Any:
-    """Import what is offered under a name; ``complaint`` says what is wrong with it, if anything is.
+def usable(group: str, name: str, what: str, fitted: Callable[[object], type | Misfit]) -> Any:
+    """Import what is offered under a name; ``fitted`` gives what is to be used, or says why it cannot be.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or there is a complaint.
+        UsageError: there is none of that name, two packages offer it, it does not import, or it does not fit.
     """
     offer = the_offer(group, name, what)
-    found = imported(group, offer, what)
-    wrong = complaint(found)
-    if wrong:
+    found = fitted(imported(group, offer, what))
+    if isinstance(found, Misfit):
         raise UsageError(
-            f"{what} {offer.name!r} of {offer.origin} {wrong}", hint=f"upgrade {offer.distribution} or lumctl"
+            f"{what} {offer.name!r} of {offer.origin} {found.text}",
+            hint=found.hint.replace("{package}", offer.distribution),
         )
     return found

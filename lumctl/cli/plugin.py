@@ -1,5 +1,6 @@
 """``lumctl plugin``: installed drivers and kinds of job control, from package metadata unless asked to look further."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -87,6 +88,24 @@ def _loaded_control(info: Offer) -> dict[str, Any]:
     except UsageError as error:
         return {**UNSEEN, "state": "failed", "problem": error.message}
     return {**UNSEEN, "kind": "job control", "state": "ok"}
+
+
+@verb(app, "template")
+def copy(
+    cx: Invocation,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power or job.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that does not exist, or is empty.")],
+) -> None:
+    """Copy a whole plug-in to begin with: code, a twin of its device, the contract suite. Prints the files."""
+    from lumctl.plugin_templates import copy_template
+
+    written = [str(each) for each in copy_template(kind, folder)]
+    if cx.out.structured:
+        cx.out.document("plugin-template", {"kind": kind, "folder": str(folder), "files": written})
+        return
+    cx.out.names(written)
+    page = "lumctl-job-plugin(7)" if kind == "job" else "lumctl-driver(7)"
+    cx.out.narrate(f"next: {folder / 'README.md'} and {page}")
 
 
 plugin_doctor.register(app)

@@ -10,7 +10,7 @@ from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, Po
 class _Base:
     """A driver that remembers its context and can do nothing yet."""
 
-    api_version: ClassVar[int] = 1
+    api_version: ClassVar[int]  # stated by each driver itself: an inherited one would follow lumctl and not the author
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     proven: ClassVar[str] = "not stated"
 

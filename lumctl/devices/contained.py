@@ -43,9 +43,6 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
         raise
     except LumctlError as error:
         raise DriverFaultError(error.message, hint=error.hint) from error
-    able = getattr_static(driver, "capabilities")
-    if isinstance(able, frozenset):  # else a driver asks the device what it can do
-        about = {**about, "capabilities": able}
     calls = {name: _call(name) for name in signatures(driver.kind)}
     built: Any = type(f"Contained{driver.__name__}", (_Contained,), {**about, **calls})
     ready: Driver = built(made, context, culprit, getattr(driver, "slow_calls", {}))
@@ -68,7 +65,9 @@ class _Contained:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """As the driver declares them: it may have to ask the device."""
+        """As the driver declares them; a plain attribute is simply read, anything else may have to ask the device."""
+        if isinstance(getattr_static(self._driver, "capabilities"), frozenset):
+            return self._driver.capabilities
         able = self._contained("capabilities", lambda: self._driver.capabilities)
         if not isinstance(able, frozenset) or not all(isinstance(each, Capability) for each in able):
             raise self._fault("capabilities", "answered no frozenset of Capability")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lumctl.api_versions import Api, Misfit
 from lumctl.containment import Culprit
 from lumctl.devices.protocols import PROTOCOLS, Driver
 from lumctl.devices.types import Capability
@@ -13,7 +14,10 @@ __all__ = ["API_VERSION", "GROUP", "KINDS", "DriverInfo", "culprit", "installed"
 
 GROUP = "lumctl.drivers"
 API_VERSION = 1
+API = Api("driver API", API_VERSION, "lumctl-driver(7)")
+"""Adapters of older versions belong here; there is no older version yet."""
 KINDS = tuple(PROTOCOLS)
+_UPGRADE = "upgrade {package} or lumctl"
 
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
@@ -32,7 +36,7 @@ def load(name: str) -> type[Driver]:
     Raises:
         UsageError: there is none of that name, two packages offer it, it does not import, or it is not a driver.
     """
-    driver: type[Driver] = usable(GROUP, name, "driver", _complaint)
+    driver: type[Driver] = usable(GROUP, name, "driver", _fitted)
     return driver
 
 
@@ -41,12 +45,17 @@ def culprit(name: str) -> Culprit:
     return the_offer(GROUP, name, "driver").culprit("driver")
 
 
-def _complaint(found: object) -> str | None:
+def _fitted(found: object) -> type | Misfit:
     if not isinstance(found, type):
-        return "is not a class"
-    version = getattr(found, "api_version", None)
-    if version != API_VERSION:
-        return f"is made for driver API {version}, this program has {API_VERSION}"
+        return Misfit("is not a class", _UPGRADE)
+    fitted = API.fitted(found)
+    if isinstance(fitted, Misfit):
+        return fitted
+    wrong = _complaint(fitted)
+    return Misfit(wrong, _UPGRADE) if wrong else fitted
+
+
+def _complaint(found: type) -> str | None:
     kind = getattr(found, "kind", None)
     if kind not in KINDS:
         return f"is of kind {kind!r}, which is none of: {', '.join(KINDS)}"

@@ -4,6 +4,9 @@ A driver raises these and no others. ``OutcomeUnknownError`` is never retried bl
 :mod:`lumctl.devices.transaction`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from lumctl.errors import ExitCode, LumctlError
 
 
@@ -55,3 +58,21 @@ class UnsupportedError(DeviceError):
     """The driver does not have this capability."""
 
     exit_code = ExitCode.REFUSED
+
+
+@contextmanager
+def after_sending() -> Iterator[None]:
+    """Inside, any error of a device leaves the outcome of a change unknown: something of it was sent before.
+
+    Raises:
+        OutcomeUnknownError: reading back, or waiting for the device to finish, failed.
+    """
+    try:
+        yield
+    except (OutcomeUnknownError, InconsistentError):
+        raise
+    except DeviceError as error:
+        raise OutcomeUnknownError(
+            f"{error.message}; a change was sent before, and may or may not have been done",
+            hint="read the device before anything is sent again",
+        ) from error

@@ -108,7 +108,8 @@ class Nowhere:
 
 
 def host_and_port(address: str, default_port: int) -> tuple[str, int]:
-    """Split ``host``, ``host:port``, ``[v6]:port``; the port is the default where none is written."""
+    """Split ``host``, ``host:port``, ``[v6]:port``, also after ``http://``; the default port if none is written."""
+    address = address.rpartition("://")[2]
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
         return address.strip("[]"), default_port

@@ -132,9 +132,11 @@ def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
     address = scope.fill(written, mark, "id", name)
     if address is None:
         return written
-    match = _ADDRESS.fullmatch(address)
+    # Without http:// it is by TLS where a driver speaks HTTP; both name one device.
+    place = address.removeprefix("http://")
+    match = _ADDRESS.fullmatch(place)
     if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:
         scope.once("address", mark, f"found {address!r}, expected HOST:PORT")
     else:
-        scope.take(f"address {address}", name, mark)
+        scope.take(f"address {place}", name, mark)
     return address

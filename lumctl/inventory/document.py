@@ -173,7 +173,9 @@ class DeviceEntry(Entry):
     rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
     kind: KindWord
     driver: Text = Field(description="Name of the driver plug-in.", examples=["smartlight"])
-    address: OneOrMany[Text] = Field(description="HOST:PORT; folded; {id} stands for the device's id.")
+    address: OneOrMany[Text] = Field(
+        description="HOST:PORT, or http://HOST:PORT without TLS; folded; {id}: the device's id."
+    )
     geometry: GeometryEntry | None = Field(None, description="Meshes only, and needed there.")
     port_count: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
         None, description="Switches only, and needed there: ports are numbered from 0."

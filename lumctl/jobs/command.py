@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.jobs.control import (
-    API_VERSION,
     PAUSE,
     PAUSED,
     QUIET,
@@ -31,7 +30,7 @@ BY_SIGNAL = range(129, 193)
 class Command:
     """Programs that pause a job, have it go on, and tell of it."""
 
-    api_version: ClassVar[int] = API_VERSION
+    api_version: ClassVar[int] = 1
     entry: ClassVar["type[JobKindEntry] | None"] = None  # it is a part of the inventory's own model
 
     def __init__(self, context: JobContext) -> None:

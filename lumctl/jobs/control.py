@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
+from lumctl.api_versions import Api, Misfit
 from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.hook_entries import JobKindEntry
@@ -26,6 +27,7 @@ QUIET = frozenset({PAUSED, STOPPED})
 """States of a job in which its light may move."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
 API_VERSION = 1
+API = Api("job control API", API_VERSION, "lumctl-job-plugin(7)")
 _METHODS = ("status", "pause", "resume", "programs", "words")
 
 
@@ -163,7 +165,7 @@ def load(kind: str) -> type[JobControl]:
     Raises:
         UsageError: there is none of that name, two packages offer it, it does not import, or it is none.
     """
-    control: type[JobControl] = usable(GROUP, kind, WHAT, _complaint)
+    control: type[JobControl] = usable(GROUP, kind, WHAT, _fitted)
     return control
 
 
@@ -173,14 +175,15 @@ def culprit(kind: str) -> Culprit:
     return the_offer(GROUP, kind, WHAT).culprit(WHAT)
 
 
-def _complaint(found: object) -> str | None:
+def _fitted(found: object) -> type | Misfit:
+    upgrade = "upgrade {package} or lumctl"
     if not isinstance(found, type):
-        return "is not a class"
-    version = getattr(found, "api_version", None)
-    if version != API_VERSION:
-        return f"is made for job control API {version}, this program has {API_VERSION}"
-    missing = [name for name in _METHODS if not callable(getattr(found, name, None))]
-    return f"lacks {', '.join(missing)}" if missing else None
+        return Misfit("is not a class", upgrade)
+    fitted = API.fitted(found)
+    if isinstance(fitted, Misfit):
+        return fitted
+    missing = [name for name in _METHODS if not callable(getattr(fitted, name, None))]
+    return Misfit(f"lacks {', '.join(missing)}", upgrade) if missing else fitted
 
 
 ASKED_WITHIN_S = 5.0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.jobs.control import API_VERSION, PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
+from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
 from lumctl.jobs.kept import OVER
 from lumctl.jobs.place import coordinator_socket
 from lumctl.jobs.wire import BrokenLineError, Line
@@ -55,7 +55,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
 class Workers:
     """Holds the processes of a job and has them go on, by way of the coordinator that runs it."""
 
-    api_version: ClassVar[int] = API_VERSION
+    api_version: ClassVar[int] = 1
     entry: ClassVar["type[JobKindEntry] | None"] = None  # a job has it by its `run:`
 
     def __init__(self, context: JobContext) -> None:

@@ -29,6 +29,7 @@ _INTERFACE_UP = 0x1
 class HostPort(BaseTransponder):
     """One interface of one host."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.READ_NEIGHBOURS}
     )

@@ -44,6 +44,7 @@ class OpenConfigTransponder(BaseTransponder):
     device shows that, before the context's time is over, which is for all of this: a laser takes a while to follow.
     """
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.SET_CHANNEL, Capability.SET_OUTPUT_POWER}
     )

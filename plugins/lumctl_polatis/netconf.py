@@ -29,6 +29,7 @@ T = TypeVar("T")
 class PolatisNetconf(BaseSwitch):
     """One switch behind its NETCONF port. What the program calls port 0 is port 1 of the device."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.READ_POWERS,

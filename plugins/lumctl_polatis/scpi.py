@@ -21,6 +21,7 @@ _MOST_STATES = 256
 class PolatisScpi(BaseSwitch):
     """One switch behind its SCPI port. What the program calls port 0 is port 1 of the device."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.READ_POWERS, Capability.READ_PORTS, Capability.SET_PORTS}
     )

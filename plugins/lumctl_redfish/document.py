@@ -3,12 +3,10 @@
 import json
 import math
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+
+from lumctl.devices.http import one_line, same_origin_path
 
 Json = dict[str, Any]
-
-_MOST_TEXT = 200
-_MOST_PATH = 1024
 
 
 def parsed(data: bytes) -> Json | None:
@@ -62,18 +60,7 @@ def link(document: object, *keys: str | int) -> str | None:
 
 def path_of(reference: object, origin: str = "") -> str | None:
     """The path that a reference or redirect means; ``None`` if it is none, or leads away from ``origin``."""
-    if not isinstance(reference, str) or not 0 < len(reference) <= _MOST_PATH:
-        return None
-    if not all("!" <= each <= "~" for each in reference):
-        return None
-    try:
-        there = urlsplit(urljoin(f"{origin}/", reference))
-        home = urlsplit(origin)
-    except ValueError:
-        return None
-    if (there.scheme, there.netloc) != (home.scheme, home.netloc) or not there.path.startswith("/"):
-        return None
-    return f"{there.path}?{there.query}" if there.query else there.path
+    return same_origin_path(reference, origin)
 
 
 def complaint(document: object) -> str:
@@ -81,9 +68,3 @@ def complaint(document: object) -> str:
     error = at(document, "error")
     said = [text(each, "Message") for each in items(error, "@Message.ExtendedInfo")]
     return next((each for each in said if each), "") or text(error, "message")
-
-
-def one_line(said: str) -> str:
-    """Text without anything that could make it more than one line of an error."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT]).split())
-    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"

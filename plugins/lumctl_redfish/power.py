@@ -9,8 +9,8 @@ from lumctl.devices.base import BasePower
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PowerReading
-from lumctl.errors import UsageError
 from lumctl_redfish import system as words
+from lumctl_redfish.client import RedfishClient
 from lumctl_redfish.document import Json, items, link, number, text
 
 _MOST_PAGES = 16
@@ -19,23 +19,13 @@ _MOST_PAGES = 16
 class RedfishPower(BasePower):
     """One system. ``context.component`` is its id, empty for the only one that the controller manages."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
     proven: ClassVar[str] = "sushy-tools 2.2.0; not run on hardware"
 
     def __init__(self, context: DriverContext) -> None:
-        """Remember the context; nothing is contacted before the first call.
-
-        Raises:
-            UsageError: the HTTP library is not installed.
-        """
+        """Remember the context; nothing is contacted before the first call."""
         super().__init__(context)
-        try:
-            from lumctl_redfish.client import RedfishClient  # noqa: PLC0415 - it needs an extra
-        except ImportError as error:
-            raise UsageError(
-                f"{context.device}: Redfish needs the package urllib3, which is not installed",
-                hint="pip install 'lumctl[redfish]'",
-            ) from error
         self._client = RedfishClient(context)
         self._found = ""
         self._meter: tuple[str, bool] | None = None

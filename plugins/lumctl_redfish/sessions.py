@@ -52,11 +52,11 @@ class Sessions:
                 f"{self._name} does not let in {self._login.user}: {status}{f' {said}' if said else ''}",
                 hint="check the user and the secret in the device's login: lumctl-inventory(5)",
             )
-        token = headers.get(_TOKEN, "")
+        token = headers.get(_TOKEN.lower(), "")
         fit = 0 < len(token) <= _MOST_TOKEN and all("!" <= each <= "~" for each in token)
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES or not fit:
             return self.by_password()
-        self.path = path_of(headers.get("Location"), self._origin) or link(parsed(body))
+        self.path = path_of(headers.get("location"), self._origin) or link(parsed(body))
         self._headers = {_TOKEN: token}
         return self._headers
 

@@ -24,6 +24,7 @@ class SmartlightMesh(BaseMesh):
     states asserts them again.
     """
 
+    api_version: ClassVar[int] = 1
     proven: ClassVar[str] = "twin; not run on hardware"
 
     def __init__(self, context: DriverContext) -> None:

@@ -29,6 +29,7 @@ class SmartlightObjectMesh(BaseMesh):
     the temperature in degrees Celsius: the units are not public.
     """
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.READ_STATES, Capability.READ_POWERS, Capability.READ_TEMPERATURE}
     )

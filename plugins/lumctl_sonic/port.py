@@ -37,6 +37,7 @@ _IN_CONTAINER = "docker exec -i lldp "
 class SonicPort(BaseTransponder):
     """The module in one port (``EthernetN``) of one SONiC host. Nothing of it is set."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_OPTICS, Capability.READ_NEIGHBOURS})
     proven: ClassVar[str] = "OpenSSH's sshd with scripted tools; not run on hardware"
 

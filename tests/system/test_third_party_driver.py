@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TEMPLATE = ROOT / "plugins" / "template"
+TEMPLATE = ROOT / "plugins" / "template" / "mesh"
 RACK = """\
 lumctl: 1
 racks:
@@ -88,21 +88,3 @@ def test_where_it_is_gone_the_inventory_that_names_it_gives_one_line(rack, tmp_p
     assert "example-mesh" in warned.stderr
     shown = lumctl("-i", str(rack), "device", "show", "m1", state=tmp_path)
     assert "no driver 'example-mesh' is installed" in shown.stdout
-
-
-def test_its_own_suite_passes_away_from_the_checkout(installed, tmp_path):
-    """What an author runs: the published kit on the installed package."""
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    for path in (TEMPLATE / "tests").glob("*.py"):
-        (tests / path.name).write_text(path.read_text())
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests],
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(installed)},
-    )
-    assert done.returncode == 0, done.stdout
-    assert " passed" in done.stdout

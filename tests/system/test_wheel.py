@@ -15,6 +15,7 @@ from lumctl import __version__
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = sorted(path.name for path in (ROOT / "plugins").glob("lumctl_*"))
+ADDED = ("lumctl/examples/", "lumctl/templates/")
 pytestmark = pytest.mark.slow
 
 
@@ -72,7 +73,7 @@ def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel):
         for path in (base / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(("lumctl-", "lumctl/examples/"))}
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(("lumctl-", *ADDED))}
     assert names == here
 
 

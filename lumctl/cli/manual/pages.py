@@ -12,6 +12,7 @@ import typer
 from lumctl import __version__
 from lumctl.cli.main import app
 from lumctl.cli.manual import said
+from lumctl.cli.manual.reference import REFERENCES, with_reference
 from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
 from lumctl.cli.nouns import NOUNS
 
@@ -27,11 +28,14 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write every page, and remove those whose command is gone."""
+    """Write every page and the references in those by hand, and remove pages whose command is gone."""
     made = pages()
     for path in folder.glob("*.1"):
         if path.name not in made:
             path.unlink()
+    for name in REFERENCES:
+        if (path := folder / name).exists():
+            made[name] = with_reference(name, path.read_text(encoding="ascii"))
     for name, text in made.items():
         (folder / name).write_text(text, encoding="ascii")
 

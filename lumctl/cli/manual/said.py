@@ -65,5 +65,12 @@ FILES = (
     ("~/.ssh/config", "Honoured for what the inventory does not say about a host."),
 )
 
-BY_HAND = ("lumctl-driver(7)", "lumctl-inventory(5)", "lumctl-job(7)", "lumctl-mesh(7)", "lumctl-runbook(7)")
+BY_HAND = (
+    "lumctl-driver(7)",
+    "lumctl-inventory(5)",
+    "lumctl-job(7)",
+    "lumctl-job-plugin(7)",
+    "lumctl-mesh(7)",
+    "lumctl-runbook(7)",
+)
 """Pages that no command can tell: the file formats, and how a mesh is numbered."""

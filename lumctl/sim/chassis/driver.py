@@ -21,6 +21,7 @@ from lumctl.sim.asking import ask_simulator, read_simulator
 class SimTransponder(BaseTransponder):
     """One simulated transponder. ``context.address`` is ``unix:`` and the path of the control socket."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.READ_OPTICS,

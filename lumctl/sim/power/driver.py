@@ -13,6 +13,7 @@ _MODEL = "lumctl simulated machine"
 class SimPower(BasePower):
     """One simulated machine. ``context.address`` is ``unix:`` and the path of the control socket."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
     proven: ClassVar[str] = "simulator"
 

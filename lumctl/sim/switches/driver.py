@@ -15,6 +15,7 @@ from lumctl.sim.asking import ask_simulator, read_simulator
 class SimSwitch(BaseSwitch):
     """One simulated switch. ``context.address`` is ``unix:`` and the path of the control socket."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.ATOMIC,

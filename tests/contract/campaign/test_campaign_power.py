@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import sushy_emulator
-from lumctl_redfish import RedfishPower, wire
+from lumctl_redfish import RedfishPower
 
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.logins import Login
@@ -95,15 +95,13 @@ def login(tmp_path):
     return Login("operator", secret)
 
 
-def test_redfish(run_campaign, monkeypatch, request, login):
+def test_redfish(run_campaign, request, login):
     machines = Machines()
     twin = RedfishTwin("bmc1", machines, lambda _seconds: None, login=("operator", "open sesame"))
     request.addfinalizer(twin.service.close)
     twin.service.open()
     way = FaultyWay(Direct(twin.service.address))
-    # Without TLS the driver goes its own way, to loopback only.
-    monkeypatch.setattr(wire, "Direct", lambda _address: way)
-    context = DriverContext("bmc1", twin.address, login=login, component="1", timeout_s=5.0, now=time.time)
+    context = DriverContext("bmc1", twin.address, way, login=login, component="1", timeout_s=5.0, now=time.time)
     rig = power_rig(
         lambda: RedfishPower(context),
         lambda: machines.on["1"],
@@ -116,7 +114,7 @@ def test_redfish(run_campaign, monkeypatch, request, login):
     run_campaign(rig, *EVERY)
 
 
-def test_redfish_on_sushy_tools(run_campaign, monkeypatch, tmp_path):
+def test_redfish_on_sushy_tools(run_campaign, tmp_path):
     """A tenth of the sequences: it takes tens of milliseconds for each request."""
     ours, others = "27946b59-9e44-4fa7-8e91-f3527a1ef094", "4c1d0a64-5d55-4f9e-8f0b-0f6f1a2a9f10"
     with sushy_emulator.emulator(tmp_path, {ours: "ours", others: "others"}, follows_s=0) as (address, _):
@@ -126,8 +124,7 @@ def test_redfish_on_sushy_tools(run_campaign, monkeypatch, tmp_path):
                 return json.load(answer)["PowerState"] == "On"
 
         way = FaultyWay(Direct(address.removeprefix("http://")))
-        monkeypatch.setattr(wire, "Direct", lambda _address: way)
-        context = DriverContext("bmc1", address, component=ours, timeout_s=10.0, now=time.time)
+        context = DriverContext("bmc1", address, way, component=ours, timeout_s=10.0, now=time.time)
         rig = power_rig(
             lambda: RedfishPower(context), lambda: is_on(ours), way, others=lambda: is_on(others), most_bytes=20_000
         )

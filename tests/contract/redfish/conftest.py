@@ -8,6 +8,7 @@ import pytest
 from lumctl_redfish import RedfishPower
 
 from lumctl.devices.protocols import DriverContext
+from lumctl.devices.ways import Direct
 
 TIMEOUT_S = 0.5
 ROOT, SYSTEMS, SYSTEM, CHASSIS = "/redfish/v1/", "/redfish/v1/Systems", "/redfish/v1/Systems/a", "/redfish/v1/Chassis/a"
@@ -90,9 +91,8 @@ def make_driver():
     with contextlib.ExitStack() as opened:
 
         def make(address, **settings) -> RedfishPower:
-            context = DriverContext(
-                device="bmc1", address=f"http://{address}", timeout_s=TIMEOUT_S, now=time.time, **settings
-            )
+            way = Direct(address)
+            context = DriverContext("bmc1", f"http://{address}", way, timeout_s=TIMEOUT_S, now=time.time, **settings)
             return opened.enter_context(contextlib.closing(RedfishPower(context)))
 
         yield make

@@ -3,8 +3,6 @@
 import contextlib
 
 import pytest
-from lumctl_redfish.faults import reason
-from urllib3.exceptions import ProtocolError
 
 from lumctl.devices.errors import (
     DeviceLoginError,
@@ -12,7 +10,6 @@ from lumctl.devices.errors import (
     DeviceUnreachableError,
     OutcomeUnknownError,
 )
-from lumctl.errors import UsageError
 
 CHASSIS, SYSTEM = "/redfish/v1/Chassis/a", "/redfish/v1/Systems/a"
 ROOT, RESET = "/redfish/v1/", f"{SYSTEM}/Actions/ComputerSystem.Reset"
@@ -137,17 +134,3 @@ def test_a_broken_meter_leaves_out_the_draw_and_nothing_else(controller, driver)
 def test_nobody_there_is_unreachable(nobody, make_driver):
     with pytest.raises(DeviceUnreachableError, match="connection refused; nothing was sent"):
         make_driver(nobody).set_power(on=False)
-
-
-def test_without_its_library_the_extra_is_named(monkeypatch, make_driver):
-    monkeypatch.setitem(__import__("sys").modules, "lumctl_redfish.client", None)
-    with pytest.raises(UsageError) as missing:
-        make_driver("127.0.0.1:1")
-    assert missing.value.hint == "pip install 'lumctl[redfish]'"
-
-
-def test_why_an_answer_broke_off_is_said_once():
-    caught = ValueError("IncompleteRead(64 bytes read)")
-    assert reason(ProtocolError(f"Connection broken: {caught}", caught)) == (
-        "connection broken: incompleteread(64 bytes read)"
-    )

@@ -1,5 +1,6 @@
 """The committed manual: what the commands say now, in a form that groff accepts, installed where man looks."""
 
+import inspect
 import os
 import re
 import shutil
@@ -11,8 +12,10 @@ import pytest
 
 from lumctl.cli.manual import said
 from lumctl.cli.manual.pages import pages, write
+from lumctl.cli.manual.reference import REFERENCES, with_reference
 from lumctl.cli.manual.roff import bold_code, escape
 from lumctl.cli.nouns import NOUNS
+from lumctl.devices.protocols import PROTOCOLS
 from lumctl.errors import ExitCode
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +32,25 @@ def test_the_committed_pages_are_what_the_commands_say(made):
     assert committed.keys() == made.keys(), "run: make man"
     for name, text in made.items():
         assert committed[name] == text, f"{name} has drifted; run: make man"
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_the_reference_of_a_page_is_what_the_source_says(name):
+    text = (MAN / name).read_text()
+    assert with_reference(name, text) == text, f"{name} has drifted; run: make man"
+
+
+@pytest.mark.parametrize(("kind", "protocol"), PROTOCOLS.items())
+def test_every_call_of_every_kind_of_driver_has_its_signature_in_the_manual(kind, protocol):
+    """Apart from how the reference is made: by what Python itself says of the Protocols."""
+    page = (MAN / "lumctl-driver.7").read_text().replace("\\-", "-").replace("\\(dq", '"')
+    for name in dir(protocol):
+        if not name.startswith("_") and callable(getattr(protocol, name)):
+            signature = inspect.signature(getattr(protocol, name))
+            words = ", ".join(part for part in signature.parameters if part != "self")
+            heads = re.findall(rf"^\\fB{name}\((.*)\) -> .+\\fR$", page, re.MULTILINE)
+            shown = [", ".join(re.findall(r"(?:^|, )(?:\*, )?(\w+)(?=:)", head)) for head in heads]
+            assert words in shown, f"{kind}: {name}"
 
 
 def test_there_is_a_page_for_every_noun(made):

@@ -12,6 +12,7 @@ from lumctl.devices.types import Capability, OpticsReading
 class Lamp(BaseTransponder):
     """A transmitter that can be switched, and whose readings are numbered."""
 
+    api_version = 1
     capabilities = frozenset({Capability.SET_TRANSMIT, Capability.READ_OPTICS})
     proven = "a lamp"
 

@@ -14,6 +14,7 @@ ALL = frozenset({Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.SET
 class Half(BaseTransponder):
     """One of the two, which notes what it was asked."""
 
+    api_version = 1
     proven = "a test"
 
     def __init__(self, name, capabilities):

@@ -13,6 +13,7 @@ from lumctl.devices.base import BaseMesh
 from lumctl.devices.types import Capability
 
 class Driver(BaseMesh):
+    api_version = 1
     capabilities = frozenset({Capability.READ_TEMPERATURE})
     proven = "firmware 7.2"
     def identify(self): return ""
@@ -74,7 +75,8 @@ def test_our_own_drivers_are_well():
         ("{Capability.READ_TEMPERATURE}", "{Capability.SET_POWER}", "declares set-power, which a mesh does not have"),
         ('proven = "firmware 7.2"', "", "does not say on what it was proven"),
         ('proven = "firmware 7.2"', 'proven = ""', "does not say on what it was proven"),
-        ("class Driver(BaseMesh):", "class Driver(BaseMesh):\n    api_version = 2", "driver API 2"),
+        ("api_version = 1", "api_version = 2", "driver API 2"),
+        ("    api_version = 1\n", "", "does not state its driver API version"),
         ("class Driver", "import no_such_library\nclass Driver", "it needs no_such_library, which is not installed"),
         ("return 20.0", "import no_such_library", "it needs no_such_library, which is not installed"),
         ("class Driver", "raise RuntimeError('boom')\nclass Driver", "does not import: RuntimeError: boom"),

@@ -1,8 +1,10 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from lumctl.devices import drivers
 from lumctl.devices.drivers import installed, load
 from lumctl.errors import UsageError
 
@@ -94,7 +96,10 @@ def test_a_broken_plugin_stops_nobody_who_does_not_name_it(offer):
         ("raise RuntimeError('two\\nlines')", "does not import: RuntimeError: two lines"),
         ("def Driver(context): ...", "is not a class"),
         ("Other = 1", "does not import: AttributeError"),
-        ("class Driver: pass", "is made for driver API None, this program has 1"),
+        (
+            "class Driver: pass",
+            "does not state its driver API version: acme_broken.Driver has no api_version of its own",
+        ),
         (GOOD.replace("= 1", "= 2"), "is made for driver API 2, this program has 1"),
         (GOOD.replace("mesh", "toaster"), "is of kind 'toaster'"),
         (GOOD.replace("frozenset()", "{'fly'}"), "does not declare its capabilities"),
@@ -127,3 +132,66 @@ def test_a_driver_that_ends_the_program_at_import_is_one_line(offer):
     offer("acme-mesh", "acme", "import sys; sys.exit(3)")
     with pytest.raises(UsageError, match="does not import: SystemExit: 3"):
         load("acme")
+
+
+INHERITED = """
+from lumctl_smartlight import SmartlightMesh
+
+class Driver(SmartlightMesh):
+    pass
+"""
+
+
+def test_a_version_that_only_another_package_states_is_not_the_authors(offer):
+    offer("acme-mesh", "acme", INHERITED)
+    with pytest.raises(UsageError) as caught:
+        load("acme")
+    assert caught.value.message == (
+        "driver 'acme' of acme-mesh 2.5 does not state its driver API version: "
+        "acme_mesh.Driver has no api_version of its own"
+    )
+    assert "api_version: ClassVar[int] = 1" in caught.value.hint
+    assert "another version of acme-mesh" in caught.value.hint
+
+
+def test_a_base_class_of_the_same_package_may_state_the_version(offer):
+    text = INHERITED.replace("pass", "api_version = 1") + "class Special(Driver): pass\n"
+    offer("acme-mesh", "acme", text, attribute="Special")
+    assert load("acme").__name__ == "Special"
+
+
+@pytest.mark.parametrize(("stated", "hint"), [(2, "upgrade lumctl, or"), (0, "upgrade acme-mesh: pip install")])
+def test_the_hint_says_which_of_the_two_to_upgrade(offer, stated, hint):
+    offer("acme-mesh", "acme", GOOD.replace("= 1", f"= {stated}"))
+    with pytest.raises(UsageError, match=f"is made for driver API {stated}, this program has 1") as caught:
+        load("acme")
+    assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("stated", ["True", "'1'", "1.0"])
+def test_a_version_is_a_whole_number(offer, stated):
+    offer("acme-mesh", "acme", GOOD.replace("= 1", f"= {stated}"))
+    with pytest.raises(UsageError, match="which is not a whole number"):
+        load("acme")
+
+
+def test_an_older_driver_is_adapted_where_there_is_an_adapter(offer, monkeypatch):
+    """As the next version of the API will do: what an older driver lacks is added to it."""
+
+    def adapt(older):
+        return type("Adapted", (older,), {"api_version": 2, "read_progress": lambda _self: None})
+
+    offer("acme-mesh", "acme", GOOD)
+    monkeypatch.setattr(drivers, "API", replace(drivers.API, version=2, adapters={1: adapt}))
+    monkeypatch.setitem(drivers._METHODS, "mesh", drivers._METHODS["mesh"] | {"read_progress"})
+    assert load("acme").api_version == 2
+    monkeypatch.setattr(drivers, "API", replace(drivers.API, adapters={}))
+    with pytest.raises(UsageError, match="is made for driver API 1, this program has 2"):
+        load("acme")
+
+
+def test_every_driver_that_comes_with_lumctl_states_its_version():
+    """One that does not is refused, here with its name."""
+    for info in installed():
+        if info.distribution == "lumctl":
+            assert load(info.name).api_version == 1, info.name

@@ -42,6 +42,7 @@ US = Peer(pid=7, uid=8)
 class Mesh(BaseMesh):
     """Answers what a test has it answer."""
 
+    api_version = 1
     capabilities = frozenset({Capability.READ_STATES})
 
     def __init__(self):

@@ -233,3 +233,9 @@ def test_the_whole_file_is_bounded(small: str, problems_of: ProblemsOf) -> None:
 def test_a_fold_of_folds_is_bounded(small: str, problems_of: ProblemsOf) -> None:
     problems = problems_of(edited(small, "name: h[1-3]", "name: h[0-9999][0-9999]"))
     assert ["more than 100000 names" in problem.message for problem in problems] == [True]
+
+
+def test_http_without_tls_is_written_in_the_address(small: str, problems_of: ProblemsOf) -> None:
+    assert problems_of(edited(small, "mesh.example:65432", "http://mesh.example:65432")) == ()
+    (problem,) = problems_of(edited(small, "mesh.example:65432", "https://mesh.example:65432"))
+    assert "expected HOST:PORT" in str(problem)

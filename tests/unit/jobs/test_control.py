@@ -108,6 +108,10 @@ def test_its_programs_must_be_there_before_anything_is_touched(hooks):
     ("settings", "says"),
     [
         ({"api": 2}, "is made for job control API 2, this program has 1"),
+        (
+            {"text": KIND.format(api=1, resume=RESUMES).replace("api_version = 1", "")},
+            "does not state its job control API version: acme_jobs.Kind has no api_version of its own",
+        ),
         ({"resume": ""}, "lacks resume"),
         ({"text": "Kind = 7"}, "is not a class"),
         ({"text": "import no_such_library"}, "does not import: ModuleNotFoundError"),

@@ -1,28 +1,25 @@
-"""The bytes of one connection: TLS over whatever way leads to the controller, one deadline, and a bound on memory."""
+"""The bytes of one connection: TLS over whatever way leads to the device, one deadline, and a bound on memory."""
 
 import io
 import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from urllib3.util.ssltransport import SSLTransport
+from typing import Any, TypeVar
 
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.ways import Direct, Stream, Way, host_and_port
+from lumctl.devices.ways import Stream, Way, host_and_port
 
 Clock = Callable[[], float]
+T = TypeVar("T")
 
-MOST_BYTES = 2 * 1024 * 1024
-"""How much a controller may say in one answer, with its headers. A large system resource has some 50 kB."""
 _PIECE = 16 * 1024
 _PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a controller answers, and whether by TLS. ``origin`` is the beginning of its URLs."""
+    """Where a device answers, and whether by TLS. ``origin`` is the beginning of its URLs."""
 
     host: str
     port: int
@@ -38,11 +35,10 @@ class Place:
 
 
 def place_of(context: DriverContext) -> Place:
-    """The place that an address means: by TLS, unless it says ``http://`` itself, which is never led through a host."""
-    scheme, _, rest = context.address.rpartition("://")
-    secure = scheme != "http"
-    host, port = host_and_port(rest, _PORTS["https" if secure else "http"])
-    return Place(host, port, secure, Direct(rest) if scheme else context.way)
+    """The place that an address means: by TLS, unless it says ``http://`` itself."""
+    secure = not context.address.startswith("http://")
+    host, port = host_and_port(context.address, _PORTS["https" if secure else "http"])
+    return Place(host, port, secure, context.way)
 
 
 class Deadline:
@@ -64,15 +60,15 @@ class Deadline:
         return left
 
 
-class Wire:
-    """A connection as urllib3 wants a socket. It is closed by :meth:`hang_up` alone: answers are read to their end."""
+class Connection:
+    """A connection as ``http.client`` wants a socket; ended by :meth:`hang_up` alone: answers are read to their end."""
 
-    def __init__(self, place: Place, tls: ssl.SSLContext | None, deadline: Deadline) -> None:
-        self._stream = _Bounded(place.way.tcp(place.port, deadline.left()), deadline)
-        self._spoken: Any = self._stream
+    def __init__(self, place: Place, tls: ssl.SSLContext | None, deadline: Deadline, most_bytes: int) -> None:
+        self._stream = _Bounded(place.way.tcp(place.port, deadline.left()), deadline, most_bytes)
+        self._spoken: _Bounded | _Tls = self._stream
         if tls is not None:
             try:
-                self._spoken = SSLTransport(self._stream, tls, server_hostname=place.host)  # type: ignore[arg-type]
+                self._spoken = _Tls(self._stream, tls, place.host)
             except BaseException:
                 self.hang_up()
                 raise
@@ -87,15 +83,12 @@ class Wire:
 
     def recv(self, count: int) -> bytes:
         """Up to ``count`` bytes; none at the end, however the other side ended."""
-        return self._spoken.recv(count) or b""
+        return self._spoken.recv(count)
 
     def makefile(self, mode: str, buffering: int = -1) -> io.BufferedReader:
         """What ``http.client`` reads answers from."""
         del mode, buffering
         return _Lines(_Reader(self), _PIECE)
-
-    def settimeout(self, seconds: float | None) -> None:
-        """Do nothing: the deadline bounds everything."""
 
     def close(self) -> None:
         """Do nothing: the answer may not be read yet."""
@@ -105,12 +98,51 @@ class Wire:
         self._stream.close()
 
 
+class _Tls:
+    """TLS over a stream that may be no socket: a channel of an SSH session has no file descriptor."""
+
+    def __init__(self, stream: "_Bounded", context: ssl.SSLContext, host: str) -> None:
+        self._stream = stream
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._done(self._object.do_handshake)
+
+    def sendall(self, data: bytes) -> None:
+        self._done(lambda: self._object.write(data))
+
+    def recv(self, count: int) -> bytes:
+        try:
+            return self._done(lambda: self._object.read(count))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def _done(self, act: Callable[[], T]) -> T:
+        """Carry bytes both ways until OpenSSL has done something."""
+        while True:
+            try:
+                done = act()
+            except ssl.SSLWantReadError:
+                self._flush()
+                piece = self._stream.recv(_PIECE)
+                if piece:
+                    self._incoming.write(piece)
+                else:
+                    self._incoming.write_eof()
+            else:
+                self._flush()
+                return done
+
+    def _flush(self) -> None:
+        self._stream.sendall(self._outgoing.read())
+
+
 class _Bounded:
     """The stream below TLS: every piece is waited for until the deadline only, and there are not too many of them."""
 
-    def __init__(self, stream: Stream, deadline: Deadline) -> None:
+    def __init__(self, stream: Stream, deadline: Deadline, most_bytes: int) -> None:
         self._stream = stream
         self._deadline = deadline
+        self._most = most_bytes
         self.received = 0
 
     def sendall(self, data: bytes) -> None:
@@ -122,8 +154,8 @@ class _Bounded:
         self._stream.settimeout(self._deadline.left())
         piece = self._stream.recv(min(count, _PIECE))
         self.received += len(piece)
-        if self.received > MOST_BYTES:
-            raise ConnectionError(f"more than {MOST_BYTES} bytes came")
+        if self.received > self._most:
+            raise ConnectionError(f"more than {self._most} bytes came")
         return piece
 
     def close(self) -> None:
@@ -131,15 +163,15 @@ class _Bounded:
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__()
-        self._wire = wire
+        self._connection = connection
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._wire.recv(len(buffer))
+        piece = self._connection.recv(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
 

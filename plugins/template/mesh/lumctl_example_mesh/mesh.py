@@ -25,6 +25,7 @@ MOST_BYTES = 64 * 1024
 class ExampleMesh(BaseMesh):
     """One mesh of Example & Co. What is not declared here, the base class refuses."""
 
+    api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_STATES, Capability.ATOMIC})
     proven: ClassVar[str] = "twin; not run on hardware"
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from lumctl_example import ExampleMesh
+from lumctl_example_mesh import ExampleMesh
 from twin import Twin
 
 from lumctl.devices.errors import DeviceUnreachableError

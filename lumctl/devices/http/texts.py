@@ -1,0 +1,63 @@
+"""Texts and paths in answers, as data that nobody vouches for."""
+
+import json
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+_MOST_TEXT = 200
+_MOST_PATH = 1024
+_ERROR_KEYS = ("message", "detail", "error", "title", "description", "reason")
+
+
+def parsed(data: bytes) -> Any:
+    """The JSON value that some bytes are.
+
+    Raises:
+        ValueError: they are something else.
+    """
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def error_text(body: bytes) -> str:
+    """What the body of an error says: the text under ``message``, ``detail``, ``error`` or the like; else nothing."""
+    try:
+        found = parsed(body)
+    except ValueError:
+        return ""
+    for _ in range(3):  # {"errors": [{"error": {"message": "..."}}]} is as deep as it gets
+        if isinstance(found, list):
+            found = found[0] if found else None
+        if not isinstance(found, dict):
+            break
+        found = next((found[key] for key in (*_ERROR_KEYS, "errors") if found.get(key)), None)
+    return one_line(found) if isinstance(found, str) else ""
+
+
+def one_line(said: str) -> str:
+    """Text without anything that could make it more than one line of an error; at most 200 characters."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT]).split())
+    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
+
+
+def is_path(path: str) -> bool:
+    """Whether this can be sent as the path of a request."""
+    return 0 < len(path) <= _MOST_PATH and path.startswith("/") and all("!" <= each <= "~" for each in path)
+
+
+def same_origin_path(reference: object, origin: str = "") -> str | None:
+    """The path that a reference or redirect means; ``None`` if it is none, or leads away from ``origin``."""
+    if not isinstance(reference, str) or not 0 < len(reference) <= _MOST_PATH:
+        return None
+    if not all("!" <= each <= "~" for each in reference):
+        return None
+    try:
+        there = urlsplit(urljoin(f"{origin}/", reference))
+        home = urlsplit(origin)
+    except ValueError:
+        return None
+    if (there.scheme, there.netloc) != (home.scheme, home.netloc) or not there.path.startswith("/"):
+        return None
+    return f"{there.path}?{there.query}" if there.query else there.path

@@ -1,0 +1,99 @@
+"""The control: a command line program holds a job, releases it, and says what it does.
+
+The program, made up: ``exq show ID`` prints ``running`` or ``held``; ``exq hold ID`` checkpoints the job and ends its
+processes; ``exq release ID h1,h2`` starts it on these hosts. Exit code 1 is a refusal, with a reason; the job is as it
+was. Any other code says nothing about the job.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from lumctl.errors import RefusedError, UnreachableError
+from lumctl.inventory.entry import Text
+from lumctl.inventory.hook_entries import Command, JobKindEntry
+from lumctl.jobs.control import PAUSED, RUNNING, Facts, JobContext, Placement
+from lumctl.programs import plain
+
+STATES = {"running": RUNNING, "held": PAUSED}
+REFUSED = 1
+
+
+class ExampleHookEntry(JobKindEntry):
+    """What an inventory writes under ``hook:`` of a job."""
+
+    kind: Literal["example"] = Field(description="The scheduler of Example & Co. has the job.")
+    id: Text = Field(description="The job's number in that scheduler.")
+    program: Command = Field(["exq"], description="The scheduler's program, and arguments that always come first.")
+
+
+class ExampleJob:
+    """Holds a job while its light moves, and releases it where it is placed then."""
+
+    api_version: ClassVar[int] = 1
+    entry: ClassVar[type[JobKindEntry] | None] = ExampleHookEntry
+
+    def __init__(self, context: JobContext) -> None:
+        """Remember the context; nothing is asked before the first call."""
+        self._context = context
+        self._settings: ExampleHookEntry = context.settings
+
+    def status(self) -> str:
+        """What the job does."""
+        said = self._ask("show", "status")
+        if said not in STATES:
+            raise UnreachableError(f"job {self._context.job}: exq show said {said[:40]!r}, which is no state")
+        return STATES[said]
+
+    def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
+        """Hold the job, and see that it is held."""
+        del facts, placement  # the scheduler knows where the job runs
+        was = self.status()
+        if was == RUNNING:
+            self._ask("hold", "pause")
+        now = self._status_after("hold")
+        if now == RUNNING:
+            raise UnreachableError(f"job {self._context.job} was held, and is running all the same")
+        return {"was": was, "is": now}
+
+    def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
+        """Release the job on the hosts of its placement, and see that it runs."""
+        del facts
+        was = self.status()
+        hosts = ",".join(dict.fromkeys(rank.host for rank in placement))
+        if was != RUNNING:
+            self._ask("release", "resume", hosts)
+        now = self._status_after("release")
+        if now != RUNNING:
+            raise UnreachableError(f"job {self._context.job} was released, and is not running")
+        return {"was": was, "is": now, "said": f"on {hosts}"}
+
+    @classmethod
+    def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
+        """The scheduler's program."""
+        return {"exq": settings.program}
+
+    @classmethod
+    def words(cls, settings: Any) -> str:
+        """Which job it is there."""
+        return f"exq job {settings.id}"
+
+    def _status_after(self, verb: str) -> str:
+        """What the job does now: a refusal to say it does not mean that the job is as it was."""
+        try:
+            return self.status()
+        except RefusedError as error:
+            raise UnreachableError(f"{error.message}; exq {verb} was run before") from error
+
+    def _ask(self, verb: str, act: str, *more: str) -> str:
+        """Run the program; its last line."""
+        argv = [*self._settings.program, verb, self._settings.id, *more]
+        ended = self._context.run(argv, act=act, timeout_s=self._context.timeout_s)
+        said = plain(ended.last_line)
+        if ended.late or ended.code not in {0, REFUSED}:
+            how = "did not end in time" if ended.late else f"ended with exit code {ended.code}"
+            raise UnreachableError(f"job {self._context.job}: exq {verb} {how}: {said}")
+        if ended.code == REFUSED:
+            raise RefusedError(f"job {self._context.job}: exq refused to {verb}: {said}")
+        return said

@@ -1,0 +1,56 @@
+"""Templates for plug-ins: a bare copy of one passes the contract that it claims to keep."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from lumctl.cli import main
+from lumctl.plugin_templates import TEMPLATES, template
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_a_bare_copy_passes_its_own_tests(kind, tmp_path):
+    copy = tmp_path / "copy"
+    assert main.run(["plugin", "template", kind, str(copy)]) == 0
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+        cwd=copy,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=clean | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_a_template_is_for_the_api_of_this_program_and_wires_the_contract(kind):
+    source = "".join(path.read_text() for path in sorted(template(kind).glob("lumctl_example_*/*.py")))
+    assert re.search(r"^    api_version: ClassVar\[int\] = 1$", source, re.MULTILINE)
+    assert f"({kind.capitalize()}Contract):" in (template(kind) / "tests" / "test_contract.py").read_text()
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine").write_text("mine")
+    assert main.run(["plugin", "template", "mesh", str(tmp_path)]) == 5
+    assert "is not empty; nothing was written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert main.run(["plugin", "template", "mehs", str(tmp_path / "new")]) == 2
+    assert "did you mean mesh?" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_files_are_listed(tmp_path, capsys):
+    assert main.run(["plugin", "template", "job", str(tmp_path / "new"), "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["kind"]) == ("lumctl/plugin-template/v1", "job")
+    assert str(tmp_path / "new" / "pyproject.toml") in told["files"]
+    assert all((tmp_path / file).is_file() for file in told["files"])
