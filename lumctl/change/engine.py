@@ -121,6 +121,7 @@ def execute(run: Run, cover: Cover, progress: Progress, before_step: Gate, steps
     Raises: as :func:`apply`.
     """
     started = perf_counter()
+    run.narrate(progress)
     phases: list[Phase] = []
     gated = before_step is not at_once
 

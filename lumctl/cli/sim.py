@@ -15,7 +15,8 @@ KINDS = (
     "(transponders); nic-lost (HOST/nic); dark, dim (transponders, TRANSPONDER/fibre, TRANSPONDER/converter, ports); "
     "dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
     "(hosts); device-down, device-lying, device-refuse, device-half, device-slow, device-cut (meshes, switches, "
-    "chassis, power controllers); mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
+    "chassis, power controllers); slow-commit (meshes, switches); "
+    "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
@@ -124,7 +125,8 @@ def fault(
 
     A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
-    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
+    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual. One with
+    slow-commit answers a change when it is half made and goes on for so many seconds; clear ends that at once.
 
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
     fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and

@@ -13,6 +13,8 @@ GROUP = "lumctl.drivers"
 API_VERSION = 1
 KINDS = tuple(PROTOCOLS)
 
+_LATER = {"read_progress": Capability.PROGRESS}
+"""Calls that drivers of this API came without at first: only one that declares the capability must have them."""
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
     for kind, protocol in PROTOCOLS.items()
@@ -46,5 +48,6 @@ def _complaint(found: object) -> str | None:
     capabilities: Any = getattr(found, "capabilities", None)
     if not isinstance(capabilities, frozenset) or not all(isinstance(each, Capability) for each in capabilities):
         return "does not declare its capabilities as a frozenset of Capability"
-    missing = sorted(name for name in _METHODS[kind] if not callable(getattr(found, name, None)))
+    unasked = {call for call, capability in _LATER.items() if capability not in capabilities}
+    missing = sorted(name for name in _METHODS[kind] - unasked if not callable(getattr(found, name, None)))
     return f"lacks {', '.join(missing)}" if missing else None

@@ -30,6 +30,8 @@ class Capability(StrEnum):
     READ_POWERS = "read-powers"
     READ_TEMPERATURE = "read-temperature"
     READ_ALARMS = "read-alarms"
+    PROGRESS = "progress"
+    """The device says whether it is still at work on a change: a write may go on after its answer, or without one."""
     READ_PORTS = "read-ports"
     SET_PORTS = "set-ports"
     SET_LABELS = "set-labels"
@@ -98,6 +100,15 @@ class Alarm:
     severity: str = ""
     source: str = ""
     since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a device has come with a change that it is still making. Cells, where the device counts them."""
+
+    done: int | None = None
+    total: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from lumctl.devices.base import BaseSwitch
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.joins import difference, judge, plan, ports_of
-from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Receipt, Staged
-from lumctl.sim.asking import ask_simulator, read_simulator
+from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Progress, Receipt, Staged
+from lumctl.sim.asking import ask_simulator, read_progress, read_simulator
 
 
 class SimSwitch(BaseSwitch):
@@ -25,6 +25,7 @@ class SimSwitch(BaseSwitch):
             Capability.READ_PORTS,
             Capability.SET_PORTS,
             Capability.SET_LABELS,
+            Capability.PROGRESS,
         }
     )
     proven: ClassVar[str] = "simulator"
@@ -100,6 +101,10 @@ class SimSwitch(BaseSwitch):
             if (since := each["failed_since"]) is not None
         )
 
+    def read_progress(self) -> Progress | None:
+        """What is still being done of an earlier change."""
+        return read_progress(self.context)
+
     def read_ports(self) -> dict[int, PortReading]:
         """Every port."""
         return {
@@ -155,6 +160,8 @@ class SimSwitch(BaseSwitch):
         except DeviceRefusedError as refusal:
             said = refusal.message
         try:
+            if not said and self.read_progress() is not None:
+                return text  # what it holds is on its way there
             after = self.read_circuits()
         except DeviceUnreachableError as error:
             raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error

@@ -37,6 +37,7 @@ class FaultKind(StrEnum):
     DEVICE_CUT = "device-cut"
     DEVICE_REFUSE = "device-refuse"
     DEVICE_HALF = "device-half"
+    SLOW_COMMIT = "slow-commit"
 
 
 class ComponentKind(StrEnum):
@@ -99,6 +100,7 @@ VALUES: Mapping[FaultKind, Value] = {
     FaultKind.SLOW_HOST: Value("seconds of delay before each answer", 5, 0),
     FaultKind.LINK_FLAP: Value("seconds down, then as many up", 5, 0.5),
     FaultKind.DEVICE_SLOW: Value("seconds of delay before each answer", 5, 0),
+    FaultKind.SLOW_COMMIT: Value("seconds that a change takes after its answer", 5, 0),
 }
 
 _ACCELERATOR = (ComponentKind.ACCELERATOR,)
@@ -123,6 +125,7 @@ FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.UNREACHABLE: (ComponentKind.HOST,),
     FaultKind.MESH_DOWN: (ComponentKind.MESH,),
     FaultKind.MESH_LYING: (ComponentKind.MESH,),
+    FaultKind.SLOW_COMMIT: (ComponentKind.MESH, ComponentKind.SWITCH),
     **dict.fromkeys((kind for kind in FaultKind if kind.startswith("device-")), _DEVICE),
 }
 
