@@ -66,7 +66,8 @@ def await_idle(
         if (left_s := deadline - clock()) <= 0:
             said = "does not say whether it is still at work" if progress is None else in_words(progress)
             raise OutcomeUnknownError(
-                f"{_name(driver)} {said}, {within_s:g} s after the change" + (f": {failure.message}" if failure else ""),
+                f"{_name(driver)} {said}, {within_s:g} s after the change"
+                + (f": {failure.message}" if failure else ""),
                 hint="nothing that it shows is certain before it has come to an end",
             ) from failure
         wait(min(pause_s, left_s))

@@ -7,9 +7,10 @@ import pytest
 from lumctl.change import apply
 from lumctl.change.resuming import abort, resume
 from lumctl.devices.errors import DeviceBusyError, OutcomeUnknownError
+from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, HalfDoneError
-from lumctl.health.states import State
 from lumctl.sim.meshes.driver import SimMesh
+from lumctl.site.device_report import report
 from lumctl.swap import plan_fabric, plan_rollback
 
 FOR_EVER = 1e6
@@ -72,15 +73,18 @@ def half_done(swap, monkeypatch) -> Iterator[tuple]:
     rack.sim.clear("mesh")
 
 
-def circuits(rack, job) -> set:
-    return {circuit.state for circuit in rack.site.observe().report.circuits.values() if circuit.owner == job}
+def shown(rack):
+    """What `lumctl device show mesh` shows."""
+    return report(rack.site, "mesh")
 
 
 def test_nothing_that_it_shows_meanwhile_is_believed(half_done) -> None:
-    rack, plan, run, before = half_done
-    for go_on in (resume, lambda site, found: apply(site, plan_fabric(site, "prototype"))):
-        with pytest.raises(DeviceBusyError, match="mesh is still at work"):
-            go_on(rack.site, run)
+    rack, _, run, before = half_done
+    with pytest.raises(DeviceBusyError, match="mesh is still at work"):
+        resume(rack.site, run)
+    with pytest.raises(DeviceBusyError, match="mesh is still at work"):
+        plan_fabric(rack.site, "prototype")
+    assert any("still at work" in note for note in shown(rack).notes)
     with pytest.raises(HalfDoneError, match="still at work"):
         abort(rack.site, run)
     assert rack.store.run(run.id).state == "half-done"
@@ -106,6 +110,8 @@ def test_fabric_apply_goes_by_what_it_shows_then(half_done) -> None:
     rack.sim.clear("mesh")
     held = rack.cells()["mesh"]
     assert held != before["mesh"]
+    crossed = sum(state is PucState.CROSS for state in held.values())
+    assert f"the device shows {crossed} of {len(held)} PUCs are in cross" in shown(rack).notes
     plan = plan_fabric(rack.site, "prototype")
     assert {change.puc: change.before for change in plan.changes} == {puc: str(state) for puc, state in held.items()}
     apply(rack.site, plan)

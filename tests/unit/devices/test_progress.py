@@ -121,14 +121,14 @@ def test_so_is_one_that_does_not_say():
     mesh = Mesh()
     mesh.slow_calls = {"commit": 0.0}
     mesh.said = [GONE]
-    with pytest.raises(OutcomeUnknownError, match="does not say whether it is still at work, 0 s after .*nobody"):
+    with pytest.raises(OutcomeUnknownError, match=r"does not say whether it is still at work, 0 s after .*nobody"):
         write(mesh)
 
 
 def test_a_mesh_that_cannot_be_read_stays_unclear_when_it_has_ended():
     mesh = Mesh(answers=[LOST])
     mesh.capabilities -= {Capability.READ_STATES}
-    with pytest.raises(OutcomeUnknownError, match="no answer came$"):
+    with pytest.raises(OutcomeUnknownError, match=r"no answer came$"):
         write(mesh)
     assert mesh.under_way is None
 
