@@ -1,5 +1,6 @@
 """``lumctl sim``: a rack of the inventory on loopback. These commands are about the simulator whatever the target."""
 
+from collections.abc import Collection
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,17 +43,28 @@ def up(
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Leave every mesh in bar: program no circuits.")] = False,
 ) -> None:
-    """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C."""
+    """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C.
+
+    A mesh or switch is served as its driver expects: by lumctl itself, or by the twin that the driver's package ships
+    (see lumctl-driver(7)). In the place of one without a twin there is a generic mesh or switch, and that is said.
+    Where a twin fails, its device does not answer, and no circuits are programmed in its rack.
+    """
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
     simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
     try:
-        for device in _ask(cx, "status")["unserved"]:
-            driver = inventory.devices[device].driver
-            cx.out.narrate(f"{device} does not answer: the simulator has no service for what driver {driver!r} speaks")
+        told = _ask(cx, "status")
+        for device, why in told["unserved"].items():
+            cx.out.narrate(f"{device} does not answer: {why}")
+        for device, stand_in in told["runtime"]["stand_ins"].items():
+            driver, kind = inventory.devices[device].driver, inventory.devices[device].kind
+            cx.out.narrate(
+                f"{device}: driver {driver!r} brings no twin; a generic {kind} stands in, with every capability of "
+                f"{stand_in}"
+            )
         if not dark:
-            _commission(cx)
+            _commission(cx, told["unserved"])
         # From here on Ctrl-C is how a simulator in the foreground is meant to end.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(
@@ -156,13 +168,16 @@ def clear(
         cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
 
 
-def _commission(cx: Invocation) -> None:
-    """Program the jobs' circuits as on a real rack: through the change engine."""
+def _commission(cx: Invocation, unserved: Collection[str]) -> None:
+    """Program the jobs' circuits as on a real rack, through the change engine; but not where a device is missing."""
     from lumctl.site import Site
     from lumctl.swap import commission
 
+    dark = {d.rack: d.id for d in cx.inventory.light_devices if d.id in unserved}
+    for rack, device in dark.items():
+        cx.out.narrate(f"rack {rack}: no circuits are programmed, for {device} does not answer")
     with Site(cx.inventory, "sim") as site:
-        commission(site)
+        commission(site, without=dark)
 
 
 def _control(cx: Invocation) -> Path:
@@ -201,7 +216,12 @@ def _status(cx: Invocation) -> dict[str, Any]:
         "started_at": runtime["started_at"],
         "hosts": [{"id": name, "address": f"{at['address']}:{at['port']}"} for name, at in runtime["hosts"].items()],
         "devices": [
-            {"id": device, "address": address, "served": device not in told["unserved"]}
+            {
+                "id": device,
+                "address": address,
+                "served": device not in told["unserved"],
+                "stand_in": runtime["stand_ins"].get(device),
+            }
             for device, address in runtime["devices"].items()
         ],
         "faults": told["faults"],

@@ -133,14 +133,16 @@ def require_cuts_agreed(site: Site, plan: Plan, command: str) -> None:
     require_agreed(plan.cuts, command)
 
 
-def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> list[RunResult]:
+def commission(
+    site: Site, *, progress: Callable[[str], None] | None = None, without: Collection[str] = ()
+) -> list[RunResult]:
     """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
 
     A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
-    any other.
+    any other. The racks in ``without`` are left alone.
     """
     results = []
-    for rack in site.inventory.racks:
+    for rack in (rack for rack in site.inventory.racks if rack not in without):
         jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
         plan = plan_fabric(site, rack, placement=placement, forget=True)
