@@ -1,4 +1,4 @@
-"""Racks with devices that nobody here knows, rehearsed: with the twin that their plug-in ships, a broken one, or none."""
+"""Devices that nobody here knows, rehearsed: on the twin that their plug-in ships, on a generic one, or on none."""
 
 import json
 import os
@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,23 +33,34 @@ def packages(tmp_path_factory) -> Path:
     return folder
 
 
-@contextmanager
-def rehearsed(folder: Path, packages: Path, driver: str) -> Iterator[Lumctl]:
-    """lumctl on the prototype with this driver for its mesh; each call says which exit code is due."""
-    path = folder / "rack.yaml"
-    path.write_text(example("prototype").read_text().replace("driver: smartlight", f"driver: {driver}"))
+LAB = """\
+  - {id: bare, rack: lab, kind: mesh, driver: acme-bare, address: "a.example:1", geometry: {columns: 2, rows: 1}}
+  - {id: ocs, rack: lab, kind: switch, driver: nobody-knows, address: "b.example:1", port_count: 8, input_count: 4}
+  - {id: old, rack: lab, kind: mesh, driver: acme-old, address: "c.example:1", geometry: {columns: 2, rows: 1}}
+
+"""
+"""A second rack: the driver of one device brings no twin, that of another is not even installed, one twin is broken."""
+
+
+@pytest.fixture
+def lumctl(tmp_path, packages) -> Iterator[Lumctl]:
+    """lumctl on the prototype, with a mesh of Acme, and the lab; each call says which exit code is due."""
+    path = tmp_path / "rack.yaml"
+    text = example("prototype").read_text().replace("driver: smartlight", "driver: acme\n    rack: prototype")
+    text = text.replace("racks:\n", "racks:\n  lab:\n").replace("  - name: s", "  - rack: prototype\n    name: s")
+    path.write_text(text.replace("# Published binding", LAB + "# Published binding", 1))
     with tempfile.TemporaryDirectory() as runtime:  # the path of a socket must be short
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": str(folder),
+            "HOME": str(tmp_path),
             "PYTHONPATH": str(packages),
-            "LUMCTL_STATE": str(folder / "state"),
+            "LUMCTL_STATE": str(tmp_path / "state"),
             "LUMCTL_TARGET": "sim",
             "LUMCTL_INVENTORY": str(path),
             "XDG_RUNTIME_DIR": runtime,
         }
 
-        def lumctl(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
             done = subprocess.run(
                 [sys.executable, "-m", "lumctl", *words],
                 env=environment,
@@ -64,50 +74,38 @@ def rehearsed(folder: Path, packages: Path, driver: str) -> Iterator[Lumctl]:
             return done
 
         try:
-            yield lumctl
+            yield run
         finally:
-            lumctl("sim", "down")
+            run("sim", "down")
 
 
-def test_a_rack_of_somebody_elses_devices_is_rehearsed_on_the_twin_that_they_ship(tmp_path, packages) -> None:
-    with rehearsed(tmp_path, packages, "acme") as lumctl:
-        up = lumctl("sim", "up", "--detach")
-        assert "stands in" not in up.stderr
-        assert "does not answer" not in up.stderr
-        shown = json.loads(lumctl("device", "show", "mesh", "-o", "json").stdout)
-        assert "acme mesh, 48 PUCs" in json.dumps(shown)
-        lumctl("sim", "fault", "s1-gpu0", "gpu-lost")
-        lumctl("sim", "fault", "mesh", "slow-commit", "--value", "0.3")
-        plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "-o", "json").stdout)
-        swap = lumctl("swap", "apply", plan["id"], "--yes", "-o", "json")
-        assert "mesh is still at work" in swap.stderr
-        done = json.loads(swap.stdout)
-        assert done["outcome"] == "done"
-        assert {proof["circuit"] for proof in done["verified"]} == {each["id"] for each in plan["circuits"]["add"]}
-        lumctl("fabric", "apply", "--rewrite", "--yes")
-
-
-def test_without_a_twin_a_generic_device_stands_in_and_that_is_said(tmp_path, packages) -> None:
-    with rehearsed(tmp_path, packages, "acme-bare") as lumctl:
-        up = lumctl("sim", "up", "--detach", "-o", "json")
-        said = [line for line in up.stderr.splitlines() if line.startswith("mesh")]
-        assert said == [
-            "mesh: driver 'acme-bare' brings no twin; a generic mesh stands in, with every capability of sim-mesh"
-        ]
-        (mesh,) = (each for each in json.loads(up.stdout)["devices"] if each["id"] == "mesh")
-        assert (mesh["served"], mesh["stand_in"]) == (True, "sim-mesh")
-        lumctl("fabric", "apply", "--rewrite", "--yes")
-
-
-def test_a_broken_twin_costs_its_own_device_and_nothing_stands_in_for_it(tmp_path, packages) -> None:
-    with rehearsed(tmp_path, packages, "acme-old") as lumctl:
-        up = lumctl("sim", "up", "--detach")
-        why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for mesh at 127.0.0.1"
-        assert f"mesh does not answer: {why}" in up.stderr
-        assert "no circuits are programmed, for mesh does not answer" in up.stderr
-        assert "\x1b" not in up.stderr
-        assert "stands in" not in up.stderr
-        devices = json.loads(lumctl("device", "list", "-o", "json", code=3).stdout)
-        states = {each["id"]: each["state"] for each in devices["devices"]}
-        assert states.pop("mesh") != "ok"
-        assert set(states.values()) == {"ok"}
+def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl) -> None:
+    up = lumctl("sim", "up", "--detach", "-o", "json")
+    assert [line for line in up.stderr.splitlines() if "stands in" in line] == [
+        "bare: driver 'acme-bare' brings no twin; a generic mesh stands in, with every capability of sim-mesh",
+        "ocs: driver 'nobody-knows' brings no twin; a generic switch stands in, with every capability of sim-switch",
+    ]
+    why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for old at 127.0.0.1\\x1b[2J"
+    assert [line for line in up.stderr.splitlines() if "does not answer: " in line] == [f"old does not answer: {why}"]
+    assert "rack lab: no circuits are programmed, for old does not answer" in up.stderr
+    assert "\x1b" not in up.stderr
+    served = {each["id"]: (each["served"], each["stand_in"]) for each in json.loads(up.stdout)["devices"]}
+    assert served == {
+        "mesh": (True, None),
+        "bare": (True, "sim-mesh"),
+        "ocs": (True, "sim-switch"),
+        "old": (False, None),
+    }
+    listed = json.loads(lumctl("device", "list", "-o", "json").stdout)
+    states = {each["id"]: each["state"] for each in listed["devices"] if each["id"] in served}
+    assert states.pop("old") != "ok"
+    assert set(states.values()) == {"ok"}
+    lumctl("sim", "fault", "s1-gpu0", "gpu-lost")
+    lumctl("sim", "fault", "mesh", "slow-commit", "--value", "0.3")
+    plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "-o", "json").stdout)
+    swap = lumctl("swap", "apply", plan["id"], "--yes", "-o", "json")
+    assert "mesh is still at work" in swap.stderr
+    done = json.loads(swap.stdout)
+    assert done["outcome"] == "done"
+    assert {proof["circuit"] for proof in done["verified"]} == {each["id"] for each in plan["circuits"]["add"]}
+    lumctl("fabric", "apply", "--rack", "prototype", "--rewrite", "--yes")
