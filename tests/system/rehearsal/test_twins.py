@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.devices.endpoints import sim_runtime_folder
 from lumctl.inventory.examples import example
+from lumctl.sim.client import ask
+from lumctl.sim.runtime import CONTROL_SOCKET
 
 PLUGIN = Path(__file__).parent / "acme_lab"
 Lumctl = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,43 +46,56 @@ LAB = """\
 
 
 @pytest.fixture
-def lumctl(tmp_path, packages) -> Iterator[Lumctl]:
+def runtime(monkeypatch) -> Iterator[str]:
+    """A folder for sockets: the path of one must be short."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield folder
+
+
+@pytest.fixture
+def lumctl(tmp_path, packages, runtime) -> Iterator[Lumctl]:
     """lumctl on the prototype, with a mesh of Acme, and the lab; each call says which exit code is due."""
     path = tmp_path / "rack.yaml"
     text = example("prototype").read_text().replace("driver: smartlight", "driver: acme\n    rack: prototype")
     text = text.replace("racks:\n", "racks:\n  lab:\n").replace("  - name: s", "  - rack: prototype\n    name: s")
     path.write_text(text.replace("# Published binding", LAB + "# Published binding", 1))
-    with tempfile.TemporaryDirectory() as runtime:  # the path of a socket must be short
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "PYTHONPATH": str(packages),
-            "LUMCTL_STATE": str(tmp_path / "state"),
-            "LUMCTL_TARGET": "sim",
-            "LUMCTL_INVENTORY": str(path),
-            "XDG_RUNTIME_DIR": runtime,
-        }
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(packages),
+        "LUMCTL_STATE": str(tmp_path / "state"),
+        "LUMCTL_TARGET": "sim",
+        "LUMCTL_INVENTORY": str(path),
+        "XDG_RUNTIME_DIR": runtime,
+    }
 
-        def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-            done = subprocess.run(
-                [sys.executable, "-m", "lumctl", *words],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
-            assert done.returncode == code, done.stderr
-            assert "Traceback" not in done.stderr
-            return done
+    def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "lumctl", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
 
-        try:
-            yield run
-        finally:
-            run("sim", "down")
+    try:
+        yield run
+    finally:
+        run("sim", "down")
 
 
-def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl) -> None:
+@pytest.fixture
+def control(runtime, tmp_path) -> Path:
+    """The control socket of its simulator."""
+    return sim_runtime_folder(tmp_path / "rack.yaml") / CONTROL_SOCKET
+
+
+def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl, control) -> None:
     up = lumctl("sim", "up", "--detach", "-o", "json")
     assert [line for line in up.stderr.splitlines() if "stands in" in line] == [
         "bare: driver 'acme-bare' brings no twin; a generic mesh stands in, with every capability of sim-mesh",
@@ -96,12 +112,12 @@ def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lum
         "ocs": (True, "sim-switch"),
         "old": (False, None),
     }
-    listed = json.loads(lumctl("device", "list", "-o", "json").stdout)
+    listed = json.loads(lumctl("device", "list", "-o", "json", code=3).stdout)
     states = {each["id"]: each["state"] for each in listed["devices"] if each["id"] in served}
     assert states.pop("old") != "ok"
     assert set(states.values()) == {"ok"}
-    lumctl("sim", "fault", "s1-gpu0", "gpu-lost")
-    lumctl("sim", "fault", "mesh", "slow-commit", "--value", "0.3")
+    ask(control, "fault", component="s1-gpu0", kind="gpu-lost")
+    ask(control, "fault", component="mesh", kind="slow-commit", value=0.3)
     plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "-o", "json").stdout)
     swap = lumctl("swap", "apply", plan["id"], "--yes", "-o", "json")
     assert "mesh is still at work" in swap.stderr
