@@ -54,17 +54,10 @@ def up(
     inventory = cx.inventory
     simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
     try:
-        told = _ask(cx, "status")
-        for device, why in told["unserved"].items():
-            cx.out.narrate(f"{device} does not answer: {why}")
-        for device, stand_in in told["runtime"]["stand_ins"].items():
-            driver, kind = inventory.devices[device].driver, inventory.devices[device].kind
-            cx.out.narrate(
-                f"{device}: driver {driver!r} brings no twin; a generic {kind} stands in, with every capability of "
-                f"{stand_in}"
-            )
+        for remark in simulator.remarks():
+            cx.out.narrate(remark)
         if not dark:
-            _commission(cx, told["unserved"])
+            _commission(cx, simulator.unserved())
         # From here on Ctrl-C is how a simulator in the foreground is meant to end.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(

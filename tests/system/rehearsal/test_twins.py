@@ -17,6 +17,7 @@ from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET
 
 PLUGIN = Path(__file__).parent / "acme_lab"
+pytestmark = pytest.mark.timeout(180)
 Lumctl = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -90,7 +91,7 @@ def lumctl(tmp_path, packages, runtime) -> Iterator[Lumctl]:
 
 
 @pytest.fixture
-def control(runtime, tmp_path) -> Path:
+def control(runtime, tmp_path) -> Path:  # noqa: ARG001 - it decides where that is
     """The control socket of its simulator."""
     return sim_runtime_folder(tmp_path / "rack.yaml") / CONTROL_SOCKET
 
