@@ -41,16 +41,18 @@ def await_idle(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] | None = None,
 ) -> None:
-    """Ask until nothing is in progress; one that cannot be asked now is asked again until the deadline.
+    """Ask until nothing is in progress. One that was at work and cannot be asked now is asked again until the deadline.
 
     Raises:
-        OutcomeUnknownError: the deadline has passed, and the device is still at work or does not say.
+        OutcomeUnknownError: the deadline has passed, and the device is still at work or does not say; or it cannot be
+            asked at all.
     """
     if Capability.PROGRESS not in driver.capabilities:
         return
     wait = pause or threading.Event().wait
-    within_s, pause_s, shown = goes_on_for_s(driver), _FIRST_PAUSE_S, None
+    within_s, pause_s = goes_on_for_s(driver), _FIRST_PAUSE_S
     deadline = clock() + within_s
+    shown: Progress | None = None
     while True:
         failure: DeviceError | None = None
         progress: Progress | None = None
@@ -63,11 +65,12 @@ def await_idle(
                 shown = progress
         except DeviceError as error:
             failure = error
-        if (left_s := deadline - clock()) <= 0:
+        left_s = deadline - clock()
+        if left_s <= 0 or shown is None:
             said = "does not say whether it is still at work" if progress is None else in_words(progress)
+            waited = f", {within_s:g} s after the change" if left_s <= 0 else ""
             raise OutcomeUnknownError(
-                f"{_name(driver)} {said}, {within_s:g} s after the change"
-                + (f": {failure.message}" if failure else ""),
+                f"{_name(driver)} {said}{waited}" + (f": {failure.message}" if failure else ""),
                 hint="nothing that it shows is certain before it has come to an end",
             ) from failure
         wait(min(pause_s, left_s))
