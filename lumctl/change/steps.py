@@ -18,7 +18,7 @@ from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Step
 from lumctl.change.settings import Settable, same, settable
 from lumctl.devices import transaction
-from lumctl.devices.progress import in_words
+from lumctl.devices.progress import goes_on_for_s, in_words
 from lumctl.devices.types import Capability, Progress, Receipt
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import Circuit
@@ -123,7 +123,8 @@ class Program:
             bench.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
-            timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s
+            # It runs from the answer on, and the device may go on with the change long after that.
+            timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
         watch = partial(bench.watch, device)
         bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
         bench.settle(device)
