@@ -136,6 +136,7 @@ def execute(
     Raises: as :func:`apply`.
     """
     started = perf_counter()
+    run.narrate(progress)
     phases: list[Phase] = []
     gated = before_step is not at_once
 

@@ -8,6 +8,7 @@ from math import ceil
 from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE
 from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
+from lumctl.devices.progress import goes_on_for_s
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
@@ -126,7 +127,9 @@ def _may_take_s(site: Site, step: Step) -> float:
     """How long a step may take beyond what any step may, in seconds."""
     inventory = site.inventory
     if step.do is Do.PROGRAM:
-        return inventory.devices[step.data["device"]].settle_ms / 1000
+        device = inventory.devices[step.data["device"]]
+        # Undone, it may be waited for twice: for what it was at work on, and for what is written back.
+        return device.settle_ms / 1000 + 2 * goes_on_for_s(site.devices.changing(device.id))
     if step.do is Do.VERIFY:
         blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)
         return BLINK_WAITS * blinked * inventory.thresholds.light_deadline_s

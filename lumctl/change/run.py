@@ -1,6 +1,6 @@
 """One execution of a plan under a lease: each step journalled before and after, and undone in reverse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -112,6 +112,10 @@ class Run(Undoing):
         self._attempted = [step for step in self._attempted if step not in steps]
         self._wrote = self._wrote and not any(step.do is Do.PROGRAM for step in steps)
         self.undone_as = "superseded" if steps else self.undone_as
+
+    def narrate(self, say: Callable[[str], None]) -> None:
+        """Narrate what goes on within a step from now on; ``say`` is called from several threads."""
+        self._bench.say = say
 
     def unasked(self) -> Self:
         """Nobody has asked for what is undone: only that is undone which this run is shown to have done."""

@@ -5,9 +5,10 @@ was cut before it could give any) and puts things back. Neither touches the stor
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Protocol
 
 from lumctl.change.check import Check
@@ -17,7 +18,8 @@ from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Step
 from lumctl.change.settings import Settable, same, settable
 from lumctl.devices import transaction
-from lumctl.devices.types import Capability, Receipt
+from lumctl.devices.progress import goes_on_for_s, in_words
+from lumctl.devices.types import Capability, Progress, Receipt
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import Circuit
 from lumctl.jobs.hooks import NOBODY
@@ -55,6 +57,8 @@ class Bench:
         """Whether what is undone is undone by a guard, and not by a person's word."""
         self.facts = NOBODY
         """What the hooks of jobs are told of the run."""
+        self.say: Callable[[str], None] = lambda _line: None
+        """Narrates what goes on within a step; called from several threads."""
         chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
         self._turns = {device: threading.Lock() for device in chassis}
 
@@ -62,6 +66,10 @@ class Bench:
         """Transmitters of one chassis take turns: it lets one session change its configuration at a time."""
         module = self.site.inventory.transponders[transponder].module
         return self._turns[module.device] if module else nullcontext()
+
+    def watch(self, device: str, progress: Progress) -> None:
+        """Narrate how far a device has come."""
+        self.say(f"{device} {in_words(progress)}")
 
     def settle(self, device: str) -> None:
         """Wait until a device's cells have settled: nothing tells, the inventory states how long."""
@@ -115,8 +123,10 @@ class Program:
             bench.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
-            timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s
-        bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer)
+            # It runs from the answer on, and the device may go on with the change long after that.
+            timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
+        watch = partial(bench.watch, device)
+        bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
         bench.settle(device)
         timer_of = "device" if receipt.revert_armed else "ours" if device in bench.covered else "none"
         held = {"held": [list(cell) for cell in bench.held[device].items()]} if device in bench.held else {}
@@ -138,7 +148,7 @@ class Program:
         armed = receipt is not None and receipt.revert_armed
         token = receipt.staged.token if receipt else ""
         meant = transaction.committed(driver, step.data["changes"], token)
-        transaction.take_back(driver, Receipt(meant, revert_armed=armed))
+        transaction.take_back(driver, Receipt(meant, revert_armed=armed), watch=partial(bench.watch, device))
         bench.settle(device)
         return {"cells": len(step.data["changes"])}
 

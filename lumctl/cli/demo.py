@@ -98,6 +98,8 @@ def demo(
             simulator = launch(inventory, folder=Path(scratch) / "sim", tied=True)
         store = store_at(str(Path(scratch) / "store"))
         with simulator, Site(inventory, "sim", endpoints=simulator.endpoints(), store=lambda _rack: store) as site:
+            for remark in simulator.remarks():
+                cx.out.narrate(remark)
             with story.phase("program", "its mesh is programmed for the jobs and every light path proved"):
                 commission(site)
             with story.phase("read", "GPUs and light paths are read over SSH"):

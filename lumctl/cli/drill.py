@@ -128,6 +128,8 @@ def drilling(
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="lumctl-drill-")))
         own = _copied(inventory, scratch, job, arguments, standby=standby)
         sim = stack.enter_context(launch(own, folder=scratch / "sim", tied=True, lane_mbps=lane_mbps))
+        for remark in sim.remarks():
+            say(remark)
 
         def open_site() -> Site:
             return Site(

@@ -104,6 +104,8 @@ def _intended(
     """Plan and do each step: on a simulator that has just come up, or on the rack with a yes for each plan."""
     if on == Target.SIM:
         with staged(cx.inventory) as stage, stage.play() as simulated:
+            for remark in stage.sim.remarks():
+                cx.out.narrate(remark)
             commission(simulated)
             return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
     _require_rack(cx, on, runbook.rack)

@@ -1,5 +1,6 @@
 """``lumctl sim``: a rack of the inventory on loopback. These commands are about the simulator whatever the target."""
 
+from collections.abc import Collection
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ KINDS = (
     "switches); link-down, link-flap (transponders); nic-lost (HOST/nic); dark, dim (transponders, "
     "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); "
     "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
-    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
+    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); slow-commit (meshes, switches); "
     "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 
@@ -42,17 +43,21 @@ def up(
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Leave every mesh in bar: program no circuits.")] = False,
 ) -> None:
-    """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C."""
+    """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C.
+
+    A mesh or switch is served as its driver expects: by lumctl itself, or by the twin that the driver's package ships
+    (see lumctl-driver(7)). In the place of one without a twin there is a generic mesh or switch, and that is said.
+    Where a twin fails, its device does not answer, and no circuits are programmed in its rack.
+    """
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
     simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
     try:
-        for device in _ask(cx, "status")["unserved"]:
-            driver = inventory.devices[device].driver
-            cx.out.narrate(f"{device} does not answer: the simulator has no service for what driver {driver!r} speaks")
+        for remark in simulator.remarks():
+            cx.out.narrate(remark)
         if not dark:
-            _commission(cx)
+            _commission(cx, simulator.unserved())
         # From here on Ctrl-C is how a simulator in the foreground is meant to end.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(
@@ -128,7 +133,8 @@ def fault(
 
     A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
-    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
+    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual. One with
+    slow-commit answers a change when it is half made and goes on for so many seconds; clear ends that at once.
 
     A mesh or a switch with an alarm says that a power supply has failed, and goes on carrying light. What lumctl sees
     of an alarm, or of overheat, is what the device's driver reads: sim-mesh and sim-switch read both.
@@ -161,13 +167,16 @@ def clear(
         cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
 
 
-def _commission(cx: Invocation) -> None:
-    """Program the jobs' circuits as on a real rack: through the change engine."""
+def _commission(cx: Invocation, unserved: Collection[str]) -> None:
+    """Program the jobs' circuits as on a real rack, through the change engine; but not where a device is missing."""
     from lumctl.site import Site
     from lumctl.swap import commission
 
+    dark = {d.rack: d.id for d in cx.inventory.light_devices if d.id in unserved}
+    for rack, device in dark.items():
+        cx.out.narrate(f"rack {rack}: no circuits are programmed, for {device} does not answer")
     with Site(cx.inventory, "sim") as site:
-        commission(site, left_dark=cx.out.narrate)
+        commission(site, without=dark, left_dark=cx.out.narrate)
 
 
 def _control(cx: Invocation) -> Path:
@@ -206,7 +215,12 @@ def _status(cx: Invocation) -> dict[str, Any]:
         "started_at": runtime["started_at"],
         "hosts": [{"id": name, "address": f"{at['address']}:{at['port']}"} for name, at in runtime["hosts"].items()],
         "devices": [
-            {"id": device, "address": address, "served": device not in told["unserved"]}
+            {
+                "id": device,
+                "address": address,
+                "served": device not in told["unserved"],
+                "stand_in": runtime["stand_ins"].get(device),
+            }
             for device, address in runtime["devices"].items()
         ],
         "faults": told["faults"],

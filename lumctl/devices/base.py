@@ -4,7 +4,7 @@ from typing import ClassVar, NoReturn
 
 from lumctl.devices.errors import UnsupportedError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, PortReading, PucState
+from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, PortReading, Progress, PucState
 
 
 class _Base:
@@ -38,6 +38,10 @@ class _ChangingBase(_Base):
     def read_alarms(self) -> tuple[Alarm, ...]:
         """Not supported."""
         self._lacks("alarms")
+
+    def read_progress(self) -> Progress | None:
+        """Not supported."""
+        self._lacks("progress of changes")
 
 
 class BaseMesh(_ChangingBase):

@@ -24,6 +24,7 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
         Capability.READ_POWERS: ("read_powers",),
         Capability.READ_TEMPERATURE: ("read_temperature",),
         Capability.READ_ALARMS: ("read_alarms",),
+        Capability.PROGRESS: ("read_progress",),
     },
     "switch": {
         Capability.READ_STATES: ("read_circuits",),
@@ -32,6 +33,7 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
         Capability.READ_POWERS: ("read_powers",),
         Capability.READ_TEMPERATURE: ("read_temperature",),
         Capability.READ_ALARMS: ("read_alarms",),
+        Capability.PROGRESS: ("read_progress",),
         Capability.READ_PORTS: ("read_ports",),
         Capability.SET_PORTS: ("set_port",),
         Capability.SET_LABELS: ("set_label",),

@@ -19,6 +19,8 @@ API = Api("driver API", API_VERSION, "lumctl-driver(7)")
 KINDS = tuple(PROTOCOLS)
 _UPGRADE = "upgrade {package} or lumctl"
 
+_LATER = {"read_progress": Capability.PROGRESS}
+"""Calls that drivers of this API came without at first: only one that declares the capability must have them."""
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
     for kind, protocol in PROTOCOLS.items()
@@ -65,5 +67,6 @@ def _complaint(found: type) -> str | None:
     slow = getattr(found, "slow_calls", {})
     if not isinstance(slow, Mapping) or not all(isinstance(each, int | float) for each in slow.values()):
         return "does not give its slow_calls as a mapping of calls to seconds"
-    missing = sorted(name for name in _METHODS[kind] if not callable(getattr(found, name, None)))
+    unasked = {call for call, capability in _LATER.items() if capability not in capabilities}
+    missing = sorted(name for name in _METHODS[kind] - unasked if not callable(getattr(found, name, None)))
     return f"lacks {', '.join(missing)}" if missing else None

@@ -44,6 +44,8 @@ class DeviceEndpoint:
     known_hosts: Path | None = None
     via: HostEndpoint | None = None
     login: Login = field(default_factory=Login)
+    stand_in: str = ""
+    """The driver of the generic device that a simulator offers in its place, where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
             hint=f"lumctl sim down, then {again}",
         )
     ssh = SshSettings(user=runtime["user"], key_file=Path(runtime["key_file"]), config_file=Path(os.devnull))
-    known_hosts = Path(runtime["known_hosts"])
+    known_hosts, stand_ins = Path(runtime["known_hosts"]), runtime.get("stand_ins", {})
     return Endpoints(
         target="sim",
         hosts={
@@ -135,7 +137,10 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
             )
             for name, where in runtime["hosts"].items()
         },
-        devices={name: DeviceEndpoint(name, address, ssh, known_hosts) for name, address in runtime["devices"].items()},
+        devices={
+            name: DeviceEndpoint(name, address, ssh, known_hosts, stand_in=str(stand_ins.get(name, "")))
+            for name, address in runtime["devices"].items()
+        },
         lanes=Path(runtime["lanes"]),
     )
 

@@ -18,6 +18,7 @@ from lumctl.devices.types import (
     OpticsReading,
     PortReading,
     PowerReading,
+    Progress,
     PucChange,
     PucState,
     Receipt,
@@ -160,6 +161,15 @@ class Changing(Driver, Protocol[Change]):
 
     def read_alarms(self) -> tuple[Alarm, ...]:
         """What the device complains of now. Only with :attr:`Capability.READ_ALARMS`."""
+        ...
+
+    def read_progress(self) -> Progress | None:
+        """What the device is still doing of an earlier change; ``None``: nothing, and what is read now stays.
+
+        Only with :attr:`Capability.PROGRESS`. ``commit`` and ``roll_back`` of such a driver may return, or raise
+        OutcomeUnknownError, while the device goes on: it is asked until it gives ``None``, and what it holds is not
+        read before. The class states how long that may take in ``slow_calls``, by call in seconds.
+        """
         ...
 
 

@@ -36,6 +36,7 @@ _NEEDS = {
     "read_powers": Capability.READ_POWERS,
     "read_temperature": Capability.READ_TEMPERATURE,
     "read_alarms": Capability.READ_ALARMS,
+    "read_progress": Capability.PROGRESS,
     "read_ports": Capability.READ_PORTS,
     "set_port": Capability.SET_PORTS,
     "set_label": Capability.SET_LABELS,

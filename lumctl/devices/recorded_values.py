@@ -22,6 +22,7 @@ _RECORDS: Mapping[str, type[Any]] = {
         types.Receipt,
         types.PortReading,
         types.Alarm,
+        types.Progress,
         types.PowerReading,
         types.OpticsReading,
         types.Neighbour,

@@ -105,7 +105,7 @@ class DeviceSet:
                 self._opened.pop(key).driver.close()
                 opened = None
             if opened is None:
-                driver = self._open(device.driver, "mesh", self._context(device, known_states=record))
+                driver = self._open(self._driver_of(device), "mesh", self._context(device, known_states=record))
                 opened = self._opened[key] = _Opened(driver, record)
         return opened.driver  # type: ignore[return-value]  # its class was checked to be of kind mesh
 
@@ -122,7 +122,7 @@ class DeviceSet:
             raise UnsupportedError(f"{device.id} is a {device.kind}: it has no ports to join")
         held = self._gated.driver("switch", device_id)
         return held or self._kept(  # type: ignore[return-value]  # its class was checked to be of kind switch
-            ("switch", device_id), lambda: self._open(device.driver, "switch", self._context(device))
+            ("switch", device_id), lambda: self._open(self._driver_of(device), "switch", self._context(device))
         )
 
     def changing(self, device_id: str) -> MeshDriver | SwitchDriver:
@@ -231,6 +231,11 @@ class DeviceSet:
             sudo=self._answers_at(self._endpoints.hosts, transponder.host).ssh.sudo,
             now=self._now,
         )
+
+    def _driver_of(self, device: Device) -> str:
+        """The name of a device's driver, or of that of the generic device which stands in for it on this target."""
+        endpoint = self._endpoints.devices.get(device.id)
+        return (endpoint.stand_in if endpoint else "") or device.driver
 
     def _answers_at(self, places: Mapping[str, T], name: str) -> T:
         """Where something answers on this target; never the rack's address in place of one the simulator lacks."""

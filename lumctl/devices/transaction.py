@@ -1,16 +1,18 @@
 """Writing to a device so that afterwards it is known what it holds, or known that nobody knows.
 
 A driver's ``commit`` may end without a clear answer, and an answer may be a lie. Where a device can be read, it is read
-after every write; nothing is ever sent a second time before that. Where it cannot, an unclear outcome stays unclear,
-and whoever asked must treat the device as unknown until its known state was written again.
+after every write; nothing is ever sent a second time before that. One that goes on with a change after its answer is
+read once it says that nothing is in progress (:mod:`lumctl.devices.progress`). Where it cannot, an unclear outcome
+stays unclear, and whoever asked must treat the device as unknown until its known state was written again.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentError, OutcomeUnknownError
+from lumctl.devices.progress import Watch, await_idle, require_idle
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
-from lumctl.devices.types import Capability, JoinChange, PucChange, PucState, Receipt, Staged
+from lumctl.devices.types import Capability, JoinChange, Progress, PucChange, PucState, Receipt, Staged
 from lumctl.inventory.switching import FREE
 
 if TYPE_CHECKING:
@@ -75,7 +77,13 @@ def committed(driver: LightDriver, cells: Iterable[Cell], token: str) -> Staged[
 
 
 def read_cells(driver: LightDriver, own: Iterable[int]) -> dict[int, str]:
-    """What a device that can be read holds in its cells of these numbers; PUCs between bar and cross are left out."""
+    """What a device that can be read holds in its cells of these numbers; PUCs between bar and cross are left out.
+
+    Raises:
+        DeviceBusyError: it is still at work on an earlier change.
+        DeviceError: it does not answer.
+    """
+    require_idle(driver)
     if is_switch(driver):
         # Inputs have the lower numbers; where any port may be joined to any, the lower one counts as the ingress.
         joins = {min(join): max(join) for join in driver.read_circuits().items()}
@@ -88,43 +96,65 @@ def _egress(text: str) -> int | None:
     return None if text == FREE else int(text)
 
 
-def write(driver: LightDriver, wanted: Staged[Any], *, revert_after_s: float | None = None) -> Receipt[Any]:
+def _unwatched(_progress: Progress) -> None:
+    return None
+
+
+def write(
+    driver: LightDriver, wanted: Staged[Any], *, revert_after_s: float | None = None, watch: Watch = _unwatched
+) -> Receipt[Any]:
     """Commit a change; when this returns, a device that can be read was seen to hold it.
+
+    A device that goes on with it after its answer is waited for; ``watch`` is told how far it has come.
 
     Raises:
         DeviceUnreachableError, DeviceRefusedError, UnsupportedError: the device holds what it held
             (:class:`NotTakenError` where that was only found by reading).
-        OutcomeUnknownError: nobody knows what the device holds: it gave no clear answer and cannot be read (now).
+        OutcomeUnknownError: nobody knows what the device holds: it gave no clear answer and cannot be read (now), or it
+            is still at work at the deadline.
         InconsistentError: the device was read and holds something else.
     """
     try:
         receipt = driver.commit(wanted, revert_after_s=revert_after_s)
     except OutcomeUnknownError as unknown:
+        _await_end(driver, watch, unknown)
         if not readable(driver):
             raise
         _require(_difference(driver, wanted, unknown), wanted, unknown)
         return Receipt(wanted, revert_armed=revert_after_s is not None, text=READ_BACK)
+    _await_end(driver, watch, None)
     if readable(driver):
         _require(_difference(driver, wanted, None), wanted, None)
     return receipt
 
 
-def take_back(driver: LightDriver, receipt: Receipt[Any]) -> None:
+def _await_end(driver: LightDriver, watch: Watch, unknown: OutcomeUnknownError | None) -> None:
+    try:
+        await_idle(driver, watch)
+    except OutcomeUnknownError as error:
+        raise OutcomeUnknownError(f"{_said(unknown)}{error.message}", hint=error.hint) from error
+
+
+def take_back(driver: LightDriver, receipt: Receipt[Any], *, watch: Watch = _unwatched) -> None:
     """Write what was before a change; when this returns, a device that can be read was seen to hold it.
+
+    Nothing is sent to a device that is still at work: it is waited for, as after a write.
 
     A lost answer is followed by a read-back, and by one second attempt if that shows that the first did not arrive.
 
     Raises: as :func:`write`.
     """
     before = Staged(tuple(_inverse(change) for change in receipt.staged.changes), receipt.staged.token)
+    _await_end(driver, watch, None)
     for attempt in ("first", "last"):
         unknown: OutcomeUnknownError | None = None
         try:
             driver.roll_back(receipt)
         except OutcomeUnknownError as error:
-            if not readable(driver):
-                raise
             unknown = error
+        _await_end(driver, watch, unknown)
+        if unknown is not None and not readable(driver):
+            raise unknown
         left = _difference(driver, before, unknown) if readable(driver) else ()
         if not left:
             return

@@ -30,6 +30,8 @@ class Capability(StrEnum):
     READ_POWERS = "read-powers"
     READ_TEMPERATURE = "read-temperature"
     READ_ALARMS = "read-alarms"
+    PROGRESS = "progress"
+    """The device says whether it is still at work on a change: a write may go on after its answer, or without one."""
     READ_PORTS = "read-ports"
     SET_PORTS = "set-ports"
     SET_LABELS = "set-labels"
@@ -124,6 +126,15 @@ class DeviceReading:
     powers_dbm: Mapping[int, float] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
     by_driver: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a device has come with a change that it is still making. Cells, where the device counts them."""
+
+    done: int | None = None
+    total: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

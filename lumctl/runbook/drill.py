@@ -39,6 +39,8 @@ def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: G
     ill = _ill_now(site, progress)
     settings = tuple(_shown_now(site, _settings_of(runbook)))
     with staged(site.inventory) as stage, stage.play() as simulated:
+        for remark in stage.sim.remarks():
+            progress(remark)
         _stand_as(site, simulated, settings)
         for accelerator in ill:
             stage.sim.inject(accelerator, "gpu-lost")

@@ -60,6 +60,8 @@ def replay_on_simulator(
     require_known(runbook, inventory)
     _require_not_adopted(runbook)
     with staged(inventory) as stage:
+        for remark in stage.sim.remarks():
+            progress(remark)
         return replay_on_stage(runbook, stage, progress=progress, before_step=before_step)
 
 

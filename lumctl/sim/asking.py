@@ -5,6 +5,7 @@ from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
+from lumctl.devices.types import Progress
 from lumctl.errors import UsageError
 from lumctl.sim.client import ask
 
@@ -40,3 +41,12 @@ def read_simulator(context: DriverContext, do: str, **arguments: Any) -> dict[st
         return ask_simulator(context, do, **arguments)
     except OutcomeUnknownError as error:
         raise DeviceUnreachableError(f"{context.device} does not answer: {error.message}") from None
+
+
+def read_progress(context: DriverContext) -> Progress | None:
+    """What the simulated mesh or switch of a context is still doing of a change; ``None``: nothing.
+
+    Raises: as :func:`read_simulator`.
+    """
+    said = read_simulator(context, "progress")["progress"]
+    return None if said is None else Progress(**said)

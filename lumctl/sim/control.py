@@ -78,6 +78,7 @@ class Control:
             "mesh-powers": self._mesh_powers,
             "mesh-temperature": lambda r: {"celsius": self._world.chip_temperature(str(r["device"]))},
             "mesh-alarms": lambda r: {"alarms": [asdict(a) for a in self._world.chip_alarms(str(r["device"]))]},
+            "progress": self._progress,
             **transponder_requests(world),
         }
         self._requests |= self._of_meshes
@@ -180,6 +181,10 @@ class Control:
         )
         self._settle()
         return {"text": f"ok {len(changes)} cells set"}
+
+    def _progress(self, request: Request) -> dict[str, Any]:
+        progress = self._world.progress(str(request["device"]))
+        return {"progress": None if progress is None else asdict(progress)}
 
     def _mesh_powers(self, request: Request) -> dict[str, Any]:
         powers = self._world.port_powers(str(request["device"]), tuple(map(int, request["ports"])))

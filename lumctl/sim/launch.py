@@ -58,6 +58,20 @@ class SimProcess:
         """Let it begin again: nothing programmed, nothing switched off, no fault."""
         ask(self.control, "renew")
 
+    def unserved(self) -> dict[str, str]:
+        """The devices that do not answer here, and why."""
+        return dict(ask(self.control, "status")["unserved"])
+
+    def remarks(self) -> list[str]:
+        """What is not as on the rack, in words: devices that do not answer, and those in whose place others do."""
+        told = ask(self.control, "status")
+        missing = [f"{device} does not answer: {why}" for device, why in told["unserved"].items()]
+        return missing + [
+            f"{device}: driver {self.inventory.devices[device].driver!r} brings no twin; a generic "
+            f"{self.inventory.devices[device].kind} stands in, with every capability of {driver}"
+            for device, driver in told["runtime"]["stand_ins"].items()
+        ]
+
     def heard(self) -> dict[str, str]:
         """Whose light really brings up each receiver, by transponders; dark receivers and lost hosts are left out."""
         return {receiver: sender for sender, receiver in ask(self.control, "heard")["heard"]}

@@ -11,14 +11,14 @@ from typing import Any
 
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import UsageError
-from lumctl.inventory.model import Device, Inventory
+from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.sim import keys
 from lumctl.sim.chassis.chassis import chassis_services
 from lumctl.sim.control import Control, fault_document
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.sshd import HostServer
 from lumctl.sim.lanes.keeper import Lanes
-from lumctl.sim.meshes.controller import MeshController
+from lumctl.sim.meshes.controller import SMARTLIGHT_DRIVER, MeshController
 from lumctl.sim.meshes.object_server import OBJECT_DRIVER, ObjectServer
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.power.machines import machines_of, power_requests
@@ -26,7 +26,8 @@ from lumctl.sim.power.redfish import REDFISH_DRIVER, RedfishTwin
 from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS, LANES_SOCKET, MESH_SOCKET
 from lumctl.sim.service import Service
 from lumctl.sim.switches.requests import switch_requests
-from lumctl.sim.switches.services import switch_services
+from lumctl.sim.switches.services import NETCONF_DRIVER, SCPI_DRIVER, switch_services
+from lumctl.sim.twins import BEGINS_WITHIN_S, PlugInTwin, device_of, twins_for
 from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.world import World
 
@@ -62,10 +63,26 @@ class Simulator:
         self._client_key = keys.new_private_key()
         client = keys.loaded(self._client_key)
         self._hosts = {name: self._host(name, client) for name in inventory.hosts}
+        offers = twins_for({device.driver for device in inventory.light_devices if not _is_built_in(device)})
+        self._twins = {
+            device.id: PlugInTwin(
+                device_of(self._world, device),
+                offers[device.driver],
+                partial(self._world.misbehaviour, device.id),
+                self.ended.wait,
+            )
+            for device in inventory.light_devices
+            if device.driver in offers
+        }
+        self._stand_ins = {
+            device.id: _GENERIC[device.kind]
+            for device in inventory.light_devices
+            if not _is_built_in(device) and device.id not in self._twins
+        }
         self._meshes = {
             device.id: self._mesh(device, device.geometry.puc_count)
             for device in inventory.devices.values()
-            if device.geometry
+            if device.geometry and device.id not in {*self._twins, *self._stand_ins}
         }
         machines = machines_of(self._world, inventory, self._repowered)
         self._controllers = {
@@ -87,7 +104,7 @@ class Simulator:
         self._control.answer_also(switch_requests(self._world))
         self._switches = switch_services(self._world, client_key=client, pause=self.ended.wait)
         self._chassis = chassis_services(self._world, client_key=client)
-        served = {*self._meshes, *self._controllers, *self._switches, *self._chassis}
+        served = {*self._meshes, *self._controllers, *self._switches, *self._chassis, *self._twins, *self._stand_ins}
         # Of what speaks a protocol that is not served here the address is one that refuses, so that nothing else is
         # taken for it.
         self._unserved = {
@@ -107,6 +124,11 @@ class Simulator:
         for optical in [*self._switches.values(), *self._chassis.values()]:
             optical.service.open()
         self._control.service.open()
+        for twin in self._twins.values():
+            twin.begin()
+        deadline = time.monotonic() + BEGINS_WITHIN_S
+        for twin in self._twins.values():
+            twin.await_begun(deadline)
         self._lanes.open()
         with_keys: list[HostServer | NetconfServer] = list(self._hosts.values())
         with_keys += [switch for switch in self._switches.values() if isinstance(switch, NetconfServer)]
@@ -126,7 +148,7 @@ class Simulator:
             *self._unserved.values(),
         ]:
             service.close()
-        for optical in [*self._switches.values(), *self._chassis.values()]:
+        for optical in [*self._switches.values(), *self._chassis.values(), *self._twins.values()]:
             optical.close()
         self._lanes.close()
         self._workers.shutdown(wait=False, cancel_futures=True)
@@ -157,7 +179,8 @@ class Simulator:
                 server.cut()
             if not self._world.has_fault(host, FaultKind.HUNG_SMI):
                 server.go_on()
-        twins = {**self._meshes, **self._controllers, **self._switches, **self._chassis}
+        well = {device: twin for device, twin in self._twins.items() if twin.failure is None}
+        twins = {**self._meshes, **self._controllers, **self._switches, **self._chassis, **well}
         for device, twin in twins.items():
             if self._world.misbehaviour(device).down:
                 twin.service.shut()
@@ -171,13 +194,15 @@ class Simulator:
 
     def _addresses(self) -> dict[str, str]:
         return {
-            device.id: self._address(device.id, simulated=_is_simulated(device))
+            device.id: self._address(device.id, simulated=_is_simulated(device) or device.id in self._stand_ins)
             for device in self._inventory.devices.values()
         }
 
     def _address(self, device: str, *, simulated: bool) -> str:
         if device in self._unserved:
             return self._unserved[device].address
+        if device in self._twins:
+            return self._twins[device].service.address
         if device in self._controllers:
             return self._controllers[device].address
         if device in self._switches:
@@ -201,6 +226,7 @@ class Simulator:
                 name: {"address": _LOOPBACK, "port": server.service.port} for name, server in self._hosts.items()
             },
             "devices": self._addresses(),
+            "stand_ins": self._stand_ins,
             "started_at": self._started_at,
         }
 
@@ -208,10 +234,18 @@ class Simulator:
         faults = [fault_document(fault) for fault in self._world.faults()]
         return {
             "runtime": self._runtime(),
-            "unserved": list(self._unserved),
+            "unserved": self._why_unserved(),
             "faults": faults,
             "lanes": self._lanes.status(),
         }
+
+    def _why_unserved(self) -> dict[str, str]:
+        """The devices that do not answer, and why."""
+        why = {
+            device: f"the simulator has no service for what driver {self._inventory.devices[device].driver!r} speaks"
+            for device in self._unserved
+        }
+        return why | {device: twin.failure for device, twin in self._twins.items() if twin.failure is not None}
 
     def _write(self, name: str, text: str) -> None:
         """Write a private file of the runtime folder in one step."""
@@ -219,6 +253,16 @@ class Simulator:
         with open(fresh, "x", opener=partial(os.open, mode=0o600), encoding="utf-8") as file:
             file.write(text)
         fresh.rename(self._folder / name)
+
+
+_GENERIC = {DeviceKind.MESH: "sim-mesh", DeviceKind.SWITCH: "sim-switch"}
+"""What drives the generic device that stands in for one whose driver brings no twin."""
+_BUILT_IN = {SMARTLIGHT_DRIVER, OBJECT_DRIVER, SCPI_DRIVER, NETCONF_DRIVER, "replay-mesh", "replay-switch"}
+
+
+def _is_built_in(device: Device) -> bool:
+    """Whether what a mesh's or switch's driver speaks is served here, or it needs nobody that serves it."""
+    return _is_simulated(device) or device.driver in _BUILT_IN
 
 
 def _is_simulated(device: Device) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from lumctl.devices import transaction
 from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.gated.place import gateways_of
@@ -232,7 +233,7 @@ class Site:
             driver = self.devices.mesh(device)
             if Capability.READ_STATES not in driver.capabilities:
                 return {}
-            return {puc: str(state) for puc, state in driver.read_states().items()}
+            return transaction.read_cells(driver, own_cells(self.inventory, self.inventory.devices[device]))
         except DeviceError:
             return {}
 

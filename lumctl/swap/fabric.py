@@ -138,15 +138,17 @@ def commission(
     site: Site,
     *,
     progress: Callable[[str], None] | None = None,
+    without: Collection[str] = (),
     left_dark: Callable[[str], object] = lambda _: None,
 ) -> list[RunResult]:
     """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
 
     A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
-    any other. A rack that cannot be planned because a driver misbehaves stays as it came up: ``left_dark`` is told.
+    any other. The racks in ``without`` are left alone; one that cannot be planned because a driver misbehaves stays as
+    it came up: ``left_dark`` is told.
     """
     results = []
-    for rack in site.inventory.racks:
+    for rack in (rack for rack in site.inventory.racks if rack not in without):
         jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
         try:

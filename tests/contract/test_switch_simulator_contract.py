@@ -198,5 +198,11 @@ def test_a_sick_switch_has_its_error_and_recovers(devices, healed, device, fault
     switch.commit(switch.stage({3: None}))
 
 
-def test_what_speaks_an_unknown_protocol_is_told_as_not_served(simulator):
-    assert ask(simulator.control, "status")["unserved"] == ["strange"]
+def test_for_what_speaks_an_unknown_protocol_a_generic_switch_stands_in(simulator, devices):
+    told = ask(simulator.control, "status")
+    assert told["unserved"] == {}
+    assert told["runtime"]["stand_ins"] == {"strange": "sim-switch"}
+    switch = devices.switch("strange")
+    assert switch.identify() == "strange ready, 16 ports"
+    switch.commit(switch.stage({0: 9}))
+    assert switch.read_circuits() == {0: 9}

@@ -11,6 +11,8 @@ from lumctl.errors import LumctlError
 from lumctl.sim.service import Service, read_line
 from lumctl.sim.world.world import World
 
+SMARTLIGHT_DRIVER = "smartlight"
+"""The driver of the meshes that are served so."""
 _MOST_CONNECTIONS = 16
 _MOST_BYTES = 64 * 1024
 _PATIENCE_S = 30.0

@@ -12,8 +12,8 @@ from lumctl.devices.errors import (
     InconsistentError,
     OutcomeUnknownError,
 )
-from lumctl.devices.types import Alarm, Capability, PucChange, PucState, Receipt, Staged
-from lumctl.sim.asking import ask_simulator, read_simulator
+from lumctl.devices.types import Alarm, Capability, Progress, PucChange, PucState, Receipt, Staged
+from lumctl.sim.asking import ask_simulator, read_progress, read_simulator
 
 
 class SimMesh(BaseMesh):
@@ -27,6 +27,7 @@ class SimMesh(BaseMesh):
             Capability.READ_POWERS,
             Capability.READ_TEMPERATURE,
             Capability.READ_ALARMS,
+            Capability.PROGRESS,
         }
     )
 
@@ -116,6 +117,10 @@ class SimMesh(BaseMesh):
     def read_alarms(self) -> tuple[Alarm, ...]:
         """What the mesh complains of."""
         return tuple(Alarm(**told) for told in self._read("mesh-alarms")["alarms"])
+
+    def read_progress(self) -> Progress | None:
+        """What is still being done of an earlier change."""
+        return read_progress(self.context)
 
     def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> str:
         marks = {change.puc: change.after.value for change in changes}

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from lumctl.devices.base import BaseSwitch
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.joins import difference, judge, plan, ports_of
-from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Receipt, Staged
-from lumctl.sim.asking import ask_simulator, read_simulator
+from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Progress, Receipt, Staged
+from lumctl.sim.asking import ask_simulator, read_progress, read_simulator
 
 
 class SimSwitch(BaseSwitch):
@@ -26,6 +26,7 @@ class SimSwitch(BaseSwitch):
             Capability.READ_PORTS,
             Capability.SET_PORTS,
             Capability.SET_LABELS,
+            Capability.PROGRESS,
         }
     )
     proven: ClassVar[str] = "simulator"
@@ -96,6 +97,10 @@ class SimSwitch(BaseSwitch):
         """What it complains of, with one alarm of each port that has failed."""
         return tuple(Alarm(**told) for told in self._read("switch-alarms")["alarms"])
 
+    def read_progress(self) -> Progress | None:
+        """What is still being done of an earlier change."""
+        return read_progress(self.context)
+
     def read_ports(self) -> dict[int, PortReading]:
         """Every port."""
         return {
@@ -151,6 +156,8 @@ class SimSwitch(BaseSwitch):
         except DeviceRefusedError as refusal:
             said = refusal.message
         try:
+            if not said and self.read_progress() is not None:
+                return text  # what it holds is on its way there
             after = self.read_circuits()
         except DeviceUnreachableError as error:
             raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error

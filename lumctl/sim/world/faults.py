@@ -38,6 +38,7 @@ class FaultKind(StrEnum):
     DEVICE_REFUSE = "device-refuse"
     DEVICE_HALF = "device-half"
     ALARM = "alarm"
+    SLOW_COMMIT = "slow-commit"
 
 
 class ComponentKind(StrEnum):
@@ -102,6 +103,7 @@ VALUES: Mapping[FaultKind, Value] = {
     FaultKind.LINK_FLAP: Value("seconds down, then as many up", 5, 0.5),
     FaultKind.DEVICE_SLOW: Value("seconds of delay before each answer", 5, 0),
     FaultKind.ALARM: Value("1 critical, 2 major, 3 minor, 4 warning", 1, 1, 4),
+    FaultKind.SLOW_COMMIT: Value("seconds that a change takes after its answer", 5, 0),
 }
 SEVERITIES = ("CRITICAL", "MAJOR", "MINOR", "WARNING")
 """The word of a simulated device for each value of an alarm, from 1 on."""
@@ -130,6 +132,7 @@ FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.MESH_DOWN: (ComponentKind.MESH,),
     FaultKind.MESH_LYING: (ComponentKind.MESH,),
     FaultKind.ALARM: _LIGHT_DEVICE,
+    FaultKind.SLOW_COMMIT: (ComponentKind.MESH, ComponentKind.SWITCH),
     **dict.fromkeys((kind for kind in FaultKind if kind.startswith("device-")), _DEVICE),
 }
 

@@ -25,6 +25,7 @@ Rules that hold for every protocol:
 - A change is whatever one request, or the commit that ends a transaction, would write; its parts are in the order in
   which the protocol gives them. The first half of an odd number is the larger one, so that a device which does
   things by half has always done something: a change of one part is made, and denied.
+- ``commit_s`` is the world's own doing: a change is half made when it is answered, and whole so many seconds later.
 - Reads and the connection itself stay truthful under ``lying``, ``refuses`` and ``half``.
 """
 
@@ -39,7 +40,10 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """What is wrong with a device's conduct; as it is made, nothing. ``delay_s`` is seconds before each answer."""
+    """What is wrong with a device's conduct; as it is made, nothing.
+
+    ``delay_s`` is seconds before each answer, ``commit_s`` seconds that a change takes after its answer.
+    """
 
     down: bool = False
     lying: bool = False
@@ -47,6 +51,7 @@ class Misbehaviour:
     half: bool = False
     cuts: bool = False
     delay_s: float = 0.0
+    commit_s: float = 0.0
 
     @property
     def says_no(self) -> bool:
@@ -79,4 +84,5 @@ def misbehaviour_of(faults: Faults, device: str) -> Misbehaviour:
         half=faults.has(device, FaultKind.DEVICE_HALF),
         cuts=faults.has(device, FaultKind.DEVICE_CUT),
         delay_s=faults.value(device, FaultKind.DEVICE_SLOW) or 0.0,
+        commit_s=faults.value(device, FaultKind.SLOW_COMMIT) or 0.0,
     )

@@ -13,6 +13,7 @@ from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
+from lumctl.sim.world.work import Work, Works
 from lumctl.sim.world.writes import WriteLog
 
 _POWER_NOISE_DB = 0.02
@@ -35,12 +36,14 @@ class Switchboard:
         moment: Callable[[], AbstractContextManager[float]],
         shown: Instruments,
         writes: WriteLog,
+        works: Works,
     ) -> None:
         self._plant = plant
         self._faults = faults
         self._moment = moment
         self._shown = shown
         self._writes = writes
+        self._works = works
         self._reverts: dict[str, _Revert] = {}
 
     def forget(self) -> None:
@@ -90,11 +93,28 @@ class Switchboard:
                 with suppress(DeviceRefusedError):
                     state.set(dict(conduct.taken(joins.items())))
             elif not (conduct.lying or conduct.refuses):
+                self._works.require_none(device)
                 before = {ingress: state.partner(ingress) for ingress in joins}
-                state.set(joins)
+                self._set(device, state, joins, before, now, conduct.commit_s)
                 self._arm(_Revert(device, now + (revert_after_s or 0.0), before), receipt, armed=bool(revert_after_s))
             if conduct.says_no:
                 raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+
+    def _set(
+        self,
+        device: str,
+        state: SwitchState,
+        joins: Mapping[int, int | None],
+        before: Mapping[int, int | None],
+        now: float,
+        commit_s: float,
+    ) -> None:
+        held = dict(state.joins)
+        state.set(joins)
+        if commit_s:  # the joins of before are taken apart at once, and those to come are made in the end
+            state.joins = held
+            state.part((ingress, egress) for ingress, egress in before.items() if egress is not None)
+            self._works.begin(device, Work(0, len(joins), now + commit_s, lambda: state.set(joins)))
 
     def confirm(self, receipt: str) -> bool:
         """Keep a change: disarm its revert timer. False if none was armed (any more)."""
@@ -129,6 +149,7 @@ class Switchboard:
         """Let every timer run out that is due. What would take a port from somebody by now stays as it is."""
         for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
             del self._reverts[receipt]
+            self._works.drop(revert.device)
             with suppress(DeviceRefusedError):
                 self._plant.switches[revert.device].state.set(revert.before)
 

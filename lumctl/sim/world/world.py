@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
-from lumctl.devices.types import Alarm, PucState
+from lumctl.devices.types import Alarm, Progress, PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sim.world.boot import boot_at, boot_of
@@ -25,6 +25,7 @@ from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
 from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
+from lumctl.sim.world.work import Work, Works
 from lumctl.sim.world.writes import WriteLog
 
 
@@ -55,7 +56,8 @@ class World:
         self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
         self._reverts: dict[str, _Revert] = {}
         self.writes = WriteLog()
-        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown, self.writes)
+        self._works = Works()
+        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
         self._plant.relight(self._started_at)
 
     # --- the fabric ---
@@ -85,12 +87,21 @@ class World:
             self.writes.add(device, f"{len(changes)} PUCs", now)
             conduct = misbehaviour_of(self._faults, device)
             if not (conduct.lying or conduct.refuses):
-                self._set(chip, dict(conduct.taken(changes.items())), now, receipt, revert_after_s)
+                self._works.require_none(device)
+                taken = dict(conduct.taken(changes.items()))
+                self._set(chip, taken, now, receipt, revert_after_s, commit_s=conduct.commit_s)
             if conduct.says_no:
                 raise DeviceRefusedError(f"{device}: {conduct.complaint}")
 
     def _set(
-        self, chip: Chip, changes: Mapping[int, PucState], now: float, receipt: str, revert_after_s: float | None
+        self,
+        chip: Chip,
+        changes: Mapping[int, PucState],
+        now: float,
+        receipt: str,
+        revert_after_s: float | None,
+        *,
+        commit_s: float,
     ) -> None:
         armed = self._reverts.pop(receipt, None)
         self._supersede(chip.device.id, changes)
@@ -98,8 +109,26 @@ class World:
             states = chip.states()
             before = armed.before if armed else {puc: states[puc] for puc in changes}
             self._reverts[receipt] = _Revert(chip.device.id, now + revert_after_s, before)
-        chip.write(changes)
+        parts = list(changes.items())
+        at_once = parts[: len(parts) // 2] if commit_s else parts
+        chip.write(dict(at_once))
+        if commit_s:
+            rest = dict(parts[len(at_once) :])
+            self._works.begin(chip.device.id, Work(len(at_once), len(parts), now + commit_s, lambda: chip.write(rest)))
         self._plant.relight(now)
+
+    def progress(self, device: str) -> Progress | None:
+        """What a mesh or a switch is still doing of a change; ``None``: nothing.
+
+        Raises:
+            DeviceUnreachableError: it is down.
+        """
+        with self._caught_up():
+            if device not in self._plant.chips:
+                with self.switches.held(device):
+                    return self._works.progress(device)
+            self._answering(device)
+            return self._works.progress(device)
 
     def confirm(self, receipt: str) -> bool:
         """Keep a change: disarm its revert timer. False if none was armed (any more)."""
@@ -322,6 +351,8 @@ class World:
             for fault in healed:
                 self._faults.remove(fault)
                 self._plant.lose_fault(fault)
+                if fault.kind is FaultKind.SLOW_COMMIT:
+                    self._works.finish_of(fault.component)
                 gpu = self._gpus.get(fault.component)
                 if gpu is not None:
                     self._kernels[gpu.accelerator.host].forget(gpu.pci)
@@ -333,6 +364,7 @@ class World:
         self.clear()
         with self._caught_up() as now:
             self._reverts.clear()
+            self._works.forget()
             self.switches.forget()
             self._plant.renew()
             self._plant.relight(now)
@@ -366,8 +398,10 @@ class World:
             now = max(self._now(), self._caught_up_to)
             while (due := self._next_event()) <= now:
                 self._frames_until(due)
+                self._works.finish(due)
                 for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
                     del self._reverts[receipt]
+                    self._works.drop(revert.device)
                     self._plant.chips[revert.device].write(revert.before)
                 self.switches.revert(due)
                 self._caught_up_to = due
@@ -386,7 +420,8 @@ class World:
 
     def _next_event(self) -> float:
         timers = min((revert.at for revert in self._reverts.values()), default=math.inf)
-        return min(timers, self.switches.next_revert(), self._plant.next_turn(self._caught_up_to))
+        ends = self._works.next_end()
+        return min(timers, ends, self.switches.next_revert(), self._plant.next_turn(self._caught_up_to))
 
     def _frames_until(self, until: float) -> None:
         """Every host announces itself at each whole interval; while nothing else happens only the last one counts."""

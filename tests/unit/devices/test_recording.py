@@ -30,6 +30,7 @@ from lumctl.devices.types import (
     OpticsReading,
     PortReading,
     PowerReading,
+    Progress,
     PucChange,
     PucState,
     Receipt,
@@ -77,6 +78,7 @@ def changing(kind):
         "read_powers": (st.tuples(st.lists(numbers, max_size=3).map(tuple)), st.dictionaries(numbers, decibels)),
         "read_temperature": (st.just(()), decibels),
         "read_alarms": (st.just(()), st.lists(st.builds(Alarm, texts, texts, texts, maybe), max_size=2).map(tuple)),
+        "read_progress": (st.just(()), st.none() | st.builds(Progress, numbers, numbers | st.none(), texts)),
     }
 
 

@@ -1,0 +1,109 @@
+"""Device twins that plug-ins ship, so that racks with their devices can be rehearsed on the simulator.
+
+A twin is offered under the entry point group :data:`GROUP`, by the name of the driver that it is for. It speaks the
+device's protocol on loopback, and reads and changes one device of the simulated world: light follows. It is code for
+rehearsals only; the program itself never reads a simulated world but through drivers.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from lumctl.devices.types import Alarm, PortReading, Progress, PucState
+
+GROUP = "lumctl.twins"
+
+
+class SimulatedMesh(Protocol):
+    """One mesh of a simulated world. Safe to use from several threads.
+
+    Every call raises DeviceUnreachableError while a fault has the device down.
+    """
+
+    id: str
+    puc_count: int
+
+    def read_states(self) -> dict[int, PucState]:
+        """The state of every PUC."""
+        ...
+
+    def write(self, changes: Mapping[int, PucState]) -> None:
+        """Set PUCs, all or none; light has moved when this returns.
+
+        Raises:
+            DeviceRefusedError: there is no such PUC, or a fault has the device say no: answer with your protocol's
+                error. What the fault lets it make of the change was made.
+        """
+        ...
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """Power that leaves each port in dBm; ``-inf`` for no light."""
+        ...
+
+    def read_progress(self) -> Progress | None:
+        """What a fault (``slow-commit``) has the device still do of a change; ``None``: nothing."""
+        ...
+
+    def read_temperature(self) -> float:
+        """Temperature of the chip in degrees Celsius."""
+        ...
+
+
+class SimulatedSwitch(Protocol):
+    """One switch of a simulated world. Ports are numbered from 0, whatever the device calls them.
+
+    Safe to use from several threads. Every call raises DeviceUnreachableError while a fault has the device down.
+    """
+
+    id: str
+    port_count: int
+    input_count: int
+
+    def read_circuits(self) -> dict[int, int]:
+        """Every join: ingress port -> egress port."""
+        ...
+
+    def write(self, joins: Mapping[int, int | None]) -> None:
+        """Join ingress ports to egress ports (``None``: to nothing), all or none; light has moved when this returns.
+
+        Raises:
+            DeviceRefusedError: a port is wrong or in use, or a fault has the device say no: answer with your protocol's
+                error. What the fault lets it make of the change was made.
+        """
+        ...
+
+    def read_ports(self) -> dict[int, PortReading]:
+        """Every port."""
+        ...
+
+    def set_port(self, port: int, enabled: bool) -> None:
+        """Let light through a port or not. Raises: as :meth:`write`."""
+        ...
+
+    def set_label(self, port: int, label: str) -> None:
+        """Name a port. Raises: as :meth:`write`."""
+        ...
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """What the monitor of each port sees, in dBm; ``-inf`` for no light."""
+        ...
+
+    def read_temperature(self) -> float:
+        """Temperature in degrees Celsius."""
+        ...
+
+    def read_progress(self) -> Progress | None:
+        """What a fault (``slow-commit``) has the device still do of a change; ``None``: nothing."""
+        ...
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """One alarm of each port that has failed."""
+        ...
+
+
+SimulatedDevice = SimulatedMesh | SimulatedSwitch
+
+Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int]]
+"""``twin(device, listen)``: inside the block, the device's protocol is served at the address ``listen`` (``127.0.0.1``)
+on the TCP port that entering it gives; a free one, so bind to port 0. Served nowhere else. The block is entered and
+left in one thread of its own."""

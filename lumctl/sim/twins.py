@@ -1,0 +1,295 @@
+"""The twins that plug-ins ship (see :mod:`lumctl.devices.twins`), each behind a relay that brings its device's faults.
+
+Each begins in a thread of its own: one that raises, hangs, or listens elsewhere than on loopback costs its own device,
+which then does not answer.
+"""
+
+import contextlib
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from lumctl.devices.errors import DeviceRefusedError
+from lumctl.devices.twins import GROUP, SimulatedDevice
+from lumctl.devices.types import Alarm, PortReading, Progress, PucState
+from lumctl.errors import UsageError
+from lumctl.inventory.model import Device
+from lumctl.offers import Offer, imported, offered
+from lumctl.sim.service import Service
+from lumctl.sim.world.misbehaviour import Misbehaviour
+from lumctl.sim.world.world import World
+
+LISTEN = "127.0.0.1"
+BEGINS_WITHIN_S = 10.0
+_ENDS_WITHIN_S = 2.0
+_MOST_CONNECTIONS, _MOST_READ = 32, 64 * 1024
+_LISTENING = "0A"
+
+
+def twins_for(drivers: set[str]) -> dict[str, list[Offer]]:
+    """What installed plug-ins offer as twins for these drivers."""
+    found: dict[str, list[Offer]] = {}
+    for offer in offered(GROUP):
+        if offer.name in drivers:
+            found.setdefault(offer.name, []).append(offer)
+    return found
+
+
+class MeshOfWorld:
+    """One mesh of a world, as its twin has it."""
+
+    def __init__(self, world: World, device: Device) -> None:
+        self.id = device.id
+        self.puc_count = device.geometry.puc_count if device.geometry else 0
+        self._world = world
+
+    def read_states(self) -> dict[int, PucState]:
+        """The state of every PUC."""
+        return self._world.puc_states(self.id)
+
+    def write(self, changes: Mapping[int, PucState]) -> None:
+        """Set PUCs."""
+        self._world.write_pucs(self.id, {puc: PucState(state) for puc, state in changes.items()})
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """Power that leaves each port in dBm."""
+        return self._world.port_powers(self.id, ports)
+
+    def read_progress(self) -> Progress | None:
+        """What is still being done of a change."""
+        return self._world.progress(self.id)
+
+    def read_temperature(self) -> float:
+        """Temperature of the chip in degrees Celsius."""
+        return self._world.chip_temperature(self.id)
+
+
+class SwitchOfWorld:
+    """One switch of a world, as its twin has it."""
+
+    def __init__(self, world: World, device: Device) -> None:
+        self.id = device.id
+        self.port_count, self.input_count = device.port_count, device.input_count
+        self._world = world
+
+    def read_circuits(self) -> dict[int, int]:
+        """Every join."""
+        with self._world.switches.held(self.id) as state:
+            return dict(state.joins)
+
+    def write(self, joins: Mapping[int, int | None]) -> None:
+        """Join ports."""
+        self._world.switches.write(self.id, dict(joins))
+
+    def read_ports(self) -> dict[int, PortReading]:
+        """Every port."""
+        with self._world.switches.held(self.id) as state:
+            return {
+                port: PortReading(port, port not in state.disabled, port in state.failed, state.labels.get(port, ""))
+                for port in range(self.port_count)
+            }
+
+    def set_port(self, port: int, enabled: bool) -> None:
+        """Let light through a port or not."""
+        with self._world.switches.held(self.id) as state:
+            state.require((port,))
+            state.switch(self._taken(port), on=enabled)
+        self._say_no()
+
+    def set_label(self, port: int, label: str) -> None:
+        """Name a port."""
+        with self._world.switches.held(self.id) as state:
+            state.require((port,))
+            state.labels |= dict.fromkeys(self._taken(port), label)
+        self._say_no()
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """What the monitor of each port sees, in dBm."""
+        return self._world.switches.powers(self.id, ports)
+
+    def read_progress(self) -> Progress | None:
+        """What is still being done of a change."""
+        return self._world.progress(self.id)
+
+    def read_temperature(self) -> float:
+        """Temperature in degrees Celsius."""
+        return self._world.switches.temperature(self.id)
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """One alarm of each port that has failed."""
+        with self._world.switches.held(self.id) as state:
+            failed = sorted(state.failed.items())
+        return tuple(Alarm(f"port {port} has failed", source=f"port/{port}", since=since) for port, since in failed)
+
+    def _taken(self, port: int) -> tuple[int, ...]:
+        return self._world.misbehaviour(self.id).taken((port,))
+
+    def _say_no(self) -> None:
+        conduct = self._world.misbehaviour(self.id)
+        if conduct.says_no:
+            raise DeviceRefusedError(f"{self.id}: {conduct.complaint}")
+
+
+def device_of(world: World, device: Device) -> SimulatedDevice:
+    """One mesh or switch of a world, to be handed to a twin."""
+    return MeshOfWorld(world, device) if device.geometry else SwitchOfWorld(world, device)
+
+
+class PlugInTwin:
+    """One device behind the twin that a plug-in ships for its driver.
+
+    ``service`` is what drivers connect to: a relay, which is slow, cut off or down as the device's faults say.
+    """
+
+    def __init__(
+        self,
+        device: SimulatedDevice,
+        offers: list[Offer],
+        conduct: Callable[[], Misbehaviour],
+        pause: Callable[[float], object],
+    ) -> None:
+        self.service = Service(f"twin {device.id}", self._serve, most=_MOST_CONNECTIONS)
+        self.failure: str | None = None
+        """Why the device does not answer; ``None`` while its twin serves it."""
+        self._device = device
+        self._offers = offers
+        self._conduct = conduct
+        self._pause = pause
+        self._port = 0
+        self._lock = threading.Lock()
+        self._begun, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"twin {device.id}", daemon=True)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"twin {self._offers[0].name!r} of {' and '.join(offer.origin for offer in self._offers)}"
+
+    def begin(self) -> None:
+        """Let it begin; does not wait."""
+        self._thread.start()
+
+    def await_begun(self, deadline: float) -> None:
+        """Wait until it serves or has failed, until ``deadline`` (monotonic) at most; then open its relay."""
+        in_time = self._begun.wait(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            if not in_time and not self._begun.is_set():
+                self.failure = f"{self.name} did not begin in time"
+                self._end.set()
+        if self.failure is None:
+            self.service.open()
+
+    def close(self) -> None:
+        """End it; a twin that does not end is left behind, and dies with the process."""
+        self._end.set()
+        self.service.close()
+        if self._thread.is_alive():
+            self._thread.join(_ENDS_WITHIN_S if self.failure is None else 0.0)
+
+    def _run(self) -> None:
+        """The twin from its beginning to its end."""
+        try:
+            with self._made() as port:
+                _require_local(port)
+                with self._lock:
+                    self._port = port
+                    self._begun.set()
+                self._end.wait()
+        except UsageError as error:
+            self._fail(error.message)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's code
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            self._fail(f"{self.name} failed: {said}")
+
+    def _made(self) -> contextlib.AbstractContextManager[int]:
+        if len(self._offers) > 1:
+            raise UsageError(f"{self.name}: it is offered twice; uninstall one of them")
+        twin = imported(GROUP, self._offers[0], "twin")
+        if not callable(twin):
+            raise UsageError(f"{self.name} cannot be called")
+        made = twin(self._device, LISTEN)
+        if not isinstance(made, contextlib.AbstractContextManager):
+            raise UsageError(f"{self.name} gave no context manager, but {type(made).__name__}")
+        return made
+
+    def _fail(self, why: str) -> None:
+        with self._lock:
+            if not self._begun.is_set() and self.failure is None:
+                self.failure = why
+            self._begun.set()
+
+    def _serve(self, connection: socket.socket) -> None:
+        threading.Thread(target=self._relay, args=(connection,), name=self.service.name, daemon=True).start()
+
+    def _relay(self, connection: socket.socket) -> None:
+        try:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection((LISTEN, self._port), _ENDS_WITHIN_S) as twin,
+            ):
+                twin.settimeout(None)
+                for side in (connection, twin):
+                    side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                asked = threading.Event()
+                answers = threading.Thread(
+                    target=self._answer, args=(twin, connection, asked), name=self.service.name, daemon=True
+                )
+                answers.start()
+                _carry(connection, twin, asked.set)
+                answers.join()
+        finally:
+            self.service.done_with(connection)
+
+    def _answer(self, twin: socket.socket, connection: socket.socket, asked: threading.Event) -> None:
+        """Carry answers to whoever asked, as the device's faults say; a greeting comes whole and in time."""
+        with contextlib.suppress(OSError):
+            while data := twin.recv(_MOST_READ):
+                if asked.is_set():
+                    asked.clear()
+                    conduct = self._conduct()
+                    self._pause(conduct.delay_s)
+                    if conduct.cuts:
+                        connection.sendall(conduct.shortened(data))
+                        break
+                connection.sendall(data)
+        for side in (connection, twin):
+            with contextlib.suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+
+
+def _carry(source: socket.socket, sink: socket.socket, came: Callable[[], object]) -> None:
+    """Carry bytes until their end, and hand on that."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(_MOST_READ):
+            came()
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
+
+
+def _require_local(port: object) -> None:
+    """Check that a twin gave a port, and that nobody but this machine is served there.
+
+    Raises:
+        UsageError: no.
+    """
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
+        raise ValueError(f"{port!r} is no TCP port")
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+                _, local, _, state, *_ = line.split()
+                address, _, number = local.partition(":")
+                if state == _LISTENING and int(number, 16) == port and not _is_loopback(address):
+                    raise ValueError(f"it listens on port {port} beyond loopback: bind to {LISTEN}")
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether an address of the kernel's tables (words of four bytes, each in the machine's order) is of loopback."""
+    words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
+    found = ipaddress.ip_address(b"".join(words))
+    inner = getattr(found, "ipv4_mapped", None)
+    return (inner or found).is_loopback

@@ -1,0 +1,128 @@
+"""Devices that nobody here knows, rehearsed: on the twin that their plug-in ships, on a generic one, or on none."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lumctl.devices.endpoints import sim_runtime_folder
+from lumctl.inventory.examples import example
+from lumctl.sim.client import ask
+from lumctl.sim.runtime import CONTROL_SOCKET
+
+PLUGIN = Path(__file__).parent / "acme_lab"
+pytestmark = pytest.mark.timeout(180)
+Lumctl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> Path:
+    """A folder with the plug-in in it, installed: its driver and two twins, one for a driver of its own."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copytree(PLUGIN, folder / "acme_lab", ignore=shutil.ignore_patterns("__pycache__"))
+    about = folder / "acme_lab-2.5.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-lab\nVersion: 2.5\n")
+    (about / "entry_points.txt").write_text(
+        "[lumctl.drivers]\nacme = acme_lab.driver:AcmeMesh\nacme-old = acme_lab.driver:AcmeMesh\n"
+        "acme-bare = acme_lab.driver:AcmeMesh\n"
+        "[lumctl.twins]\nacme = acme_lab.twin:acme\nacme-old = acme_lab.twin:broken\n"
+    )
+    return folder
+
+
+LAB = """\
+  - {id: bare, rack: lab, kind: mesh, driver: acme-bare, address: "a.example:1", geometry: {columns: 2, rows: 1}}
+  - {id: ocs, rack: lab, kind: switch, driver: nobody-knows, address: "b.example:1", port_count: 8, input_count: 4}
+  - {id: old, rack: lab, kind: mesh, driver: acme-old, address: "c.example:1", geometry: {columns: 2, rows: 1}}
+
+"""
+"""A second rack: the driver of one device brings no twin, that of another is not even installed, one twin is broken."""
+
+
+@pytest.fixture
+def runtime(monkeypatch) -> Iterator[str]:
+    """A folder for sockets: the path of one must be short."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield folder
+
+
+@pytest.fixture
+def lumctl(tmp_path, packages, runtime) -> Iterator[Lumctl]:
+    """lumctl on the prototype, with a mesh of Acme, and the lab; each call says which exit code is due."""
+    path = tmp_path / "rack.yaml"
+    text = example("prototype").read_text().replace("driver: smartlight", "driver: acme\n    rack: prototype")
+    text = text.replace("racks:\n", "racks:\n  lab:\n").replace("  - name: s", "  - rack: prototype\n    name: s")
+    path.write_text(text.replace("# Published binding", LAB + "# Published binding", 1))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(packages),
+        "LUMCTL_STATE": str(tmp_path / "state"),
+        "LUMCTL_TARGET": "sim",
+        "LUMCTL_INVENTORY": str(path),
+        "XDG_RUNTIME_DIR": runtime,
+    }
+
+    def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "lumctl", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    try:
+        yield run
+    finally:
+        run("sim", "down")
+
+
+@pytest.fixture
+def control(runtime, tmp_path) -> Path:  # noqa: ARG001 - it decides where that is
+    """The control socket of its simulator."""
+    return sim_runtime_folder(tmp_path / "rack.yaml") / CONTROL_SOCKET
+
+
+def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl, control) -> None:
+    up = lumctl("sim", "up", "--detach", "-o", "json")
+    assert [line for line in up.stderr.splitlines() if "stands in" in line] == [
+        "bare: driver 'acme-bare' brings no twin; a generic mesh stands in, with every capability of sim-mesh",
+        "ocs: driver 'nobody-knows' brings no twin; a generic switch stands in, with every capability of sim-switch",
+    ]
+    why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for old at 127.0.0.1\\x1b[2J"
+    assert [line for line in up.stderr.splitlines() if "does not answer: " in line] == [f"old does not answer: {why}"]
+    assert "rack lab: no circuits are programmed, for old does not answer" in up.stderr
+    assert "\x1b" not in up.stderr
+    served = {each["id"]: (each["served"], each["stand_in"]) for each in json.loads(up.stdout)["devices"]}
+    assert served == {
+        "mesh": (True, None),
+        "bare": (True, "sim-mesh"),
+        "ocs": (True, "sim-switch"),
+        "old": (False, None),
+    }
+    listed = json.loads(lumctl("device", "list", "-o", "json", code=3).stdout)
+    states = {each["id"]: each["state"] for each in listed["devices"] if each["id"] in served}
+    assert states.pop("old") != "ok"
+    assert set(states.values()) == {"ok"}
+    ask(control, "fault", component="s1-gpu0", kind="gpu-lost")
+    ask(control, "fault", component="mesh", kind="slow-commit", value=0.3)
+    plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "-o", "json").stdout)
+    swap = lumctl("swap", "apply", plan["id"], "--yes", "-o", "json")
+    assert "mesh is still at work" in swap.stderr
+    done = json.loads(swap.stdout)
+    assert done["outcome"] == "done"
+    assert {proof["circuit"] for proof in done["verified"]} == {each["id"] for each in plan["circuits"]["add"]}
+    lumctl("fabric", "apply", "--rack", "prototype", "--rewrite", "--yes")
