@@ -1,0 +1,198 @@
+"""Whether what a driver answers is of the types and units that its Protocol states: a wrong answer is no reading."""
+
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from lumctl.devices.protocols import PROTOCOLS, DriverContext
+from lumctl.devices.types import Change, JoinChange, Neighbour, OpticsReading, PowerReading, PucChange, Receipt, Staged
+
+MOST_DBM, LEAST_DBM = 50.0, -100.0
+"""No optical port of a rack carries more than 100 W, and no monitor shows less than -100 dBm but as no light."""
+MOST_C, LEAST_C = 200.0, -80.0
+
+
+def fault_of(kind: str, call: str, answer: Any, arguments: Mapping[str, Any], context: DriverContext) -> str | None:
+    """What is wrong with the answer to a call of a driver of that kind, in words; ``None`` if nothing is."""
+    wrong = _mistyped(answer, _annotation(kind, call))
+    if wrong:
+        return f"answered {wrong}"
+    sound = _SOUND.get(call)
+    return sound(answer, arguments, context) if sound else None
+
+
+@cache
+def _annotation(kind: str, call: str) -> Any:
+    return get_type_hints(getattr(PROTOCOLS[kind], call))["return"]
+
+
+def _mistyped(value: Any, hint: Any) -> str | None:
+    """What a value is that is not of a type, and what it should be; ``None`` if it is."""
+    if _is(value, hint):
+        return None
+    name = getattr(hint, "__name__", None) if get_origin(hint) is None else None
+    return f"{_shown(value)}, which is no {name or str(hint).replace('lumctl.devices.types.', '')}"
+
+
+def _is(value: Any, hint: Any) -> bool:
+    origin, given = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return _PLAIN[hint](value)
+    if origin in _NESTED:
+        return _NESTED[origin](value, given)
+    return isinstance(value, origin or hint) and (not is_dataclass(value) or _fields_are(value))
+
+
+_PLAIN: Mapping[Any, Callable[[Any], bool]] = {
+    None: lambda value: value is None,
+    type(None): lambda value: value is None,
+    int: lambda value: isinstance(value, int) and not isinstance(value, bool),
+    float: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    Change: lambda value: isinstance(value, PucChange | JoinChange) and _fields_are(value),
+}
+_NESTED: Mapping[Any, Callable[[Any, tuple[Any, ...]], bool]] = {
+    Union: lambda value, given: any(_is(value, each) for each in given),
+    types.UnionType: lambda value, given: any(_is(value, each) for each in given),
+    tuple: lambda value, given: isinstance(value, tuple) and all(_is(each, given[0]) for each in value),
+    dict: lambda value, given: isinstance(value, dict) and _pairs_are(value, given),
+    Mapping: lambda value, given: isinstance(value, Mapping) and _pairs_are(value, given),
+}
+
+
+def _pairs_are(value: Mapping[Any, Any], given: tuple[Any, ...]) -> bool:
+    return all(_is(key, given[0]) and _is(item, given[1]) for key, item in value.items())
+
+
+def _fields_are(value: Any) -> bool:
+    hints = _hints(type(value))
+    return all(_is(getattr(value, field.name), hints[field.name]) for field in fields(value))
+
+
+@cache
+def _hints(of: Any) -> dict[str, Any]:
+    return get_type_hints(of)
+
+
+def _shown(value: Any) -> str:
+    try:
+        said = repr(value)
+    except Exception:  # noqa: BLE001 - it is a plug-in's own class
+        said = ""
+    kind = type(value).__name__
+    return said if said and len(said) < 60 else f"a {kind}"  # noqa: PLR2004 - a long one says nothing in a line
+
+
+Sound = Callable[[Any, Mapping[str, Any], DriverContext], str | None]
+
+
+def _states(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverContext) -> str | None:
+    return _outside(answer, context.puc_count, "PUC")
+
+
+def _circuits(answer: Mapping[int, int], _: Mapping[str, Any], context: DriverContext) -> str | None:
+    if len(set(answer.values())) < len(answer):
+        return "answered circuits of which two leave at one port"
+    return _outside([*answer, *answer.values()], context.port_count, "port")
+
+
+def _ports(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverContext) -> str | None:
+    if any(number != reading.port for number, reading in answer.items()):
+        return "answered the reading of one port for another"
+    return _outside(answer, context.port_count, "port")
+
+
+def _outside(numbers: Iterable[int], count: int, what: str) -> str | None:
+    wrong = [number for number in numbers if number < 0 or (count and number >= count)]
+    return f"answered {what} {wrong[0]}, and there are {count} from 0 on" if wrong else None
+
+
+def _powers(answer: Mapping[int, float], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
+    extra = set(answer) - set(arguments["ports"])
+    if extra:
+        return f"answered for port {min(extra)}, which was not asked for"
+    return _first(_dbm(value) for value in answer.values())
+
+
+def _dbm(value: float | None) -> str | None:
+    if value is None or value == -math.inf or LEAST_DBM <= value <= MOST_DBM:
+        return None
+    return f"answered {value:g} dBm, which no port of a rack has"
+
+
+def _celsius(value: float | None) -> str | None:
+    if value is None or LEAST_C <= value <= MOST_C:
+        return None
+    return f"answered {value:g} degrees Celsius"
+
+
+def _not_negative(value: float | None, what: str) -> str | None:
+    return None if value is None or (math.isfinite(value) and value >= 0) else f"answered {value:g} {what}"
+
+
+def _optics(answer: OpticsReading, _: Mapping[str, Any], __: DriverContext) -> str | None:
+    return _first(
+        (
+            _not_negative(answer.taken_at, "as the time of a reading"),
+            _dbm(answer.rx_power_dbm),
+            _dbm(answer.tx_power_dbm),
+            _celsius(answer.temperature_c),
+            _not_negative(answer.bias_ma, "mA of bias"),
+            _not_negative(answer.voltage_v, "V"),
+            _not_negative(answer.pre_fec_ber, "as a bit error rate"),
+            _not_negative(answer.post_fec_ber, "as a bit error rate"),
+        )
+    )
+
+
+def _power(answer: PowerReading, _: Mapping[str, Any], __: DriverContext) -> str | None:
+    return _first((_not_negative(answer.taken_at, "as the time of a reading"), _not_negative(answer.watts, "W")))
+
+
+def _heard(answer: tuple[Neighbour, ...], _: Mapping[str, Any], __: DriverContext) -> str | None:
+    return _first(_not_negative(each.age_s, "s as the age of a neighbour") for each in answer)
+
+
+def _staged(answer: Staged[Any], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
+    wanted = arguments.get("changes", arguments.get("joins", {}))
+    told = {_cell(change): change.after for change in answer.changes}
+    if len(told) < len(answer.changes):
+        return "staged a cell twice"
+    return None if told == dict(wanted) else "staged something else than it was asked"
+
+
+def _difference(answer: tuple[Any, ...], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
+    wanted = {_cell(change): change.after for change in arguments["staged"].changes}
+    strange = [change for change in answer if wanted.get(_cell(change), change) != change.after]
+    return "compared something else than it was asked" if strange else None
+
+
+def _receipt(answer: Receipt[Any], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
+    if answer.staged.changes != arguments["staged"].changes:
+        return "gave a receipt for something else than was committed"
+    return None
+
+
+def _cell(change: PucChange | JoinChange) -> int:
+    return change.ingress if isinstance(change, JoinChange) else change.puc
+
+
+def _first(wrongs: Iterable[str | None]) -> str | None:
+    return next((wrong for wrong in wrongs if wrong), None)
+
+
+_SOUND: Mapping[str, Sound] = {
+    "read_states": _states,
+    "read_circuits": _circuits,
+    "read_ports": _ports,
+    "read_powers": _powers,
+    "read_temperature": lambda answer, *_: _celsius(answer),
+    "read_optics": _optics,
+    "read_power": _power,
+    "neighbours": _heard,
+    "stage": _staged,
+    "compare": _difference,
+    "commit": _receipt,
+}
