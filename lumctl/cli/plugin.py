@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lumctl.cli import plugin_doctor
+from lumctl.cli import plugin_check, plugin_doctor
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -89,4 +89,5 @@ def _loaded_control(info: Offer) -> dict[str, Any]:
     return {**UNSEEN, "kind": "job control", "state": "ok"}
 
 
+plugin_check.register(app)
 plugin_doctor.register(app)

@@ -57,7 +57,7 @@ class AlwaysContract:
             yield interception
             interception.heal()
 
-    @proves("units")
+    @proves("units", "types", "numbering")
     def test_answers_are_of_the_types_and_units_of_the_contract(self, subject: Subject) -> None:
         """Every reading, on the device as it is."""
         if subject.context is None:
@@ -150,7 +150,7 @@ class AlwaysContract:
         if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
             broken("unreachable", f"{fault.text}: {read.call}() gives {answer}, which the device does not hold")
 
-    @proves("outcome")
+    @proves("outcome", "half-applied", "atomic")
     def test_the_outcome_of_a_spoilt_write_is_the_truth(self, subject: Subject, between: Interception) -> None:
         """Requests that are cut, answers that are lost: what the error says of the device is so."""
         if not subject.writes:

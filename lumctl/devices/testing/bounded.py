@@ -4,7 +4,10 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _TICK_S = 0.01
 
@@ -36,6 +39,35 @@ def ended_within(call: Call, seconds: float) -> bool:
     return call.ended.is_set()
 
 
+class NeverEndedError(Exception):
+    """A call has not come back."""
+
+
+_PATIENCE_S, _LATER_S = 40.0, 5.0
+_hung = threading.Event()
+
+
+def bounded(call: Callable[[], T]) -> T:
+    """What a call returns or raises, in a thread of its own, which is left behind if it hangs.
+
+    After one that hung, the others are waited for only shortly.
+
+    Raises:
+        NeverEndedError: it has not come back.
+    """
+    context = copy_context()
+    running = Call(lambda: context.run(call))
+    if not ended_within(running, _LATER_S if _hung.is_set() else _PATIENCE_S):
+        _hung.set()
+        raise NeverEndedError
+    if isinstance(running.error, KeyboardInterrupt):
+        raise RuntimeError("KeyboardInterrupt") from running.error  # noqa: TRY004 - a driver's, not the user's
+    if running.error is not None:
+        raise running.error
+    result: T = running.value
+    return result
+
+
 @contextmanager
 def closing(driver: Any) -> Iterator[Any]:
     """A driver that is closed in the end, whatever it says to that."""
@@ -43,4 +75,4 @@ def closing(driver: Any) -> Iterator[Any]:
         yield driver
     finally:
         with contextlib.suppress(Exception):
-            driver.close()
+            bounded(driver.close)

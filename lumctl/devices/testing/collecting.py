@@ -1,6 +1,6 @@
 """A plug-in of pytest that writes down what became of each test: ``-p lumctl.devices.testing.collecting``.
 
-It writes JSON into the file that ``$LUMCTL_CHECK_REPORT`` names.
+It appends lines of JSON to the file that ``$LUMCTL_CHECK_REPORT`` names.
 """
 
 import json
@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
+from lumctl.devices.testing.bounded import NeverEndedError
 from lumctl.devices.testing.rules import NOT_TESTED, ContractBrokenError, one_line
 
 FIXTURES = ("mesh", "switch", "transponder", "power")
-_tests: list[dict[str, Any]] = []
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note that a test begins: one that ends its process is found by that."""
+    _note({"test": nodeid, "outcome": "begun"})
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -35,13 +40,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     elif isinstance(error, ContractBrokenError):
         rule, detail = error.rule, error.found
     elif error is not None:
+        if call.when == "setup" and rule is not None:
+            rule = "deadline" if isinstance(error, NeverEndedError) else "errors"
         detail = f"{type(error).__name__}: {one_line(error)}"
-    _tests.append(
+    _note(
         {
-            "test": item.nodeid.rpartition("/")[2],
+            "test": item.nodeid,
             "title": item.name.removeprefix("test_").replace("_", " "),
             "driver": _driver(item),
             "rule": rule,
+            "also": list(getattr(function, "contract_also", ())) if ended == "passed" else [],
             "outcome": ended,
             "detail": detail,
         }
@@ -58,6 +66,6 @@ def _driver(item: pytest.Item) -> str | None:
     return None
 
 
-def pytest_sessionfinish() -> None:
-    """Write it all down."""
-    Path(os.environ["LUMCTL_CHECK_REPORT"]).write_text(json.dumps(_tests))
+def _note(what: dict[str, Any]) -> None:
+    with Path(os.environ["LUMCTL_CHECK_REPORT"]).open("a") as report:
+        report.write(f"{json.dumps(what)}\n")

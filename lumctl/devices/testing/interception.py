@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lumctl.devices.errors import DeviceError
-from lumctl.devices.protocols import Driver, DriverContext
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.testing.bounded import bounded, closing
 from lumctl.devices.testing.bridge import bridged, way_of
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
 from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
@@ -131,10 +132,8 @@ def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], obj
 
 
 def _passes(interception: Interception, opens: Opens, probe: Callable[[Any], object]) -> bool:
-    driver: Driver = opens(interception.context)
-    with contextlib.suppress(DeviceError):
-        probe(driver)
-    driver.close()
+    with closing(bounded(lambda: opens(interception.context))) as driver, contextlib.suppress(DeviceError):
+        bounded(lambda: probe(driver))
     return interception.passed
 
 

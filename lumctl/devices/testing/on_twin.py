@@ -11,6 +11,7 @@ its driver: a callable that gives a context manager, which serves the device on 
 Without a twin only those tests run that need no device.
 """
 
+import contextlib
 import os
 import socket
 import time
@@ -25,6 +26,7 @@ import pytest
 from lumctl.devices.drivers import load
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import CommandResult, DriverContext
+from lumctl.devices.testing.bounded import bounded
 from lumctl.devices.testing.mesh import MeshContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
 from lumctl.devices.testing.power import PowerContract
@@ -95,11 +97,12 @@ def _under_test(request: pytest.FixtureRequest, made: type[Any], *sizes: str) ->
             not_tested(NO_TWIN)
         wanted = {field.name for field in fields(made)} - {"driver", "context", "opens", *sizes}
         given = {name: getattr(twin, name) for name in sorted(wanted) if hasattr(twin, name)}
-        driver = load(NAME)(context)
+        driver = bounded(lambda: load(NAME)(context))
         yield made(
             driver, **{name: getattr(context, name) for name in sizes}, context=context, opens=load(NAME), **given
         )
-        driver.close()
+        with contextlib.suppress(Exception):
+            bounded(driver.close)
 
 
 if KIND == "mesh":

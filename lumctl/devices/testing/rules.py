@@ -8,6 +8,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import pytest
 
 from lumctl.devices.errors import DeviceError
+from lumctl.devices.testing.bounded import NeverEndedError, bounded
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,24 +158,29 @@ def not_tested(reason: str) -> NoReturn:
     pytest.skip(f"{NOT_TESTED}{reason}")
 
 
-def proves(rule: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Mark a test as the proof of a rule, which its failure names; a foreign error of the driver breaks ``errors``."""
+def proves(rule: str, *also: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Mark a test as the proof of a rule, which its failure names; a foreign error of the driver breaks ``errors``.
+
+    One that passes proves ``also`` these; where it breaks one of them, it names that itself.
+    """
 
     def marked(test: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(test)
         def run(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
-                return test(*args, **kwargs)
+                return bounded(lambda: test(*args, **kwargs))
+            except NeverEndedError:
+                raise ContractBrokenError("deadline", "a call of the driver has not come back") from None
             except ContractBrokenError:
                 raise
             except (AssertionError, DeviceError, pytest.fail.Exception) as error:
                 raise ContractBrokenError(rule, one_line(error)) from error
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 named = rule if rule in _ANY_ERROR else "errors"
                 raise ContractBrokenError(named, f"{type(error).__name__}: {one_line(error)}") from error
 
         marks: Any = run
-        marks.contract_rule = rule
+        marks.contract_rule, marks.contract_also = rule, also
         return run
 
     return marked
