@@ -34,8 +34,9 @@ NO_PASSAGE = (
 )
 LONGEST_S = 4.0
 """About how long the faults of one write may take; of more than go in that time a spread is tried."""
-LEAST = 6
+LEAST = 4
 GRACE_S = 0.5
+LEAST_TIMEOUT_S, TIMES = 0.4, 10
 
 
 class AlwaysContract:
@@ -54,6 +55,7 @@ class AlwaysContract:
         with intercepted(subject.context, subject.opens, subject.reads[0].of) as interception:
             if interception is None:
                 not_tested(NO_PASSAGE)
+            interception.context = replace(interception.context, timeout_s=_timeout_s(subject))
             yield interception
             interception.heal()
 
@@ -178,13 +180,12 @@ class AlwaysContract:
     @proves("deadline")
     def test_every_call_ends_in_its_time(self, subject: Subject, between: Interception) -> None:
         """Also where the device takes the connection and says nothing, or never ends its answer."""
-        timeout_s = self._timeout_s(subject, between)
+        timeout_s = between.context.timeout_s
         slow = getattr(type(subject.driver), "slow_calls", {})
         for fault in (between.silent(), between.endless()):
             with ExitStack() as opened:
-                context = _with_timeout(between, timeout_s)
                 late: list[tuple[str, Call]] = []
-                for name, act in self._acts(subject, context, opened):
+                for name, act in self._acts(subject, between.context, opened):
                     between.set(fault)
                     if between.shell is not None:
                         between.shell.hung = between.way.over
@@ -212,20 +213,17 @@ class AlwaysContract:
         for read, driver in zip(subject.reads, drivers[len(prepared) :], strict=True):
             yield read.call, partial(read.of, driver)
 
-    @staticmethod
-    def _timeout_s(subject: Subject, between: Interception) -> float:
-        """As short as the device allows: ten times what its slowest reading takes."""
-        slowest = 0.0
-        with closing(subject.opens(between.context)) as driver:
-            for read in subject.reads:
-                began = time.monotonic()
-                read.of(driver)
-                slowest = max(slowest, time.monotonic() - began)
-        return min(max(0.4, 10 * slowest), max(between.context.timeout_s, 0.4))
 
-
-def _with_timeout(between: Interception, timeout_s: float) -> Any:
-    return replace(between.context, timeout_s=timeout_s)
+def _timeout_s(subject: Subject) -> float:
+    """A time limit as short as the device allows, so that faults take little of it: many times what a reading takes."""
+    slowest = 0.0
+    for read in subject.reads:
+        began = time.monotonic()
+        with contextlib.suppress(DeviceError):
+            read.of(subject.driver)
+        slowest = max(slowest, time.monotonic() - began)
+    wanted = max(LEAST_TIMEOUT_S, TIMES * slowest)
+    return wanted if subject.context is None else min(wanted, max(subject.context.timeout_s, LEAST_TIMEOUT_S))
 
 
 def _spread(faults: list[Fault], took_s: float) -> list[Fault]:

@@ -5,9 +5,8 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from lumctl.devices.ways import Direct, Stream, Way
 
@@ -47,38 +46,64 @@ def way_of(address: str) -> Way | None:
     return Direct(place) if place.rpartition(":")[2].isdecimal() else None
 
 
-@contextmanager
-def bridged(address: str, way: Way) -> Iterator[str]:
-    """An address of the same form at which whoever connects is led along a way."""
-    with contextlib.ExitStack() as held:
-        if address.startswith(_UNIX):
-            path = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="lumctl-"))) / "s"
-            listener = held.enter_context(socket.socket(socket.AF_UNIX))
-            listener.bind(str(path))
-            listener.listen()
-            shown = f"{_UNIX}{path}"
+class Bridge:
+    """A server whose address has the form of another one; whoever connects is led along a way.
+
+    While it is :meth:`gone` nobody listens there. Use it as a context manager.
+    """
+
+    def __init__(self, address: str, way: Way) -> None:
+        self._way = way
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._folder = tempfile.TemporaryDirectory(prefix="lumctl-") if address.startswith(_UNIX) else None
+        self._listener: socket.socket | None = self._listen()
+        scheme, mark, _ = address.rpartition("://")
+        self.address = f"{_UNIX}{self._path}" if self._folder else f"{scheme}{mark}127.0.0.1:{self._port}"
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+
+    def gone(self, *, gone: bool) -> None:
+        """Close the listener, or open it again at the same address."""
+        with self._lock:
+            if gone and self._listener is not None:
+                self._listener.close()
+                self._listener = None
+            elif not gone and self._listener is None:
+                self._listener = self._listen()
+
+    def __enter__(self) -> Self:
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._accepting.join()
+        self.gone(gone=True)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _listen(self) -> socket.socket:
+        if self._folder is None:
+            listener = socket.create_server(("127.0.0.1", getattr(self, "_port", 0)))
+            self._port = listener.getsockname()[1]
         else:
-            listener = held.enter_context(socket.create_server(("127.0.0.1", 0)))
-            scheme, mark, _ = address.rpartition("://")
-            shown = f"{scheme}{mark}127.0.0.1:{listener.getsockname()[1]}"
-        over = threading.Event()
-        accepting = threading.Thread(target=_accept, args=(listener, way, over), daemon=True)
-        accepting.start()
-        try:
-            yield shown
-        finally:
-            over.set()
-            accepting.join()
+            self._path = Path(self._folder.name) / "s"
+            self._path.unlink(missing_ok=True)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(self._path))
+            listener.listen()
+        listener.settimeout(0)
+        return listener
 
-
-def _accept(listener: socket.socket, way: Way, over: threading.Event) -> None:
-    listener.settimeout(POLL_S)
-    while not over.is_set():
-        try:
-            client, _ = listener.accept()
-        except OSError:
-            continue
-        threading.Thread(target=_lead, args=(client, way, over), daemon=True).start()
+    def _accept(self) -> None:
+        while not self._over.wait(POLL_S / 4):
+            with self._lock:
+                try:
+                    client = self._listener.accept()[0] if self._listener is not None else None
+                except OSError:
+                    client = None
+            if client is not None:
+                threading.Thread(target=_lead, args=(client, self._way, self._over), daemon=True).start()
 
 
 def _lead(client: socket.socket, way: Way, over: threading.Event) -> None:

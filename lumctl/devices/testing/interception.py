@@ -11,7 +11,7 @@ from typing import Any
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing.bounded import bounded, closing
-from lumctl.devices.testing.bridge import bridged, way_of
+from lumctl.devices.testing.bridge import Bridge, way_of
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
 from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
 
@@ -33,8 +33,11 @@ class Fault:
 class Interception:
     """A way and a shell that faults befall. ``context`` is for drivers that are to go by them."""
 
-    def __init__(self, context: DriverContext, way: FaultyWay, shell: FaultyShell | None) -> None:
+    def __init__(
+        self, context: DriverContext, way: FaultyWay, shell: FaultyShell | None, bridge: Bridge | None = None
+    ) -> None:
         self.way, self.shell, self.context = way, shell, context
+        self._bridge = bridge
 
     @property
     def passed(self) -> bool:
@@ -49,6 +52,8 @@ class Interception:
     def heal(self) -> None:
         """All is well again; those that wait are let go."""
         self.way.trouble = None
+        if self._bridge is not None:
+            self._bridge.gone(gone=False)
         self.way.over.set()
         self.way.over.clear()
         if self.shell is not None:
@@ -60,6 +65,8 @@ class Interception:
     def set(self, fault: Fault) -> None:
         """Have a fault from now on."""
         self.way.trouble = fault.trouble
+        if self._bridge is not None:
+            self._bridge.gone(gone=fault.trouble is not None and fault.trouble.fault is WayFault.REFUSED)
         if self.shell is not None and fault.command is not None:
             self.shell.set(fault.command[0], after=fault.command[1])
 
@@ -83,6 +90,7 @@ class Interception:
             found += [
                 Fault(f"{fault} after {after} bytes of the answer", Trouble(fault, after))
                 for fault in _ANSWER_FAULTS
+                if self._bridge is None or fault is not WayFault.SILENT  # there it takes all of its time
                 for after in _spread(came)
             ]
             found += [Fault(f"the answer is {text!r}", Trouble(WayFault.GARBAGE, text=text)) for text in _NO_ANSWERS]
@@ -125,8 +133,8 @@ def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], obj
         yield None
         return
     way = FaultyWay(own)
-    with bridged(context.address, way) as address:
-        beside = Interception(replace(context, address=address), way, None)
+    with Bridge(context.address, way) as bridge:
+        beside = Interception(replace(context, address=bridge.address), way, None, bridge)
         yield _cleared(beside) if _passes(beside, opens, probe) else None
         way.over.set()
 
