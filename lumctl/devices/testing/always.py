@@ -61,9 +61,19 @@ class AlwaysContract:
 
     @proves("units", "types", "numbering")
     def test_answers_are_of_the_types_and_units_of_the_contract(self, subject: Subject) -> None:
-        """Every reading, on the device as it is."""
+        """Every reading, on the device as it is, and when something was written to it."""
         if subject.context is None:
             not_tested(NO_CONTEXT)
+        self._require_sound(subject)
+        with contextlib.suppress(Exception):  # what becomes of writes is for other tests
+            for write in subject.writes:
+                write.prepare(subject.driver)()
+        self._require_sound(subject)
+
+    @staticmethod
+    def _require_sound(subject: Subject) -> None:
+        if subject.context is None:
+            return
         for read in subject.reads:
             answer = read.of(subject.driver)
             require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)
