@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lumctl.devices.errors import (
+    DeviceBusyError,
     DeviceError,
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -37,6 +38,7 @@ LONGEST_S = 4.0
 LEAST = 4
 GRACE_S = 0.5
 LEAST_TIMEOUT_S, TIMES = 0.4, 10
+BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
 
 
 class AlwaysContract:
@@ -74,7 +76,7 @@ class AlwaysContract:
     def _require_sound(subject: Subject) -> None:
         if subject.context is None:
             return
-        for read in subject.reads:
+        for read in subject.readings():
             answer = read.of(subject.driver)
             require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)
             if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
@@ -100,7 +102,7 @@ class AlwaysContract:
         """Neither by reading nor by writing."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            for read in subject.reads:
+            for read in subject.readings():
                 read.of(subject.driver)
             for write in subject.writes:
                 write.prepare(subject.driver)()
@@ -138,7 +140,7 @@ class AlwaysContract:
     @proves("errors")
     def test_spoilt_answers_raise_device_errors_only(self, subject: Subject, between: Interception) -> None:
         """Answers that are cut, noise, or do not come: a reading is right or there is none."""
-        for read in subject.reads:
+        for read in subject.readings():
             with closing(subject.opens(between.context)) as driver:
                 began = time.monotonic()
                 faults = between.faults_of(partial(read.of, driver), sending=False)
@@ -176,12 +178,12 @@ class AlwaysContract:
     def _spoil(self, subject: Subject, write: Write, between: Interception) -> None:
         began = time.monotonic()
         with closing(subject.opens(between.context)) as driver:
-            faults = between.faults_of(write.prepare(driver), sending=True)
+            faults = between.faults_of(_prepared(write, driver), sending=True)
             if write.held is not None and not _comes(write, (write.after,)):
                 broken("commit", f"{write.call} returned, and the device holds {write.held()}, not {write.after}")
         for fault in _spread(faults, time.monotonic() - began):
             with closing(subject.opens(between.context)) as driver:
-                act = write.prepare(driver)
+                act = _prepared(write, driver)
                 between.set(fault)
                 error = _raised(act)
                 between.heal()
@@ -242,6 +244,16 @@ def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
     if len(faults) <= most:
         return faults
     return [faults[at * len(faults) // most] for at in range(most)]
+
+
+def _prepared(write: Write, driver: Any) -> Callable[[], object]:
+    """The device made ready for a write; one that a lost session still has locked is waited for."""
+    for _ in range(BUSY_TRIES):
+        try:
+            return write.prepare(driver)
+        except DeviceBusyError:
+            threading.Event().wait(BUSY_WAIT_S)
+    return write.prepare(driver)
 
 
 def _raised(act: Callable[[], object]) -> BaseException | None:

@@ -1,10 +1,10 @@
 """A driver under test as the tests of faults, units and deadlines see it, of whatever kind it is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lumctl.devices.errors import DeviceError, InconsistentError
+from lumctl.devices.errors import DeviceError, InconsistentError, UnsupportedError
 from lumctl.devices.protocols import Driver, DriverContext
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
 from lumctl.devices.testing.interception import Opens
@@ -60,6 +60,16 @@ class Subject:
     reads: tuple[Read, ...]
     writes: tuple[Write, ...]
     true_reads: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+
+    def readings(self) -> Iterator[Read]:
+        """The calls that it answers: of powers only where these ports have monitors, which not all ports have."""
+        for read in self.reads:
+            if read.call == "read_powers":
+                try:
+                    read.of(self.driver)
+                except UnsupportedError:
+                    continue
+            yield read
 
     @property
     def atomic(self) -> bool:

@@ -73,7 +73,10 @@ class _UnixTransport(Transport):
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        return _UnixConnection(str(host), self._path)
+        self.close()
+        connection = _UnixConnection(str(host), self._path)
+        self._connection = host, connection  # so that closing the transport closes it
+        return connection
 
 
 class _UnixConnection(http.client.HTTPConnection):
