@@ -67,7 +67,8 @@ def _pairs_are(value: Mapping[Any, Any], given: tuple[Any, ...]) -> bool:
 
 
 def _fields_are(value: Any) -> bool:
-    hints = _hints(type(value))
+    of: Any = type(value)
+    hints = _hints(of)
     return all(_is(getattr(value, field.name), hints[field.name]) for field in fields(value))
 
 
