@@ -1,15 +1,21 @@
 """What installed packages offer by entry points: listing imports nothing, naming one imports it alone."""
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
 JOB_KINDS = "lumctl.jobs"
 """The entry points of kinds of job control."""
+IMPORT_WITHIN_S = 5.0
+
+_hanging: dict[tuple[str, str], Future[Any]] = {}
+"""Imports that were given up: another attempt would wait for the same lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,10 @@ class Offer:
     target: str
     distribution: str
     version: str
+
+    def culprit(self, what: str) -> Culprit:
+        """Whom an error names; ``what`` is what it is (``driver``)."""
+        return Culprit(what, self.name, self.origin)
 
     @property
     def origin(self) -> str:
@@ -58,12 +68,19 @@ def imported(group: str, offer: Offer, what: str) -> object:
     Raises:
         UsageError: it does not import.
     """
+    key = (group, offer.target)
+    hangs = _hanging.get(key)
     try:
-        found: object = EntryPoint(offer.name, offer.target, group).load()
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything at import
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if hangs is not None and not hangs.done():
+            raise LateError(offer.culprit(what), "its import", IMPORT_WITHIN_S, hangs)
+        found: object = contained(
+            offer.culprit(what), "its import", EntryPoint(offer.name, offer.target, group).load, IMPORT_WITHIN_S
+        )
+    except MisbehavedError as error:
+        if isinstance(error, LateError):
+            _hanging[key] = error.late
         raise UsageError(
-            f"{what} {offer.name!r} of {offer.origin} does not import: {reason}",
+            f"{what} {offer.name!r} of {offer.origin} does not import: {error.what.removeprefix('raised ')}",
             hint=f"install what it needs, or uninstall {offer.distribution}",
         ) from error
     return found

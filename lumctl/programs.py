@@ -5,7 +5,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +47,11 @@ def run_program(
     variables: Mapping[str, str] | None = None,
     folder: Path | None = None,
     most_said: int = MOST_SAID_BYTES,
+    begun: Callable[[subprocess.Popen[bytes]], object] = lambda _: None,
 ) -> Ended:
     """Run a program to its end. ``given`` is what it reads, ``variables`` are added to our own environment.
+
+    ``begun`` is told of the process, for another thread that may have to end it.
 
     Of what it prints, the last ``most_said`` bytes are kept.
 
@@ -78,6 +81,7 @@ def run_program(
     finally:
         os.close(theirs)
     heard = _Heard(ours, most_said)
+    begun(process)
     threading.Thread(target=_feed, args=(process, given), name="lumctl-program", daemon=True).start()
     late = False
     try:
@@ -86,7 +90,7 @@ def run_program(
         late = True
     finally:
         if process.returncode is None:
-            _end(process)
+            end_program(process)
     return Ended(process.returncode, late, heard.text())
 
 
@@ -130,7 +134,7 @@ def _feed(process: subprocess.Popen[bytes], given: bytes) -> None:
             stdin.write(given)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_program(process: subprocess.Popen[bytes]) -> None:
     """End a program with its whole group: first asked, then not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):

@@ -72,13 +72,19 @@ def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
     return plan_swap(site, None, accelerators, seen=seen)
 
 
-def carry_out(site: Site, plan: Plan, policy: Policy, progress: Callable[[str], None]) -> Ended:
-    """Apply a plan; whatever happens, how it ended is what the store says of its run."""
+def carry_out(
+    site: Site, plan: Plan, policy: Policy, progress: Callable[[str], None], require_wanted: Callable[[], None]
+) -> Ended:
+    """Apply a plan; whatever happens, how it ended is what the store says of its run.
+
+    ``require_wanted`` may refuse the run when the store shows it and nothing is touched yet.
+    """
     store, began_at = site.store(plan.rack), site.now()
     try:
         with Standby(site) as standby:
             standby.ready(plan.rack)  # it comes up while the preconditions are looked at
-            result = apply(site, plan, progress=progress, who=name_of(policy), arm=standby.arm)
+            who = name_of(policy)
+            result = apply(site, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
     except Exception as error:  # noqa: BLE001 - what it left behind counts, not how it was told
         ended = how_it_ended(store, plan.digest, since=began_at, now=site.now())
         return replace(ended, told=str(error) or type(error).__name__)

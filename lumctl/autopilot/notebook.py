@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lumctl.autopilot import switch
 from lumctl.autopilot.decide import Act, Decision
 from lumctl.autopilot.memory import DAY_S, DECISION, REMARK, WEEK_S, Ask, AskState, Event, Memory
 from lumctl.autopilot.telling import decision_document
@@ -13,6 +14,19 @@ from lumctl.store import ACTION_KINDS, Store
 WHO = "autopilot"
 GONE = ("gone",)
 """The signature of a decision whose trouble is over."""
+
+
+def stopped_by_anybody(rack: str, store: Store) -> str | None:
+    """Why nothing may be done unasked in a rack now, by its stop files or its journal; ``None`` if it may.
+
+    Raises:
+        StoreError: the journal cannot be read.
+    """
+    if (why := switch.thrown(switch.places([rack], [store.files]))) is not None:
+        return why
+    memory = Memory()
+    memory.take(store.remarks(REMARK))
+    return memory.stopped
 
 
 class Notebook:

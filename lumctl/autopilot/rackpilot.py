@@ -212,8 +212,21 @@ class RackPilot:
         if (why := self.stopped()) is not None:
             ended = Ended("refused", told=f"the autopilot was stopped {why}")
         else:
-            ended = carry_out(site, plan, policy, lambda line: self._say(f"autopilot: {line}"))
+            ended = carry_out(
+                site, plan, policy, lambda line: self._say(f"autopilot: {line}"), self._require_not_stopped
+            )
         self._end(plan.id, decision.trouble.key, ended, policy, told_of(policy, decision, plan=plan.id))
+
+    def _require_not_stopped(self) -> None:
+        """Refuse to begin where somebody has stopped it by now, in this process or by the journal.
+
+        Raises:
+            RefusedError: it is stopped.
+            StoreError: the journal cannot be read.
+        """
+        self._notebook.recall((), self._now(), whole=False)
+        if (why := self.stopped()) is not None:
+            raise RefusedError(f"the autopilot was stopped {why}")
 
     def _end(self, plan: str, key: str, ended: Ended, policy: Policy | None, data: Mapping[str, Any]) -> None:
         """Write down how an attempt ended, and tell; what nobody knows stops the autopilot of this rack."""

@@ -20,6 +20,8 @@ ENDS_S = 10.0
 STORE_S = 10.0
 """How long a database may take before it counts as gone."""
 OPEN, RUNNING, STOPPED = "open", "running", "stopped"
+JOB_RUN = "job run "
+"""What the name of a job's recovery begins with: it swaps by a consent that was given when the job was started."""
 
 
 def stop_by_files(where: Sequence[Path], said: str) -> list[Written]:
@@ -93,9 +95,9 @@ def release_files(where: Sequence[Path]) -> list[Path]:
 
 
 def own_runs(store: Store, *, now: float) -> list[Run]:
-    """The runs of the autopilot that are under way: these are finished, or rolled back by their engine, and not cut."""
-    cut = set(store.unfinished(now=now))
-    return [r for r in store.runs() if r.state == "running" and r.id not in cut and r.who.startswith(AUTOPILOT)]
+    """The runs under way that no person started by hand: they are finished, or rolled back by their engine, not cut."""
+    cut, unasked = set(store.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
+    return [r for r in store.runs() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
 
 
 def within(work: Callable[[], None], seconds: float) -> str:

@@ -6,7 +6,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from lumctl.fleet.workers import Workers
+from lumctl.workers import Workers
 
 T = TypeVar("T")
 

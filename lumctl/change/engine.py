@@ -69,7 +69,11 @@ def at_once(_step: Step) -> None:
     """A gate that is always open."""
 
 
-def apply(
+def wanted() -> None:
+    """Let a run begin in any case."""
+
+
+def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covered
     site: Site,
     plan: Plan,
     *,
@@ -79,8 +83,12 @@ def apply(
     stopped_by: str | None = None,
     revert_after_s: float = REVERT_AFTER_S,
     arm: Arm = arm_guard,
+    require_wanted: Callable[[], None] = wanted,
 ) -> RunResult:
     """Apply a plan. ``before_step`` is called before each step and may raise to stop the run, which is then undone.
+
+    ``require_wanted`` is called once, when the store shows the run and before its first step; it may raise to refuse
+    the run. Whoever stops runs first says so and then looks for runs: one of the two always sees the other.
 
     ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook.
 
@@ -109,13 +117,20 @@ def apply(
                 cover.require_watched()
                 run = Run.begun(site, plan, store, lease, who, cover)
                 run.ledger.vouched(said)
-                return execute(run, cover, say, before_step, plan.steps)
+                return execute(run, cover, say, before_step, plan.steps, require_wanted)
     finally:
         with suppress(StoreError):  # it ends by itself
             store.release(lease)
 
 
-def execute(run: Run, cover: Cover, progress: Progress, before_step: Gate, steps: Sequence[Step]) -> RunResult:
+def execute(
+    run: Run,
+    cover: Cover,
+    progress: Progress,
+    before_step: Gate,
+    steps: Sequence[Step],
+    require_wanted: Callable[[], None] = wanted,
+) -> RunResult:
     """Do the steps of a run that are to be done, and end it.
 
     Raises: as :func:`apply`.
@@ -135,6 +150,7 @@ def execute(run: Run, cover: Cover, progress: Progress, before_step: Gate, steps
     try:
         try:
             let_interrupts_in()
+            require_wanted()
             # Who is asked before each step is asked about that step alone.
             for stage in ((step,) for step in steps) if gated else stages(steps):
                 if gated:

@@ -48,6 +48,12 @@ _ALARMS = (
     Column("SINCE", "since"),
     Column("ALARM", "text"),
 )
+_FINDINGS = (
+    Column("STATE", "state"),
+    Column("RULE", "rule"),
+    Column("EVIDENCE", "evidence"),
+    Column("ADVICE", "advice"),
+)
 _DIFFERENCES = (Column("COMPONENT", "component"), Column("RECORD", "record"), Column("DEVICE SHOWS", "device"))
 
 
@@ -92,6 +98,8 @@ def show(
 ) -> int:
     """Show what a component says of itself: readings with units, ports, alarms, and the record against the read-back.
 
+    The state of a mesh or a switch is what health finds in its alarms and its temperature at this one look.
+
     Exits 3 when it could not be reached; what the record says of it is shown all the same.
     """
     from lumctl.site import Site
@@ -117,9 +125,12 @@ def answer_document(answer: "Answer") -> dict[str, Any]:
 
 def report_document(made: "Report") -> dict[str, Any]:
     """One component with all that it told, as data."""
+    from lumctl.cli.views import finding_document
+
     return answer_document(made.answer) | {
         "readings": [asdict(each) | {"dark": each.dark} for each in made.readings],
         "alarms": [asdict(each) for each in made.alarms],
+        "findings": [finding_document(each) for each in made.findings],
         "ports": [asdict(each) | {"dark": each.power_dbm == float("-inf")} for each in made.ports],
         "parts": [answer_document(each) for each in made.parts],
         "circuits": [{"id": each.id, "owner": each.owner} for each in made.circuits],
@@ -169,6 +180,8 @@ def _print(out: Output, made: "Report") -> None:
     for note in made.notes:
         out.text(f"  {'note:':<14}{note}")
     _section(out, "readings", _some(_READINGS, readings := [_reading(each) for each in made.readings]), readings)
+    rows = [asdict(each) | {"state": each.state.value} for each in made.findings]
+    _section(out, "findings", _FINDINGS, rows)
     _section(out, "alarms", _ALARMS, [_alarm(each) for each in made.alarms])
     _section(out, "ports", _some(_PORTS, ports := [_port(each) for each in made.ports]), ports)
     _section(out, "parts", LISTED, [_row(each) for each in made.parts])

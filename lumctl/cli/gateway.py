@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +75,7 @@ def run(
     with Site(cx.inventory, cx.target, direct=True) as site:
         named = gateways_of(cx.inventory, cx.target, site.endpoints.hosts).get(name)
         place = listen or (named.path if named else default_socket(cx.inventory, name, cx.target))
+        warn_of_folder(cx, place)
         with _ending() as ended, service(site, name, place.absolute(), say, group=owner):
             say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
             if named is None or named.path != place:
@@ -119,6 +120,14 @@ def connect(
     joined(socket)
 
 
+def warn_of_folder(cx: Invocation, place: Path) -> None:
+    """Say so where another user can put a socket of their own in the place of the gateway's."""
+    from lumctl.inventory.files import folder_writable_by_others
+
+    if reason := folder_writable_by_others(place.absolute().parent):
+        cx.out.narrate(f"warning: another user can take the place of this gateway: {reason}")
+
+
 def naming(target: str, place: Path) -> str:
     """How commands come to use a gateway that nothing names yet."""
     if target == "rack":
@@ -150,6 +159,8 @@ def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -
     gateway = Gateway(rack, target, where.place, partial(dial, where))
     try:
         said = gateway.ask({"call": "status"}, about=f"rack {rack}")
+        if not isinstance(said, Mapping):
+            return {**row, "socket": where.place, "state": "failed", "problem": "it does not say what it has written"}
         return {**row, "socket": where.place, "state": "ok", **{key: said[key] for key in row.keys() & said.keys()}}
     except LumctlError as error:
         return {**row, "socket": where.place, "state": "failed", "problem": error.message}

@@ -62,7 +62,9 @@ def explain(
         touching = seen.remedies_of(component)
         commands = {remedy.key: suggested_command(site, seen, [remedy]) for remedy in touching if remedy.command}
         remedies = [{**remedy_document(r), "command": commands.get(r.key, "")} for r in touching]
-        explained = explanations_of(seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot)
+        explained = explanations_of(
+            seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
+        )
         history = site.store(rack).transitions(component, limit=MOST_TRANSITIONS)
     if cx.out.structured:
         told = [{**explanation_document(each), "remedies": remedies} for each in explained]

@@ -146,10 +146,9 @@ def _hook_line(job: Job) -> str:
     if job.hook is None:
         return "no hook: pause it before its light moves, and resume it afterwards"
     if job.hook.kind != COMMAND:
-        from lumctl.jobs.control import load
+        from lumctl.jobs.control import words_of
 
-        words = load(job.hook.kind).words(job.hook.settings)
-        return f"paused and resumed by {words} ({job.hook.timeout_s:g} s each)"
+        return f"paused and resumed by {words_of(job.hook)} ({job.hook.timeout_s:g} s each)"
     tells = f"told by {shlex.join(job.hook.status)}" if job.hook.status else "whether it runs is not told"
     ways = f"paused by {shlex.join(job.hook.pause)}; resumed by {shlex.join(job.hook.resume)}; {tells}"
     return f"{ways} ({job.hook.timeout_s:g} s each)"

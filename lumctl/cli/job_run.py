@@ -143,9 +143,10 @@ def _how_to_begin_again(job: str, why: str) -> str:
 
 
 def _who(job: str) -> str:
+    from lumctl.autopilot.stopping import JOB_RUN
     from lumctl.change.origin import origin
 
-    return f"job run {job} by {origin()}"
+    return f"{JOB_RUN}{job} by {origin()}"
 
 
 def _as_ctrl_c(_number: int, _frame: object) -> None:

@@ -11,11 +11,12 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 
 KINDS = (
-    "gpu-lost, process-died, ecc, row-remap-failed, overheat, throttled (accelerators); link-down, link-flap "
-    "(transponders); nic-lost (HOST/nic); dark, dim (transponders, TRANSPONDER/fibre, TRANSPONDER/converter, ports); "
-    "dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); slow-host, hung-smi, unreachable "
-    "(hosts); device-down, device-lying, device-refuse, device-half, device-slow, device-cut (meshes, switches, "
-    "chassis, power controllers); mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
+    "gpu-lost, process-died, ecc, row-remap-failed, throttled (accelerators); overheat (accelerators, meshes, "
+    "switches); link-down, link-flap (transponders); nic-lost (HOST/nic); dark, dim (transponders, "
+    "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); "
+    "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
+    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
+    "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
@@ -118,13 +119,19 @@ def fault(
             help=KINDS,
         ),
     ],
-    value: Annotated[float | None, typer.Option("--value", metavar="V", help="How much: C, dB or s.")] = None,
+    value: Annotated[
+        float | None,
+        typer.Option("--value", metavar="V", help="How much: C, dB or s; of an alarm 1 critical to 4 warning."),
+    ] = None,
 ) -> None:
     """Make a component faulty.
 
     A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
     many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual.
+
+    A mesh or a switch with an alarm says that a power supply has failed, and goes on carrying light. What lumctl sees
+    of an alarm, or of overheat, is what the device's driver reads: sim-mesh and sim-switch read both.
 
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
     fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and
@@ -160,7 +167,7 @@ def _commission(cx: Invocation) -> None:
     from lumctl.swap import commission
 
     with Site(cx.inventory, "sim") as site:
-        commission(site)
+        commission(site, left_dark=cx.out.narrate)
 
 
 def _control(cx: Invocation) -> Path:

@@ -1,13 +1,15 @@
 """Drivers that are installed, found by their entry points; listing them imports none, naming one imports it alone."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from lumctl.containment import Culprit
 from lumctl.devices.protocols import PROTOCOLS, Driver
 from lumctl.devices.types import Capability
 from lumctl.offers import Offer as DriverInfo
-from lumctl.offers import offered, usable
+from lumctl.offers import offered, the_offer, usable
 
-__all__ = ["API_VERSION", "GROUP", "KINDS", "DriverInfo", "installed", "load"]
+__all__ = ["API_VERSION", "GROUP", "KINDS", "DriverInfo", "culprit", "installed", "load"]
 
 GROUP = "lumctl.drivers"
 API_VERSION = 1
@@ -34,6 +36,11 @@ def load(name: str) -> type[Driver]:
     return driver
 
 
+def culprit(name: str) -> Culprit:
+    """Whom an error of a driver of that name names."""
+    return the_offer(GROUP, name, "driver").culprit("driver")
+
+
 def _complaint(found: object) -> str | None:
     if not isinstance(found, type):
         return "is not a class"
@@ -46,5 +53,8 @@ def _complaint(found: object) -> str | None:
     capabilities: Any = getattr(found, "capabilities", None)
     if not isinstance(capabilities, frozenset) or not all(isinstance(each, Capability) for each in capabilities):
         return "does not declare its capabilities as a frozenset of Capability"
+    slow = getattr(found, "slow_calls", {})
+    if not isinstance(slow, Mapping) or not all(isinstance(each, int | float) for each in slow.values()):
+        return "does not give its slow_calls as a mapping of calls to seconds"
     missing = sorted(name for name in _METHODS[kind] if not callable(getattr(found, name, None)))
     return f"lacks {', '.join(missing)}" if missing else None

@@ -21,6 +21,10 @@ class DeviceLoginError(DeviceUnreachableError):
     """The device answers and does not let us in, or there is no secret to show it; nothing was sent."""
 
 
+class DriverFaultError(DeviceUnreachableError):
+    """The device cannot be asked because its driver misbehaves, or is not there; nothing was changed."""
+
+
 class DeviceRefusedError(DeviceError):
     """The device said no; nothing changed."""
 

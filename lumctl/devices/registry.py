@@ -1,15 +1,18 @@
 """The drivers of one inventory's devices, each opened when it is first asked for."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from lumctl.containment import LateError
 from lumctl.devices.composed import Composed
-from lumctl.devices.drivers import DriverInfo, installed, load
+from lumctl.devices.contained import open_contained
+from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
-from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
+from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
 from lumctl.devices.gated.racks import GatedRacks, Means
 from lumctl.devices.gated.subject import Subject
 from lumctl.devices.protocols import (
@@ -69,7 +72,9 @@ class DeviceSet:
         self._way_of = way_of
         self._known_states = known_states
         self._now = now
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._turns: dict[tuple[str, str], threading.Lock] = {}
+        self._late: dict[tuple[str, str], LateError] = {}
         self._opened: dict[tuple[str, str], _Opened] = {}
         self._gated = GatedRacks(inventory, endpoints, gateways, self._recorded_of)
 
@@ -80,7 +85,8 @@ class DeviceSet:
         programmed it), so ask for the driver where it is used and do not keep it.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of a mesh.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of a mesh.
             UnsupportedError: the device has no PUCs.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -93,7 +99,7 @@ class DeviceSet:
         if opened is not None and Capability.READ_STATES in opened.driver.capabilities:
             return opened.driver  # type: ignore[return-value]  # as below; it needs no record
         record = dict(self._known_states(device_id))
-        with self._lock:
+        with self._turn(key):
             opened = self._opened.get(key)
             if opened is not None and _outdated(opened, record):
                 self._opened.pop(key).driver.close()
@@ -107,7 +113,8 @@ class DeviceSet:
         """The driver of a switch.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of a switch.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of a switch.
             UnsupportedError: the device is no switch.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -127,7 +134,8 @@ class DeviceSet:
         """The driver of one machine's management controller.
 
         Raises:
-            UsageError: no such device, or its driver is not installed, broken, or no driver of power.
+            UsageError: no such device.
+            DriverFaultError: its driver is not installed, broken, or no driver of power.
         """
         device = _named(self._inventory.devices, part.device, "device")
         held = self._gated.driver("power", part.device, part.component)
@@ -140,7 +148,8 @@ class DeviceSet:
         """The driver of a transponder; where it is managed by a chassis, that one's and the host's as one.
 
         Raises:
-            UsageError: no such transponder, or its driver is not installed, broken, or no driver of a transponder.
+            UsageError: no such transponder.
+            DriverFaultError: its driver is not installed, broken, or no driver of a transponder.
         """
         transponder = _named(self._inventory.transponders, transponder_id, "transponder")
         held = self._gated.driver("transponder", transponder_id)
@@ -148,8 +157,28 @@ class DeviceSet:
             ("transponder", transponder_id), lambda: self._opened_transponder(transponder)
         )
 
-    def _kept(self, key: tuple[str, str], opened: Callable[[], Driver]) -> Driver:
+    @contextmanager
+    def _turn(self, key: tuple[str, str]) -> Iterator[None]:
+        """One thread at a time opens a driver; those of other devices are opened meanwhile, for one may hang.
+
+        Raises:
+            DriverFaultError: it is still being opened since an earlier time.
+        """
         with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:
+            late = self._late.get(key)
+            if late is not None and not late.late.done():
+                raise DriverFaultError(late.message)
+            try:
+                yield
+            except DriverFaultError as error:
+                if isinstance(error.__cause__, LateError):
+                    self._late[key] = error.__cause__
+                raise
+
+    def _kept(self, key: tuple[str, str], opened: Callable[[], Driver]) -> Driver:
+        with self._turn(key):
             if key not in self._opened:
                 self._opened[key] = _Opened(opened(), {})
             return self._opened[key].driver
@@ -166,9 +195,8 @@ class DeviceSet:
 
     def close(self) -> None:
         """Close every driver that was opened; one asked for later is opened again."""
-        with self._lock:
-            while self._opened:
-                self._opened.popitem()[1].driver.close()
+        while self._opened:
+            self._opened.popitem()[1].driver.close()
         self._gated.close()
 
     def _context(
@@ -190,6 +218,7 @@ class DeviceSet:
             port_count=written.port_count,
             input_count=written.input_count,
             settle_s=written.settle_ms / 1000,
+            timeout_s=written.timeout_s,
             known_states=known_states or {},
             now=self._now,
         )
@@ -210,13 +239,16 @@ class DeviceSet:
         return places[name]
 
     def _open(self, name: str, kind: str, context: DriverContext) -> Driver:
-        driver = load(name)
+        try:
+            driver, named = load(name), culprit(name)
+        except UsageError as error:
+            raise DriverFaultError(f"{context.device}: {error.message}", hint=error.hint) from error
         if driver.kind != kind:
-            raise UsageError(
+            raise DriverFaultError(
                 f"{context.device} is a {kind}, and its driver {name!r} drives a {driver.kind}",
                 hint="the drivers that are installed: lumctl plugin list -o wide",
             )
-        return self._recorded(driver(context), context)
+        return self._recorded(open_contained(driver, context, named), context)
 
     def _recorded_of(self, opened: Driver, subject: Subject) -> Driver:
         return self._recorded(opened, DriverContext(device=subject.id, component=subject.component))

@@ -92,12 +92,38 @@ class PortReading:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What a device complains of by itself, in its own words. ``since`` is epoch seconds, where it says."""
+    """What a device complains of by itself, in its own words. ``since`` is epoch seconds, where it says.
+
+    ``severity`` is the device's own word, empty where it has none. Health knows the usual words (``critical``,
+    ``major``, ``minor``, ``warning``, ``cleared``, and those of TL1 and syslog); any other makes the device degraded.
+    ``source`` is the part that it is about: ``port/3`` for a port, by which health joins it with the light lost there.
+    """
 
     text: str
     severity: str = ""
     source: str = ""
     since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReading:
+    """A mesh or a switch at one look. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
+
+    ``by_driver``: the problem is its driver's, and the device was perhaps not asked at all.
+
+    ``alarms``, ``temperature_c`` and ``powers_dbm`` (by port, ``-inf`` for no light) were read at ``read_at``; each is
+    ``None`` where the driver cannot read it, and where it could not be read: ``unread`` then says why, by the name of
+    the reading (``alarms``, ``temperature``, ``powers``). Times are epoch seconds.
+    """
+
+    taken_at: float
+    problem: str | None = None
+    read_at: float | None = None
+    alarms: tuple[Alarm, ...] | None = None
+    temperature_c: float | None = None
+    powers_dbm: Mapping[int, float] | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
+    by_driver: bool = False
 
 
 @dataclass(frozen=True, slots=True)

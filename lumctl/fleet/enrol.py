@@ -14,7 +14,7 @@ from lumctl.files import make_private
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownKey
 from lumctl.fleet.ssh.routes import Route, Routes
-from lumctl.fleet.workers import Workers
+from lumctl.workers import Workers
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

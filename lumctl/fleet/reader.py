@@ -23,7 +23,7 @@ from lumctl.fleet.rounds import Owed, Round
 from lumctl.fleet.ssh.host_keys import HostKeyError
 from lumctl.fleet.ssh.session import FrozenError, Session
 from lumctl.fleet.visible import visible
-from lumctl.fleet.workers import Workers
+from lumctl.workers import Workers
 
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation

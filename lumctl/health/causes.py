@@ -87,8 +87,8 @@ class Causes:
         ]
         if dead:
             return ("link", dead[0])
-        # A device that was merely not asked is suspected of nothing.
-        if is_fault(self._report.devices[circuit.device].state) and self._is_fault(circuit):
+        # A device that was merely not asked is suspected of nothing, nor is one that answers and has an alarm.
+        if self._is_unreachable(circuit.device) and self._is_fault(circuit):
             return ("device", circuit.device)
         weak = [lane.id for lane in senders if self._sends_weakly(lane.id)]
         if weak and self._is_fault(circuit):
@@ -102,6 +102,9 @@ class Causes:
     def _is_astray(self, circuit: Circuit) -> bool:
         """Whether a receiver hears another transmitter: the light takes another way inside the device."""
         return any(f.rule == "circuit.wrong-transmitter" for f in self._report.circuits[circuit.id].findings)
+
+    def _is_unreachable(self, device: str) -> bool:
+        return any(finding.rule == "device.unreachable" for finding in self._report.devices[device].findings)
 
     def _is_fault(self, circuit: Circuit) -> bool:
         return is_fault(self._report.circuits[circuit.id].state)

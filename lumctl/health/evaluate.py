@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.circuits import judge_circuit
@@ -28,14 +29,14 @@ def evaluate(
     circuits: tuple[Circuit, ...],
     *,
     losses: Mapping[str, float],
-    devices: Mapping[str, str | None],
+    devices: Mapping[str, DeviceReading],
     now: float,
     disabled: Collection[str] = (),
 ) -> HealthReport:
     """Judge every component of an inventory by one collection.
 
-    ``losses`` are expected losses (dB) by circuit id. ``devices`` tells of each device what went wrong when it was
-    asked, ``None`` if it answered. ``disabled`` are accelerators out of service besides those that the inventory
+    ``losses`` are expected losses (dB) by circuit id. ``devices`` is what each mesh and switch said; one
+    that is missing was never asked. ``disabled`` are accelerators out of service besides those that the inventory
     itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
 
     What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
@@ -49,7 +50,7 @@ def out_of_service(inventory: Inventory, disabled: Collection[str]) -> frozenset
     return frozenset({*disabled, *(a.id for a in inventory.accelerators.values() if a.role is Role.DISABLED)})
 
 
-def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, str | None]) -> HealthReport:
+def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, DeviceReading]) -> HealthReport:
     """All that the rules find at one look, be it that it must last before it counts."""
     inventory = look.inventory
     return HealthReport(
@@ -57,7 +58,12 @@ def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, str
         hosts={name: judge_host(look, name) for name in inventory.hosts},
         accelerators={a.id: judge_accelerator(look, a) for a in inventory.accelerators.values()},
         links={t.id: judge_link(look, t) for t in inventory.transponders.values()},
-        devices={d.id: judge_device(d.id, devices, look.now) for d in inventory.light_devices},
+        devices={
+            device.id: judge_device(
+                device.id, devices.get(device.id), look.now, stale_after_s=look.limits.stale_after_s
+            )
+            for device in inventory.light_devices
+        },
         circuits={c.id: judge_circuit(look, c, losses.get(c.id)) for c in look.circuits},
     )
 

@@ -1,7 +1,9 @@
 """Why a component is in its state, as data: which rules looked at it, at which readings, and what they found."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lumctl.devices.types import DeviceReading
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.rulebook import Verdict, rulebook, verdict
@@ -51,7 +53,12 @@ class Explanation:
 
 
 def explain(
-    report: HealthReport, component: str, *, inventory: Inventory, snapshot: Snapshot
+    report: HealthReport,
+    component: str,
+    *,
+    inventory: Inventory,
+    snapshot: Snapshot,
+    devices: Mapping[str, DeviceReading],
 ) -> tuple[Explanation, ...]:
     """Explain everything of that name: a host and its only accelerator may share one.
 
@@ -62,14 +69,18 @@ def explain(
     if not named:
         near = nearest(component, (name for group in report.groups().values() for name in group))
         raise UsageError(f"nothing is called {component!r}", hint=f"did you mean {near}?" if near else None)
-    return tuple(_explained(report, health, inventory, snapshot) for health in named)
+    return tuple(_explained(report, health, inventory, snapshot, devices) for health in named)
 
 
 def _explained(
-    report: HealthReport, health: ComponentHealth | CircuitHealth, inventory: Inventory, snapshot: Snapshot
+    report: HealthReport,
+    health: ComponentHealth | CircuitHealth,
+    inventory: Inventory,
+    snapshot: Snapshot,
+    devices: Mapping[str, DeviceReading],
 ) -> Explanation:
     kind, name = place_of(health)
-    readings = readings_of(health, inventory, snapshot, now=report.at)
+    readings = readings_of(health, inventory, snapshot, devices, now=report.at)
     found = {finding.rule for finding in health.findings}
     book = rulebook()
     checks = tuple(
@@ -90,7 +101,7 @@ def _explained(
         component=name,
         kind=kind,
         state=health.state,
-        because=_because(report, health, inventory, incidents) or _well(checks, _failed_probes(hosts, snapshot)),
+        because=_because(report, health, inventory, incidents) or _well(kind, checks, _failed_probes(hosts, snapshot)),
         read_at=health.read_at,
         maintenance=health.maintenance,
         standing=tuple(Standing(finding, verdict(finding.rule, finding.case)) for finding in health.findings),
@@ -122,8 +133,10 @@ def _because(
     return f"part of {incidents[0].id}" if incidents else "nothing was read of it"
 
 
-def _well(checks: tuple[Check, ...], failed: frozenset[str]) -> str:
-    """Why a component is well, and what could not be looked at because a probe of its host failed."""
+def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
+    """Why a component is well, and what could not be looked at: a probe failed, or a driver reads no such thing."""
+    if kind == "device" and (unread := [check.rule for check in checks if not check.told]):
+        return f"no fault was found, but its driver does not read what these look at: {', '.join(unread)}"
     blind = [check.rule for check in checks if not check.told and rulebook().looks_at[check.rule].probes & failed]
     if not blind:
         return "every rule looked at it and found no fault"

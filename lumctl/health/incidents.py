@@ -4,6 +4,7 @@ Findings stay where they are and get the id of their incident; states do not cha
 same incident has the same id at each look.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +28,8 @@ from lumctl.health.states import (
 )
 
 _OLD = frozenset({"gpu.stale", "link.stale"})
+_PORT = re.compile(r"port/(\d{1,6})\b")
+"""How the source of an alarm names a port of its device; see :class:`lumctl.devices.types.Alarm`."""
 _LEAST_MEMBERS = 2
 """One component with its findings is no incident: there is nothing to correlate."""
 
@@ -154,6 +157,22 @@ class _Correlation:
                 if self._grave(link) and link.state is not State.DISABLED:
                     self._join(cause, rule, ("link", end.transponder))
 
+        self._ports_of_devices()
+
+    def _ports_of_devices(self) -> None:
+        """A device that complains only of ports at which light is lost is part of that incident."""
+        for device in self._look.inventory.light_devices:
+            place = ("device", device.id)
+            causes = {self._owner_at(device.id, port) for port in _alarmed_ports(self._health[place])}
+            cause = causes.pop() if len(causes) == 1 else None
+            if cause is not None:
+                self._join(cause, "device.alarm", place)
+
+    def _owner_at(self, device: str, port: int) -> Place | None:
+        """The incident's cause to which the light at a port belongs, if any."""
+        at = (self._owner.get(("circuit", c.id)) for c in self._look.circuits if c.device == device and port in c.ports)
+        return next((cause for cause in at if cause is not None), None)
+
     def _touched(self, place: Place) -> bool:
         health = self._health[place]
         if health.state is State.DISABLED or place in self._owner:
@@ -214,6 +233,13 @@ class _Correlation:
     def _silently_unknown(health: ComponentHealth | CircuitHealth) -> bool:
         """Whether nothing is known of a component, and nothing but the age of its readings tells why."""
         return health.state is State.UNKNOWN and all(finding.rule in _OLD for finding in health.findings)
+
+
+def _alarmed_ports(health: ComponentHealth | CircuitHealth) -> frozenset[int]:
+    """The ports that a device complains of; none where anything else is wrong with it."""
+    grave = [finding for finding in health.findings if is_fault(finding.state)]
+    ports = [_PORT.match(finding.about) if finding.rule == "device.alarm" else None for finding in grave]
+    return frozenset(int(port[1]) for port in ports if port) if all(ports) else frozenset()
 
 
 def _members(members: Iterable[Place]) -> str:

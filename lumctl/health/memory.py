@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attending import Acknowledged, at_work, in_maintenance
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
@@ -56,7 +57,7 @@ class Memory:
         circuits: tuple[Circuit, ...],
         *,
         losses: Mapping[str, float],
-        devices: Mapping[str, str | None],
+        devices: Mapping[str, DeviceReading],
         now: float,
         disabled: Collection[str] = (),
         acknowledged: Collection[Acknowledgement] = (),

@@ -26,6 +26,8 @@ from lumctl.inventory.wiring import Assignment, circuits_of
 _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
 _LIGHT_ARRIVES_WEAK = frozenset({"link.rx-power", "circuit.dim", "circuit.rx-margin"})
+_DEVICE_GOES_ON = frozenset({"device.alarm", "device.temperature"})
+"""Findings of a device that answers: it can be changed, and no swap is needed for them."""
 Health = ComponentHealth | CircuitHealth
 
 
@@ -142,10 +144,7 @@ class _Remedies:
         remedy = Remedy(cause, kind, state, components, f"{finding.component}: {finding.evidence}")
         match kind:
             case "rack" | "device":
-                by_hand = f"{finding.advice}; until then no change of {cause} can be made, so no swap repairs anything"
-                if kind == "rack":
-                    by_hand = f"look at what its hosts share (power, network, cooling): no spare is outside {cause}"
-                return replace(remedy, by_hand=by_hand)
+                return replace(remedy, by_hand=_mended_by_hand(kind, cause, finding))
             case "puc":
                 pucs = suspects or (cause,)
                 return replace(remedy, avoid=pucs, by_hand=_then_written(pucs))
@@ -217,6 +216,15 @@ class _Remedies:
         lanes = self._inventory.transponders_of(accelerator)
         links = [self._report.links[lane.id].state for lane in lanes]
         return self._report.accelerators[accelerator].state is State.OK and State.FAILED not in links
+
+
+def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
+    """What to do about a rack or a device, which no spare replaces."""
+    if kind == "rack":
+        return f"look at what its hosts share (power, network, cooling): no spare is outside {cause}"
+    if finding.rule in _DEVICE_GOES_ON:
+        return finding.advice
+    return f"{finding.advice}; until then no change of {cause} can be made, so no swap repairs anything"
 
 
 def _or_at(pucs: Collection[str]) -> str:

@@ -100,6 +100,8 @@ class Rulebook:
     counters: Mapping[str, Counter]
     xid_actions: Mapping[int, str]
     xid_meanings: Mapping[int, str]
+    severities: Mapping[str, str]
+    """The case of device.alarm for each word that devices use for the severity of an alarm, in lower case."""
     counted_by_unit: frozenset[int]
     """XIDs whose lines name the unit of the chip, so that one unit can be told to fail again and again."""
     forgets_after_s: float
@@ -130,6 +132,7 @@ def rulebook() -> Rulebook:
     counters: dict[str, Counter] = {}
     actions: dict[int, str] = {}
     meanings: dict[int, str] = {}
+    severities: dict[str, str] = {}
     by_unit: set[int] = set()
     forgets_after_s = inf
     editions: set[str] = set()
@@ -144,9 +147,20 @@ def rulebook() -> Rulebook:
         counters |= {name: Counter(**kind) for name, kind in document.get("counters", {}).items()}
         actions |= {xid: action for action, xids in document.get("actions", {}).items() for xid in xids}
         meanings |= document.get("meanings", {})
+        severities |= {word: case for case, words in document.get("severities", {}).items() for word in words}
         by_unit |= set(document.get("counted-by-unit", ()))
         forgets_after_s = min(forgets_after_s, document.get("forgets-after-s", inf))
-    return Rulebook(max(editions), verdicts, looks_at, counters, actions, meanings, frozenset(by_unit), forgets_after_s)
+    return Rulebook(
+        max(editions),
+        verdicts,
+        looks_at,
+        counters,
+        actions,
+        meanings,
+        severities,
+        frozenset(by_unit),
+        forgets_after_s,
+    )
 
 
 def _documents() -> list[dict[str, Any]]:

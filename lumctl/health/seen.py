@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isinf
 
-from lumctl.devices.types import OpticsReading
+from lumctl.devices.types import DeviceReading, OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, ProbeStatus, Snapshot, SxidEvent, XidEvent
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
+from lumctl.health.rules.device import is_plausible_c
 from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
 from lumctl.inventory.model import Inventory
 
@@ -25,7 +26,12 @@ class Seen:
 
 
 def readings_of(
-    health: ComponentHealth | CircuitHealth, inventory: Inventory, snapshot: Snapshot, *, now: float
+    health: ComponentHealth | CircuitHealth,
+    inventory: Inventory,
+    snapshot: Snapshot,
+    devices: Mapping[str, DeviceReading],
+    *,
+    now: float,
 ) -> Mapping[str, Seen]:
     """What was read of a component, by name; empty for one whose host is not read."""
     kind, name = place_of(health)
@@ -38,7 +44,7 @@ def readings_of(
     elif kind == "host":
         values = _of_host(snapshot.hosts.get(name))
     else:
-        values = {"answer": health.findings[0].evidence if health.findings else "it answers"}
+        values = _of_device(devices.get(name))
     if health.read_at is not None:
         values["age_s"] = f"{now - health.read_at:.1f}"
     return {reading: Seen(reading, value, health.read_at) for reading, value in values.items()}
@@ -133,6 +139,21 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "sxids": _events(seen.sxids),
         "nic_events": _events(seen.nic_events),
     }
+
+
+def _of_device(reading: DeviceReading | None) -> dict[str, str]:
+    """What a mesh or a switch says of itself, as far as its driver reads it."""
+    if reading is None:
+        return {"answer": "it was never asked"}
+    if reading.problem is not None:
+        return {"answer": reading.problem}
+    told = {"answer": "it answers", "unread": ", ".join(reading.unread) or "none"}
+    if reading.alarms is not None:
+        said = [f"{alarm.severity} {alarm.text}".strip() for alarm in reading.alarms]
+        told["alarms"] = said[0] if len(said) == 1 else f"{len(said)} alarms, one: {said[0]}" if said else "none"
+    if reading.temperature_c is not None and is_plausible_c(reading.temperature_c):
+        told["temperature_c"] = _said(reading.temperature_c)
+    return told
 
 
 def _outcomes(seen: HostSnapshot) -> str:

@@ -49,6 +49,7 @@ def resolve_devices(document: Document, scope: Scope) -> None:
                 loss_per_puc_db=entry.loss_per_puc_db,
                 loss_per_port_db=entry.loss_per_port_db,
                 settle_ms=entry.settle_ms,
+                timeout_s=entry.timeout_s,
                 stuck=dict(entry.stuck),
                 blocked_ports=frozenset(entry.blocked_ports),
                 damaged=frozenset(entry.damaged),

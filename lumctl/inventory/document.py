@@ -190,6 +190,9 @@ class DeviceEntry(Entry):
     settle_ms: Annotated[float, Field(ge=0, le=600_000, allow_inf_nan=False)] = Field(
         5.0, description="How long after a change light is where it should be."
     )
+    timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
+        5.0, description="How long one call of its driver may take; one that is late is given up."
+    )
     stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="PUCs that do not move, and how they stand.")
     damaged: list[Number] = Field([], description="PUCs through which nothing may be routed.")
     blocked_ports: list[Number] = Field([], description="Ports that must not be used.")

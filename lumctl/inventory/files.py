@@ -24,14 +24,26 @@ def writable_by_others(path: Path) -> str | None:
     """Why another user may write the file, links followed; ``None`` if only this user and root may."""
     try:
         whole = path.resolve(strict=True)
-        for each in (whole, whole.parent):
-            status = each.stat()
-            if status.st_uid not in {0, os.geteuid()}:
-                return f"{each} is owned by {_user(status.st_uid)}"
-            if status.st_mode & stat.S_IWOTH and not (each != whole and status.st_mode & stat.S_ISVTX):
-                return f"every user may write {each}"
+        return _opens(whole) or _opens(whole.parent)
     except OSError:
         return None  # reading it says what is wrong
+
+
+def folder_writable_by_others(folder: Path) -> str | None:
+    """Why another user may replace a file in a folder, links followed; ``None`` if only this user and root may."""
+    try:
+        return _opens(folder.resolve(strict=True))
+    except OSError:
+        return None  # it is made for this user alone, or making it says what is wrong
+
+
+def _opens(path: Path) -> str | None:
+    """Why another user may write a file, or replace what is in a folder. Nobody replaces it in a sticky folder."""
+    status = path.stat()
+    if status.st_uid not in {0, os.geteuid()}:
+        return f"{path} is owned by {_user(status.st_uid)}"
+    if status.st_mode & stat.S_IWOTH and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
+        return f"every user may write {path}"
     return None
 
 

@@ -185,7 +185,8 @@ class Device:
     A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves at
     the others; where that is all of them, any may be joined to any. A chassis and a power controller have neither.
     ``stuck`` PUCs carry light as they stand; through ``damaged`` ones nothing may be routed. ``puc_loss_db`` and
-    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
+    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``. A call of
+    its driver may take ``timeout_s``.
     """
 
     id: str
@@ -198,6 +199,7 @@ class Device:
     loss_per_puc_db: float
     loss_per_port_db: float
     settle_ms: float
+    timeout_s: float = 5.0
     stuck: Mapping[int, str] = field(default_factory=dict)
     blocked_ports: frozenset[int] = frozenset()
     damaged: frozenset[int] = frozenset()

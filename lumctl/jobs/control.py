@@ -8,15 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypedDict, Unpack
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
-from lumctl.errors import RefusedError, UnreachableError
+from lumctl.containment import Culprit, MisbehavedError, contained
+from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.hook_entries import JobKindEntry
 from lumctl.inventory.job_kinds import GROUP, WHAT
-from lumctl.offers import usable
+from lumctl.inventory.model import JobHook
+from lumctl.offers import the_offer, usable
 from lumctl.programs import Ended
 
+T = TypeVar("T")
+
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
+STATES = frozenset({RUNNING, PAUSED, STOPPED})
 QUIET = frozenset({PAUSED, STOPPED})
 """States of a job in which its light may move."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
@@ -162,6 +167,12 @@ def load(kind: str) -> type[JobControl]:
     return control
 
 
+@cache
+def culprit(kind: str) -> Culprit:
+    """Whom an error of that kind names."""
+    return the_offer(GROUP, kind, WHAT).culprit(WHAT)
+
+
 def _complaint(found: object) -> str | None:
     if not isinstance(found, type):
         return "is not a class"
@@ -170,3 +181,29 @@ def _complaint(found: object) -> str | None:
         return f"is made for job control API {version}, this program has {API_VERSION}"
     missing = [name for name in _METHODS if not callable(getattr(found, name, None))]
     return f"lacks {', '.join(missing)}" if missing else None
+
+
+ASKED_WITHIN_S = 5.0
+
+
+def programs_of(hook: JobHook) -> Mapping[str, Sequence[str]]:
+    """The programs that a hook runs, by what each does.
+
+    Raises:
+        UsageError: its kind is not there, or does not say.
+    """
+    kind = load(hook.kind)
+    return _asked(hook.kind, "programs", lambda: kind.programs(hook.for_control))
+
+
+def words_of(hook: JobHook) -> str:
+    """How a hook controls its job, in words for a person. Raises as :func:`programs_of`."""
+    kind = load(hook.kind)
+    return str(_asked(hook.kind, "words", lambda: kind.words(hook.settings)))
+
+
+def _asked(kind: str, name: str, call: Callable[[], T]) -> T:
+    try:
+        return contained(culprit(kind), name, call, ASKED_WITHIN_S)
+    except MisbehavedError as error:
+        raise UsageError(error.message, hint=error.hint) from error

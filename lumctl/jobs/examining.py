@@ -7,7 +7,7 @@ from lumctl.devices.doctor import Finding, lacking
 from lumctl.errors import UsageError
 from lumctl.inventory.job_kinds import kinds
 from lumctl.inventory.model import Inventory
-from lumctl.jobs.control import API_VERSION, JobControl, load
+from lumctl.jobs.control import API_VERSION, load, programs_of
 from lumctl.offers import Offer
 
 __all__ = ["examine", "kinds"]
@@ -16,7 +16,7 @@ __all__ = ["examine", "kinds"]
 def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
     """Everything that can be said of a kind without asking for a job."""
     try:
-        control = load(offer.name)
+        load(offer.name)
     except UsageError as error:
         yield Finding(offer.name, well=False, text=error.message, advice=error.hint or "")
         yield from lacking(offer)
@@ -24,14 +24,18 @@ def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
     yield Finding(offer.name, well=True, text=f"a kind of job control, API {API_VERSION}")
     yield from lacking(offer)
     if inventory is not None:
-        yield from _used(offer.name, control, inventory)
+        yield from _used(offer.name, inventory)
 
 
-def _used(name: str, control: type[JobControl], inventory: Inventory) -> Iterator[Finding]:
+def _used(name: str, inventory: Inventory) -> Iterator[Finding]:
     for job in inventory.jobs.values():
         if job.hook is None or job.hook.kind != name:
             continue
-        programs = control.programs(job.hook.for_control)
+        try:
+            programs = programs_of(job.hook)
+        except UsageError as error:
+            yield Finding(name, well=False, text=f"used by job {job.name}: {error.message}", advice=error.hint or "")
+            continue
         absent = sorted({argv[0] for argv in programs.values() if shutil.which(argv[0]) is None})
         if absent:
             text = f"used by job {job.name}, and {', '.join(absent)} cannot be run here"

@@ -8,6 +8,7 @@ them), and ``LUMCTL_RANKS``: where the job is placed at this moment, as JSON.
 import json
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar, Unpack
 
+from lumctl.containment import contained
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.hook_entries import COMMAND
@@ -28,15 +30,18 @@ from lumctl.jobs.control import (
     QUIET,
     RESUME,
     RUNNING,
+    STATES,
     Facts,
     HookFailedError,
     HookRefusedError,
     JobContext,
     More,
     Rank,
+    culprit,
     load,
+    programs_of,
 )
-from lumctl.programs import Ended, run_program
+from lumctl.programs import Ended, end_program, run_program
 from lumctl.site import Site
 
 __all__ = [
@@ -70,7 +75,11 @@ class Hooks:
                 f"job {job} has no hook in {site.inventory.path}", hint="pause and resume it by hand, or name its hook"
             )
         self._rack = known.rack
-        self._control = load(known.hook.kind)(self._context(known, known.hook))
+        self._running: subprocess.Popen[bytes] | None = None
+        self._culprit = culprit(known.hook.kind)
+        self._within_s = known.hook.timeout_s + END_S
+        control, context = load(known.hook.kind), self._context(known, known.hook)
+        self._control = self._contained("opening", lambda: control(context))
 
     def status(self) -> str | None:
         """What the job does: running, paused or stopped; ``None`` where no hook tells.
@@ -79,12 +88,15 @@ class Hooks:
             HookFailedError: it did not tell.
         """
         try:
-            return self._control.status()
+            state = self._contained("status", self._control.status)
         except HookFailedError:
             raise
         except LumctlError as error:
             message = f"what job {self._job} does is not known: {error.message}"
             raise HookFailedError(message, hint=error.hint) from error
+        if state is not None and state not in STATES:
+            raise HookFailedError(f"{self._culprit}: status of job {self._job} answered {state!r}, which is no state")
+        return state
 
     def pause(self) -> dict[str, str]:
         """Have the job pause, unless it is quiet already; gives what it did before, and what the hook said.
@@ -93,7 +105,7 @@ class Hooks:
             HookRefusedError: it goes on as before.
             HookFailedError: nobody knows.
         """
-        return self._acted(lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
+        return self._acted("pause", lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
 
     def resume(self) -> dict[str, str]:
         """Have the job go on where it is placed now, unless it runs already.
@@ -102,19 +114,29 @@ class Hooks:
             HookRefusedError: it does not.
             HookFailedError: nobody knows.
         """
-        return self._acted(lambda: self._control.resume(self._facts, self._placement()), None)
+        return self._acted("resume", lambda: self._control.resume(self._facts, self._placement()), None)
 
-    @staticmethod
-    def _acted(act: Callable[[], T], hint: str | None) -> T:
+    def _contained(self, name: str, call: Callable[[], T]) -> T:
+        try:
+            return contained(self._culprit, f"{name} of job {self._job}", call, self._within_s)
+        except BaseException:
+            if self._running is not None:  # it is late, or Ctrl-C was pressed: its program ends with it
+                end_program(self._running)
+            raise
+
+    def _acted(self, name: str, act: Callable[[], dict[str, str]], hint: str | None) -> dict[str, str]:
         """What an act gives; what a kind raises becomes what the engine knows."""
         try:
-            return act()
+            said = self._contained(name, act)
         except HookFailedError:
             raise
         except RefusedError as error:
             raise HookRefusedError(error.message, hint=error.hint or hint) from error
         except LumctlError as error:
             raise HookFailedError(error.message, hint=error.hint) from error
+        if not isinstance(said, dict) or not all(isinstance(each, str) for pair in said.items() for each in pair):
+            raise HookFailedError(f"{self._culprit}: {name} of job {self._job} did not answer texts by their names")
+        return said
 
     def _context(self, job: Job, hook: JobHook) -> JobContext:
         accelerators = self._site.inventory.accelerators
@@ -143,7 +165,15 @@ class Hooks:
         files = self._site.store(self._rack).files
         make_private(files)
         held = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(files / f"hook-{self._job}.lock")]
-        return run_program([*held, *argv], timeout_s=timeout_s, variables=self._variables(act), **more)
+        try:
+            return run_program(
+                [*held, *argv], timeout_s=timeout_s, variables=self._variables(act), begun=self._began, **more
+            )
+        finally:
+            self._running = None
+
+    def _began(self, process: subprocess.Popen[bytes]) -> None:
+        self._running = process
 
     def _address(self, host: str) -> str:
         return self._site.fleet.address(host)
@@ -231,7 +261,7 @@ def require_hooks(site: Site, jobs: Iterable[str]) -> None:
         if known is None or known.hook is None or passed_over(site, job):
             continue
         hook = known.hook
-        programs = load(hook.kind).programs(hook.for_control)
+        programs = programs_of(hook)
         for act, argv in programs.items():
             if shutil.which(argv[0]) is None:
                 why = "may not be run" if Path(argv[0]).exists() else "is not here"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from lumctl.autopilot import switch
+from lumctl.autopilot.notebook import stopped_by_anybody
 from lumctl.change.engine import RunResult, apply
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Do, Plan
@@ -173,7 +173,14 @@ class Healer:
             if (tell := of_step.get(line.split(" ", 1)[0])) is not None:
                 tell()
 
-        result = apply(site, plan, progress=progress, who=self._consent.who, arm=standby.arm)
+        result = apply(
+            site,
+            plan,
+            progress=progress,
+            who=self._consent.who,
+            arm=standby.arm,
+            require_wanted=lambda: self._require_consent(site),
+        )
         self._unsaved.append(result.run)
         self._told.healed(result)
 
@@ -184,8 +191,7 @@ class Healer:
                 hint=f"see what is in trouble, and how to plan the swap: lumctl swap plan {self._job} --target "
                 f"{site.target}; or run the job with --yes",
             )
-        files = [site.store(self._rack).files]
-        if (why := switch.thrown(switch.places([self._rack], files))) is not None:
+        if (why := stopped_by_anybody(self._rack, site.store(self._rack))) is not None:
             raise RefusedError(f"the autopilot is stopped {why}", hint="lumctl autopilot start")
 
 

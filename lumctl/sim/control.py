@@ -77,6 +77,7 @@ class Control:
             "mesh-confirm": lambda r: {"disarmed": self._world.confirm(str(r["receipt"]))},
             "mesh-powers": self._mesh_powers,
             "mesh-temperature": lambda r: {"celsius": self._world.chip_temperature(str(r["device"]))},
+            "mesh-alarms": lambda r: {"alarms": [asdict(a) for a in self._world.chip_alarms(str(r["device"]))]},
             **transponder_requests(world),
         }
         self._requests |= self._of_meshes

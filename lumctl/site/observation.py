@@ -1,9 +1,10 @@
 """What is known of a rack at one moment: readings, verdicts, who runs where, and what the fabric should carry."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.remedy import Remedy, remedies
@@ -31,6 +32,8 @@ class Observation:
     """What operators know of, as it stood in the stores."""
     windows: tuple[MaintenanceWindow, ...] = ()
     """Maintenance that goes on or is still to come."""
+    devices: Mapping[str, DeviceReading] = field(default_factory=dict)
+    """What each mesh and switch said of itself."""
     not_kept: str | None = None
     """Why this look could not be remembered, where it was to be: the disk is full, say."""
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lumctl.devices.types import DeviceReading
 from lumctl.fleet.bundle.capture import CaptureManifest, read_capture_manifest
 from lumctl.fleet.bundle.files import open_capture
 from lumctl.fleet.bundle.reading import CapturedHost, read_host
@@ -80,7 +81,7 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
     found = found_inventory(captured, rack=rack, path=path)
     seen = replace(captured.snapshot, infiniband=without_unused_ports(captured.snapshot))
     snapshot = Snapshot(captured.at, 0.0, {captured.id: seen})
-    answers = dict.fromkeys(found.inventory.devices)
+    answers = dict.fromkeys(found.inventory.devices, DeviceReading(captured.at))
     report = Memory().judge(found.inventory, snapshot, found.circuits, losses={}, devices=answers, now=captured.at)
     # What joins links into incidents is where light goes, and that nobody knows here.
     incidents = tuple(incident for incident in report.incidents if incident.cause == captured.id)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.judging import Judged
@@ -30,7 +31,7 @@ class Look:
     snapshot: Snapshot
     circuits: tuple[Circuit, ...]
     losses: Mapping[str, float]
-    devices: Mapping[str, str | None]
+    devices: Mapping[str, DeviceReading]
     disabled: Collection[str]
     light: LightEvidence = NO_EVIDENCE
 

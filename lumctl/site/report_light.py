@@ -1,6 +1,7 @@
 """What a mesh or a switch, one of its ports or one of its PUCs shows, beside what the record says of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lumctl.devices import transaction
@@ -8,10 +9,12 @@ from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Capability, PortReading, PucState
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
+from lumctl.health.devices import judge_device
 from lumctl.inventory.components import Part, lanes_at
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.inventory.switching import FREE, own_cells
 from lumctl.inventory.wiring import Circuit, circuits_of
+from lumctl.site.device_readings import read_device
 from lumctl.site.report_parts import Difference, Port, Reading, Report, driver_if_well
 from lumctl.site.site import Site
 
@@ -23,7 +26,7 @@ def report_light(site: Site, made: Report) -> None:
     circuits = [c for c in circuits_of(site.inventory, site.assignment(sound=False)) if c.device == device.id]
     held = _recorded(site, made, device, driver)
     if driver is not None:
-        _device_readings(made, driver)
+        _device_readings(site, made, driver)
     if component.part is not Part.PUC:
         _ports(site, made, device, driver, held)
     if component.part is Part.PORT:
@@ -32,12 +35,17 @@ def report_light(site: Site, made: Report) -> None:
         made.circuits = [c for c in circuits if component.number in _passed(device, held, c)]
 
 
-def _device_readings(made: Report, driver: Any) -> None:
-    if Capability.READ_TEMPERATURE in driver.capabilities and made.component.part is Part.DEVICE:
-        celsius = made.read("temperature", driver.read_temperature)
-        made.readings += [Reading("temperature", celsius, "C")] if celsius is not None else []
-    if Capability.READ_ALARMS in driver.capabilities:
-        made.alarms = list(made.read("alarms", driver.read_alarms) or ())
+def _device_readings(site: Site, made: Report, driver: Any) -> None:
+    """Its alarms and its temperature, and what health finds in them: the state is that of a look of this moment."""
+    reading = read_device(driver, (), at := site.now())
+    made.notes += [f"{name}: {why}" for name, why in reading.unread.items()]
+    if reading.temperature_c is not None and made.component.part is Part.DEVICE:
+        made.readings.append(Reading("temperature", reading.temperature_c, "C"))
+    made.alarms = list(reading.alarms or ())
+    if made.component.part is Part.DEVICE:
+        health = judge_device(made.component.id, reading, at)
+        made.findings = list(health.findings)
+        made.answer = replace(made.answer, state=health.state)
 
 
 def _recorded(site: Site, made: Report, device: Device, driver: Driver | None) -> Mapping[int, str]:

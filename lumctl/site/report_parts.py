@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from lumctl.devices.types import Alarm
 from lumctl.errors import LumctlError
-from lumctl.health.states import State
+from lumctl.health.states import Finding, State
 from lumctl.inventory.components import Component, Part
 from lumctl.inventory.wiring import Circuit
 from lumctl.site.roll_call import Answer, open_driver
@@ -62,6 +62,8 @@ class Report:
     answer: Answer
     readings: list[Reading] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """What health finds in the readings of a mesh or a switch, at this one look."""
     ports: list[Port] = field(default_factory=list)
     parts: list[Answer] = field(default_factory=list)
     circuits: list[Circuit] = field(default_factory=list)

@@ -1,12 +1,13 @@
 """Whether everything with a driver of its own answers: all asked at once, nobody waited for long."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lumctl.devices.drivers import load
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError, DriverFaultError
 from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Capability
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
@@ -14,6 +15,7 @@ from lumctl.health.states import State
 from lumctl.inventory.components import Component, Part, managed, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.site.site import Site
+from lumctl.workers import Workers
 
 PATIENCE_S = 4.0
 """How long everybody together is waited for."""
@@ -137,7 +139,8 @@ def _says(driver: Any) -> str | None:
 
 def _failed(blank: Answer, error: LumctlError) -> Answer:
     unreachable = isinstance(error, DeviceUnreachableError | UnreachableError)
-    state = State.FAILED if isinstance(error, DeviceError) else State.UNKNOWN
+    says_no = isinstance(error, DeviceError) and not isinstance(error, DriverFaultError)
+    state = State.FAILED if says_no else State.UNKNOWN
     return replace(blank, state=state, problem=error.message, unreachable=unreachable)
 
 
@@ -165,8 +168,8 @@ def _summed(site: Site, component: Component, answers: Mapping[str, Answer]) -> 
 def _gathered(
     components: Iterable[Component], ask_one: Callable[[Component], Answer], patience_s: float
 ) -> dict[str, Answer]:
-    pool = ThreadPoolExecutor(max_workers=64, thread_name_prefix="device")
-    asked: dict[str, Future[Answer]] = {each.id: pool.submit(ask_one, each) for each in components}
+    workers = Workers("device")
+    asked: dict[str, Future[Answer]] = {each.id: workers.submit(partial(ask_one, each)) for each in components}
     wait(asked.values(), timeout=patience_s)
-    pool.shutdown(wait=False, cancel_futures=True)
-    return {name: answer.result() for name, answer in asked.items() if answer.done() and not answer.cancelled()}
+    workers.close()
+    return {name: answer.result() for name, answer in asked.items() if answer.done()}

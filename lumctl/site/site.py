@@ -15,7 +15,7 @@ from lumctl.devices.errors import DeviceError
 from lumctl.devices.gated.place import gateways_of
 from lumctl.devices.gated.racks import Means
 from lumctl.devices.registry import DeviceSet
-from lumctl.devices.types import Capability, PucState
+from lumctl.devices.types import Capability, DeviceReading, PucState
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
@@ -25,6 +25,7 @@ from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 from lumctl.site.answers import DeviceAnswers
+from lumctl.site.device_readings import READ_EVERY_S, DeviceReader
 from lumctl.site.observation import Observation, current_role
 from lumctl.site.recollection import Look, Recollection
 from lumctl.store import Lease, Store, open_store
@@ -162,8 +163,12 @@ class Site:
         return Recollection(self.inventory, self.store)
 
     @cached_property
-    def _device_answers(self) -> DeviceAnswers:
-        return DeviceAnswers([d.id for d in self.inventory.light_devices], self._device_answer)
+    def _device_reader(self) -> DeviceReader:
+        return DeviceReader(self.inventory, self.devices.changing, self.now)
+
+    @cached_property
+    def _device_answers(self) -> DeviceAnswers[DeviceReading]:
+        return DeviceAnswers([d.id for d in self.inventory.light_devices], self._device_reader)
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read everything and judge it by what earlier looks left.
@@ -176,6 +181,7 @@ class Site:
         circuits = circuits_of(self.inventory, assignment)
         cells = {device.id: self.known_cells(device.id) for device in self.inventory.light_devices}
         losses = self._losses(circuits, cells)
+        self._device_reader.every_s = READ_EVERY_S if tick else 0.0
         self._device_answers.begin()
         snapshot = self.fleet.tick(patience_s=TICK_PATIENCE_S) if tick else self.fleet.collect()
         devices = self._device_answers.gathered(TICK_PATIENCE_S if tick else None)
@@ -199,6 +205,7 @@ class Site:
             unfinished,
             judged.acknowledgements,
             judged.windows,
+            devices,
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
         )
 
@@ -228,14 +235,6 @@ class Site:
             return {puc: str(state) for puc, state in driver.read_states().items()}
         except DeviceError:
             return {}
-
-    def _device_answer(self, device: str) -> str | None:
-        """``None`` if a device answers, else what went wrong."""
-        try:
-            self.devices.changing(device).identify()
-        except DeviceError as error:
-            return error.message
-        return None
 
     def close(self) -> None:
         """Give back sessions, sockets and the database."""

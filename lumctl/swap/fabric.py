@@ -8,6 +8,7 @@ from lumctl.change.engine import RunResult
 from lumctl.change.live_paths import Ends, cut_by, hear, live_paths, require_agreed, unrecorded, with_powers
 from lumctl.change.plan import Cut, Plan, from_document
 from lumctl.change.transmitters import dark_transmitters, idle_transmitters
+from lumctl.devices.errors import DriverFaultError
 from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.lane_orders import is_order
@@ -133,17 +134,26 @@ def require_cuts_agreed(site: Site, plan: Plan, command: str) -> None:
     require_agreed(plan.cuts, command)
 
 
-def commission(site: Site, *, progress: Callable[[str], None] | None = None) -> list[RunResult]:
+def commission(
+    site: Site,
+    *,
+    progress: Callable[[str], None] | None = None,
+    left_dark: Callable[[str], object] = lambda _: None,
+) -> list[RunResult]:
     """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
 
     A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
-    any other.
+    any other. A rack that cannot be planned because a driver misbehaves stays as it came up: ``left_dark`` is told.
     """
     results = []
     for rack in site.inventory.racks:
         jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
-        plan = plan_fabric(site, rack, placement=placement, forget=True)
+        try:
+            plan = plan_fabric(site, rack, placement=placement, forget=True)
+        except DriverFaultError as error:
+            left_dark(f"rack {rack} is left dark: {error.message}")
+            continue
         results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
     return results
 

@@ -20,7 +20,8 @@ def claimed(lock: Path, what: str, *, already: str = "a daemon already watches")
     """
     try:
         make_private(lock.parent)
-        held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        # A link that another user left there would have the file it names overwritten.
+        held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise UsageError(f"cannot make {lock}: {error.strerror}") from error
     try:

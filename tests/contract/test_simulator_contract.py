@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.devices.drivers import load
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import MeshContract, MeshUnderTest, TransponderContract, TransponderUnderTest
 from lumctl.devices.types import PucState
@@ -112,12 +113,13 @@ def stopped_midway(simulator, device):
 
 def under_test(devices, simulator, device, **more) -> MeshUnderTest:
     driver = devices.mesh(device)
+    made = load(simulator.inventory.devices[device].driver)
     return MeshUnderTest(
         driver=driver,
         puc_count=SHAPE.puc_count,
         truth=lambda: held_by(simulator, device),
-        other=type(driver)(driver.context),
-        wrong_size=type(driver)(replace(driver.context, puc_count=SHAPE.puc_count + 1)),
+        other=made(driver.context),
+        wrong_size=made(replace(driver.context, puc_count=SHAPE.puc_count + 1)),
         stops_midway=stopped_midway(simulator, device),
         **more,
     )

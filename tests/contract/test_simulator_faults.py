@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.devices.drivers import load
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -59,7 +60,7 @@ def mesh(request, simulator):
         now=time.time,
     )
     driver = devices.mesh(request.param)
-    impatient = type(driver)(replace(driver.context, timeout_s=1.0))
+    impatient = load(simulator.inventory.devices[request.param].driver)(replace(driver.context, timeout_s=1.0))
     impatient.commit(impatient.stage(dict.fromkeys(range(driver.context.puc_count), BAR)))
     yield impatient
     simulator.clear()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.devices.drivers import load
 from lumctl.devices.errors import (
     DeviceBusyError,
     DeviceRefusedError,
@@ -91,7 +92,8 @@ def healed(simulator):
 
 def under_test(devices, simulator, device):
     driver = devices.switch(device)
-    more = [type(driver)(driver.context), type(driver)(replace(driver.context, port_count=18, input_count=9))]
+    made = load(simulator.inventory.devices[device].driver)
+    more = [made(driver.context), made(replace(driver.context, port_count=18, input_count=9))]
 
     @contextmanager
     def halving():

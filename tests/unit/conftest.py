@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lumctl.devices.types import Neighbour, OpticsReading
+from lumctl.devices.types import DeviceReading, Neighbour, OpticsReading
 from lumctl.fleet.readings import (
     GpuReading,
     HostSnapshot,
@@ -27,6 +27,7 @@ from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.site import Observation, current_role
 
 NOW = 1_800_000_000.0
+WELL_DEVICE = DeviceReading(NOW - 1, read_at=NOW - 1, alarms=(), temperature_c=34.0)
 LIMITS = {
     "rx_power_low_alarm": -18.0,
     "rx_power_low_warning": -16.0,
@@ -41,7 +42,7 @@ class CollectedRack:
     def __init__(self, inventory: Inventory) -> None:
         self.inventory = inventory
         self.assignment = initial_assignment(inventory)
-        self.devices: dict[str, str | None] = dict.fromkeys(inventory.devices)
+        self.devices = dict.fromkeys(inventory.devices, WELL_DEVICE)
         self.hosts = {name: self._well(host) for name, host in inventory.hosts.items()}
 
     def _well(self, host: Host) -> HostSnapshot:
@@ -126,6 +127,9 @@ class CollectedRack:
         lane = self.inventory.transponders[transponder]
         self.host(lane.host, neighbours={**self.hosts[lane.host].neighbours, lane.interface: neighbours})
 
+    def device(self, name: str, **fields: Any) -> None:
+        self.devices[name] = replace(self.devices[name], **fields)
+
     def observation(self, *, now: float = NOW, losses: dict[str, float] | None = None) -> Observation:
         circuits = circuits_of(self.inventory, self.assignment)
         snapshot = Snapshot(NOW - 1, 0.5, self.hosts)
@@ -139,7 +143,17 @@ class CollectedRack:
             now=now,
             disabled={a for a, role in roles.items() if role is Role.DISABLED},
         )
-        return Observation(now, "sim", self.inventory, self.assignment, circuits, losses or {}, snapshot, report)
+        return Observation(
+            now,
+            "sim",
+            self.inventory,
+            self.assignment,
+            circuits,
+            losses or {},
+            snapshot,
+            report,
+            devices=dict(self.devices),
+        )
 
     def settled(
         self, *acknowledged: Acknowledgement, windows: tuple[MaintenanceWindow, ...] = (), looks: int = 6

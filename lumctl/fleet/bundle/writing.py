@@ -29,7 +29,7 @@ from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
-from lumctl.fleet.workers import Workers
+from lumctl.workers import Workers
 
 _ALMOST = 0.9
 """The share of its deadline after which a command without an outcome is taken to have run out of time."""

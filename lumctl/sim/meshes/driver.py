@@ -12,7 +12,7 @@ from lumctl.devices.errors import (
     InconsistentError,
     OutcomeUnknownError,
 )
-from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
+from lumctl.devices.types import Alarm, Capability, PucChange, PucState, Receipt, Staged
 from lumctl.sim.asking import ask_simulator, read_simulator
 
 
@@ -20,7 +20,13 @@ class SimMesh(BaseMesh):
     """One simulated mesh. ``context.address`` is ``unix:`` and the path of the control socket."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.READ_STATES, Capability.CONFIRM_TIMER, Capability.READ_POWERS, Capability.READ_TEMPERATURE}
+        {
+            Capability.READ_STATES,
+            Capability.CONFIRM_TIMER,
+            Capability.READ_POWERS,
+            Capability.READ_TEMPERATURE,
+            Capability.READ_ALARMS,
+        }
     )
 
     proven: ClassVar[str] = "simulator"
@@ -105,6 +111,10 @@ class SimMesh(BaseMesh):
     def read_temperature(self) -> float:
         """Temperature of the chip in degrees Celsius."""
         return float(self._read("mesh-temperature")["celsius"])
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """What the mesh complains of."""
+        return tuple(Alarm(**told) for told in self._read("mesh-alarms")["alarms"])
 
     def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> str:
         marks = {change.puc: change.after.value for change in changes}

@@ -92,13 +92,8 @@ class SimSwitch(BaseSwitch):
         return float(self._read("switch-temperature")["celsius"])
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """One of each port that has failed."""
-        told = enumerate(self._read("switch-ports")["ports"])
-        return tuple(
-            Alarm(f"port {port} has failed", source=f"port/{port}", since=float(since))
-            for port, each in told
-            if (since := each["failed_since"]) is not None
-        )
+        """What it complains of, with one alarm of each port that has failed."""
+        return tuple(Alarm(**told) for told in self._read("switch-alarms")["alarms"])
 
     def read_ports(self) -> dict[int, PortReading]:
         """Every port."""

@@ -4,12 +4,13 @@ The model is restated from what public clients of such switches ask for.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement
 
 from lumctl.devices.errors import DeviceRefusedError
+from lumctl.devices.types import Alarm
 from lumctl.sim.netconf import Keys, RpcError
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
@@ -23,7 +24,8 @@ NO_LIGHT_DBM = -100.0
 class SwitchTree:
     """One switch for :class:`lumctl.sim.netconf.NetconfServer`. The arguments are as of :class:`ScpiSwitch`.
 
-    Its configuration is the only thing that moves joins, so nobody else changes them.
+    ``alarms`` gives what it complains of besides its ports. Its configuration is the only thing that moves joins, so
+    nobody else changes them.
     """
 
     keys: Keys
@@ -33,11 +35,13 @@ class SwitchTree:
         held: Callable[[], AbstractContextManager[SwitchState]],
         *,
         powers: Callable[[tuple[int, ...]], Mapping[int, float]] | None = None,
+        alarms: Callable[[], Iterable[Alarm]] = tuple,
         name: str = "switch",
         conduct: Callable[[], Misbehaviour] = Misbehaviour,
     ) -> None:
         self._held = held
         self._powers = powers
+        self._alarms = alarms
         self._name = name
         self._conduct = conduct
         self.keys = {_name("pair"): (_name("ingress"),), _name("port"): (_name("port-id"),)}
@@ -110,12 +114,15 @@ class SwitchTree:
                     shown = dbm if dbm > -math.inf else NO_LIGHT_DBM
                     SubElement(_port(monitors, number), _name("power")).text = f"{shown:.2f}"
             alarms = SubElement(root, f"{{{ALARM_NS}}}system-alarms")
-            for number, since in sorted(state.failed.items()):
+            # Of ports it speaks by its own numbers, from 1; the model has no severities.
+            complaints = [(a.since, a.text) for a in self._alarms() if not a.source.startswith("port/")]
+            complaints += [(since, f"port {number + 1} has failed") for number, since in sorted(state.failed.items())]
+            for since, message in complaints:
                 alarm = SubElement(alarms, f"{{{ALARM_NS}}}alarm")
                 for leaf, text in {
-                    "alarm-time": datetime.fromtimestamp(since, UTC).isoformat(),
+                    "alarm-time": datetime.fromtimestamp(since or 0.0, UTC).isoformat(),
                     "alarm-type": "NOTIF_SYSTEM",
-                    "alarm-message": f"port {number + 1} has failed",
+                    "alarm-message": message,
                 }.items():
                     SubElement(alarm, f"{{{ALARM_NS}}}{leaf}").text = text
         return root

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from lumctl.devices.errors import DeviceRefusedError
@@ -20,6 +21,7 @@ def switch_requests(world: World) -> dict[str, Callable[[Request], Answer]]:
         "switch-confirm": lambda r: {"disarmed": world.switches.confirm(str(r["receipt"]))},
         "switch-powers": lambda r: _powers(world, _id(r), map(int, r["ports"])),
         "switch-temperature": lambda r: {"celsius": world.switches.temperature(_id(r))},
+        "switch-alarms": lambda r: {"alarms": [asdict(alarm) for alarm in world.switches.alarms(_id(r))]},
         "switch-ports": lambda r: _ports(world, _id(r)),
         "switch-set-port": lambda r: _set_port(world, _id(r), int(r["port"]), on=bool(r["on"])),
         "switch-set-label": lambda r: _set_label(world, _id(r), int(r["port"]), str(r["label"])),

@@ -46,6 +46,7 @@ def _netconf(world: World, device: Device, client_key: paramiko.PKey) -> Netconf
     tree = SwitchTree(
         partial(world.switches.held, device.id),
         powers=partial(world.switches.powers, device.id),
+        alarms=partial(world.switches.alarms, device.id),
         name=device.id,
         conduct=conduct,
     )

@@ -37,6 +37,7 @@ class FaultKind(StrEnum):
     DEVICE_CUT = "device-cut"
     DEVICE_REFUSE = "device-refuse"
     DEVICE_HALF = "device-half"
+    ALARM = "alarm"
 
 
 class ComponentKind(StrEnum):
@@ -90,6 +91,7 @@ class Value:
     meaning: str
     default: float | None
     least: float
+    most: float = math.inf
 
 
 VALUES: Mapping[FaultKind, Value] = {
@@ -99,17 +101,21 @@ VALUES: Mapping[FaultKind, Value] = {
     FaultKind.SLOW_HOST: Value("seconds of delay before each answer", 5, 0),
     FaultKind.LINK_FLAP: Value("seconds down, then as many up", 5, 0.5),
     FaultKind.DEVICE_SLOW: Value("seconds of delay before each answer", 5, 0),
+    FaultKind.ALARM: Value("1 critical, 2 major, 3 minor, 4 warning", 1, 1, 4),
 }
+SEVERITIES = ("CRITICAL", "MAJOR", "MINOR", "WARNING")
+"""The word of a simulated device for each value of an alarm, from 1 on."""
 
 _ACCELERATOR = (ComponentKind.ACCELERATOR,)
 _LIGHT = (ComponentKind.TRANSPONDER, ComponentKind.PORT, ComponentKind.CONVERTER, ComponentKind.FIBRE)
+_LIGHT_DEVICE = (ComponentKind.MESH, ComponentKind.SWITCH)
 _DEVICE = (ComponentKind.MESH, ComponentKind.SWITCH, ComponentKind.CHASSIS, ComponentKind.POWER)
 FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.GPU_LOST: _ACCELERATOR,
     FaultKind.PROCESS_DIED: _ACCELERATOR,
     FaultKind.ECC: _ACCELERATOR,
     FaultKind.ROW_REMAP_FAILED: _ACCELERATOR,
-    FaultKind.OVERHEAT: _ACCELERATOR,
+    FaultKind.OVERHEAT: (*_ACCELERATOR, *_LIGHT_DEVICE),
     FaultKind.THROTTLED: _ACCELERATOR,
     FaultKind.LINK_DOWN: (ComponentKind.TRANSPONDER,),
     FaultKind.LINK_FLAP: (ComponentKind.TRANSPONDER,),
@@ -123,6 +129,7 @@ FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
     FaultKind.UNREACHABLE: (ComponentKind.HOST,),
     FaultKind.MESH_DOWN: (ComponentKind.MESH,),
     FaultKind.MESH_LYING: (ComponentKind.MESH,),
+    FaultKind.ALARM: _LIGHT_DEVICE,
     **dict.fromkeys((kind for kind in FaultKind if kind.startswith("device-")), _DEVICE),
 }
 
@@ -218,6 +225,8 @@ def _value(kind: FaultKind, value: float | None) -> float | None:
         return wanted.default
     if not math.isfinite(value) or value < wanted.least:
         raise UsageError(f"the value of {kind} ({wanted.meaning}) is at least {wanted.least:g}, not {value:g}")
+    if value > wanted.most or (wanted.most < math.inf and value != int(value)):
+        raise UsageError(f"the value of {kind} is one of: {wanted.meaning}; not {value:g}")
     return value
 
 

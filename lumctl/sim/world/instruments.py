@@ -4,14 +4,16 @@ import math
 import random
 from collections.abc import Mapping
 
-from lumctl.sim.world.faults import FaultKind, Faults
+from lumctl.devices.types import Alarm
+from lumctl.sim.world.faults import SEVERITIES, FaultKind, Faults
 from lumctl.sim.world.gpus import SLOWDOWN_C, Gpu, GpuCondition
 from lumctl.sim.world.light import Light
 from lumctl.sim.world.links import Link
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.views import LinkView, Neighbours
 
-_IDLE_C, _BUSY_C, _CHIP_C, _MODULE_C = 38.0, 63.0, 31.5, 37.0
+_IDLE_C, _BUSY_C, _CHIP_C, _SWITCH_C, _MODULE_C = 38.0, 63.0, 31.5, 34.0, 37.0
+_OVERHEATED_C = 95.0
 _POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
 _STANDBY_W, _HOST_W, _ACCELERATOR_W, _DRAW_NOISE = 14.0, 420.0, 310.0, 0.01
 
@@ -34,9 +36,22 @@ class Instruments:
         """Light as a monitor shows it; ``-inf`` for none."""
         return light.power_dbm + self.noise(what, now, _POWER_NOISE_DB) if light else -math.inf
 
-    def chip_c(self, device: str, now: float) -> float:
-        """Temperature of a mesh's chip."""
-        return _CHIP_C + self.noise(device, now, _TEMPERATURE_NOISE_C)
+    def device_c(self, device: str, now: float) -> float:
+        """Temperature of a mesh's chip, or inside a switch."""
+        usual = _SWITCH_C if device in self._plant.switches else _CHIP_C
+        if (fault := self._faults.get(device, FaultKind.OVERHEAT)) is not None:
+            usual = _OVERHEATED_C if fault.value is None else fault.value
+        return usual + self.noise(device, now, _TEMPERATURE_NOISE_C)
+
+    def alarms(self, device: str) -> tuple[Alarm, ...]:
+        """What a mesh or a switch complains of: what a fault makes it say, and each of its ports that has failed."""
+        told = []
+        if (fault := self._faults.get(device, FaultKind.ALARM)) is not None:
+            severity = SEVERITIES[int(fault.value or 1) - 1]
+            told.append(Alarm("power supply 1 has failed", severity, "psu/1", fault.since))
+        failed = self._plant.switches[device].state.failed if device in self._plant.switches else {}
+        ports = (Alarm(f"port {port} has failed", source=f"port/{port}", since=since) for port, since in failed.items())
+        return (*told, *ports)
 
     def host_w(self, host: str, accelerators: int, now: float) -> float:
         """What a host with so many accelerators draws."""

@@ -6,15 +6,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
+from lumctl.devices.types import Alarm
 from lumctl.errors import UsageError
 from lumctl.sim.world.faults import Faults
+from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
 from lumctl.sim.world.writes import WriteLog
 
-_SWITCH_C = 34.0
-_POWER_NOISE_DB, _TEMPERATURE_NOISE_C = 0.02, 0.6
+_POWER_NOISE_DB = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,20 @@ class _Revert:
 
 
 class Switchboard:
-    """``moment`` keeps the world still and gives its time; ``noise`` what to add to a reading of something."""
+    """``moment`` keeps the world still and gives its time; ``shown`` is what its instruments show."""
 
     def __init__(
         self,
         plant: Plant,
         faults: Faults,
         moment: Callable[[], AbstractContextManager[float]],
-        noise: Callable[[str, float, float], float],
+        shown: Instruments,
         writes: WriteLog,
     ) -> None:
         self._plant = plant
         self._faults = faults
         self._moment = moment
-        self._noise = noise
+        self._shown = shown
         self._writes = writes
         self._reverts: dict[str, _Revert] = {}
 
@@ -106,14 +107,19 @@ class Switchboard:
             state.require(ports)
             seen = {port: self._plant.seen((device, port)) for port in ports}
             return {
-                port: dbm + self._noise(f"{device}/{port}", now, _POWER_NOISE_DB) if dbm > -math.inf else dbm
+                port: dbm + self._shown.noise(f"{device}/{port}", now, _POWER_NOISE_DB) if dbm > -math.inf else dbm
                 for port, dbm in seen.items()
             }
 
     def temperature(self, device: str) -> float:
         """Temperature in degrees Celsius."""
         with self._still(device) as (_, now):
-            return _SWITCH_C + self._noise(device, now, _TEMPERATURE_NOISE_C)
+            return self._shown.device_c(device, now)
+
+    def alarms(self, device: str) -> tuple[Alarm, ...]:
+        """What a switch complains of by itself."""
+        with self._still(device):
+            return self._shown.alarms(device)
 
     def next_revert(self) -> float:
         """When the next timer runs out; ``inf`` if none runs."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
-from lumctl.devices.types import PucState
+from lumctl.devices.types import Alarm, PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sim.world.boot import boot_at, boot_of
@@ -55,7 +55,7 @@ class World:
         self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
         self._reverts: dict[str, _Revert] = {}
         self.writes = WriteLog()
-        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown.noise, self.writes)
+        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown, self.writes)
         self._plant.relight(self._started_at)
 
     # --- the fabric ---
@@ -117,7 +117,13 @@ class World:
         """Temperature of a mesh's chip in degrees Celsius."""
         with self._caught_up() as now:
             self._answering(device)
-            return self._shown.chip_c(device, now)
+            return self._shown.device_c(device, now)
+
+    def chip_alarms(self, device: str) -> tuple[Alarm, ...]:
+        """What a mesh complains of by itself."""
+        with self._caught_up():
+            self._answering(device)
+            return self._shown.alarms(device)
 
     def lit_lanes(self) -> tuple[list[tuple[str, str]], float]:
         """Which transmitter each lit receiver hears (transponders), and until when nothing changes that by itself.

@@ -196,6 +196,13 @@ def _device(observation: Observation, device: str, now: float) -> Iterator[Secti
         ("driver", written.driver),
         ("answered", f"{duration(now - health.read_at)} ago" if health and health.read_at is not None else "never"),
     )
+    said = observation.devices.get(device)
+    if said is not None and said.read_at is not None:
+        yield _section(
+            f"readings, {age(said.read_at, now)} old",
+            ("temperature", None if said.temperature_c is None else f"{said.temperature_c:.1f} C"),
+            ("alarms", None if said.alarms is None else len(said.alarms) or "none"),
+        )
     circuits = [circuit for circuit in observation.report.circuits.values() if circuit.device == device]
     yield _section("circuits", *((circuit.id, circuit.state) for circuit in circuits))
 

@@ -8,6 +8,7 @@ from lumctl.site.observation import Observation
 from lumctl.watch.families.accelerators import accelerators
 from lumctl.watch.families.circuits import circuits
 from lumctl.watch.families.components import components
+from lumctl.watch.families.devices import devices
 from lumctl.watch.families.events import events
 from lumctl.watch.families.findings import findings
 from lumctl.watch.families.hosts import hosts
@@ -28,4 +29,5 @@ def families(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
     yield from nvlinks(readable)
     yield from links(readable)
     yield from ports(readable)
+    yield from devices(readable)
     yield from circuits(look)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from lumctl.devices.types import OpticsReading
+from lumctl.devices.types import DeviceReading, OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InterfaceReading, NvlinkReading, PortCounters
 from lumctl.health.matching import match_gpus, match_nvlinks
 from lumctl.inventory.model import Transponder
@@ -31,6 +31,12 @@ class Readable:
     def hosts(self) -> Mapping[str, HostSnapshot]:
         """The hosts that can be reached."""
         return {name: host for name, host in self.look.snapshot.hosts.items() if host.reachable}
+
+    @cached_property
+    def devices(self) -> Mapping[str, DeviceReading]:
+        """The meshes and switches that answer, and of which more than that was read of late."""
+        said = self.look.devices.items()
+        return {name: d for name, d in said if d.problem is None and d.read_at is not None and self.is_new(d.read_at)}
 
     @cached_property
     def _matched(self) -> Mapping[str, Mapping[str, GpuReading]]:

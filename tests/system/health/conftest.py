@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lumctl.devices.errors import DeviceError
+from lumctl.devices.types import DeviceReading
 from lumctl.fabric import Route, changes, circuit_losses, mesh, route
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import Probe, probes_for
@@ -149,12 +150,12 @@ class VirtualRack:
     def snapshot(self) -> Snapshot:
         return Snapshot(self.at, 0.1, {name: reader.read() for name, reader in self.readers.items()})
 
-    def device_answer(self, device: str) -> str | None:
+    def device_reading(self, device: str) -> DeviceReading:
         try:
             self.world.puc_states(device)
         except DeviceError as error:
-            return error.message
-        return None
+            return DeviceReading(self.at, problem=error.message)
+        return DeviceReading(self.at)
 
     def tick(self, seconds: float = 10.0) -> HealthReport:
         """Let time pass, look and judge."""
@@ -167,7 +168,7 @@ class VirtualRack:
             snapshot,
             self.circuits,
             losses=self.losses,
-            devices={device: self.device_answer(device) for device in self.inventory.devices},
+            devices={device: self.device_reading(device) for device in self.inventory.devices},
             now=self.at,
             **self.said,
         )

@@ -72,9 +72,13 @@ class Flight:
         start = Start({job: ()})
         return Plan("swap", "t", RACK, "rack", self.scene.now, "d", start, replacements=replaced).sealed()
 
-    def _carry_out(self, _site, plan, _policy, _progress) -> Ended:
-        self.applied.append(plan.id)
+    def _carry_out(self, _site, plan, _policy, _progress, require_wanted) -> Ended:
         self.before_apply()
+        try:
+            require_wanted()
+        except RefusedError as error:
+            return Ended("refused", told=error.message)
+        self.applied.append(plan.id)
         return self.ends
 
     def events(self) -> list[str]:
@@ -178,6 +182,27 @@ def test_a_stop_in_the_last_moment_counts(flight):
     flight.look(31)
     assert flight.applied == []
     assert flight.events() == ["attempt", "stop", "outcome"]
+
+
+@pytest.mark.parametrize("said", ["journal", "file", "daemon"])
+def test_a_stop_after_the_attempt_was_written_down_is_seen_by_the_run_that_begins(flight, said):
+    flight.scene.policy()
+    flight.scene.fail(GPU)
+
+    def stop():
+        if said == "journal":
+            flight.store.remark("autopilot", {"event": "stop"}, at=flight.scene.now, who="ops@elsewhere")
+        elif said == "file":
+            switch.throw(switch.places([RACK], [flight.store.files]), "ops")
+        else:
+            flight.stopped = "by ops"
+
+    flight.before_apply = stop
+    flight.look()
+    flight.look(31)
+    assert "attempt" in flight.events()
+    assert flight.applied == []
+    assert flight.told == ["failed"]
 
 
 @pytest.mark.parametrize("way", ["file", "process"])

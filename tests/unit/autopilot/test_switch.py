@@ -3,11 +3,14 @@
 import os
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lumctl.autopilot import stopping, switch
+from lumctl.autopilot.notebook import stopped_by_anybody
+from lumctl.store import store_at
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +65,21 @@ def test_one_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch):
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         assert stopping.end_daemon(process.pid).trouble == "it has not ended within 0.05 s"
         process.kill()
+
+
+def test_a_stop_in_the_journal_alone_stops_the_recovery_of_a_job_on_another_machine(tmp_path: Path):
+    with closing(store_at(str(tmp_path / "store"), rack="r1")) as store:
+        assert stopped_by_anybody("r1", store) is None
+        store.remark("autopilot", {"event": "stop", "comment": "smoke"}, at=1.0, who="ops@elsewhere")
+        assert stopped_by_anybody("r1", store) == "by ops@elsewhere: smoke"
+        store.remark("autopilot", {"event": "start"}, at=2.0, who="ops@elsewhere")
+        assert stopped_by_anybody("r1", store) is None
+
+
+@pytest.mark.parametrize(("who", "awaited"), [("autopilot: policy p on m", 1), ("job run llm by me@m", 1), ("me@m", 0)])
+def test_whoever_stops_waits_for_runs_that_no_person_started_by_hand(tmp_path: Path, who: str, awaited: int):
+    words = ("kind", "target", "title", "plan_digest", "inventory_digest")
+    with closing(store_at(str(tmp_path / "store"), rack="r1")) as store:
+        lease = store.acquire("r1", who, term_s=30.0, now=1.0)
+        store.begin_run(lease, {**dict.fromkeys(words, "swap"), "who": who}, {"digest": "d", "id": "p"}, now=1.0)
+        assert len(stopping.own_runs(store, now=2.0)) == awaited

@@ -269,6 +269,22 @@ def test_a_mesh_that_was_written_whole_keeps_what_was_written_if_its_light_is_no
     assert f"lumctl swap resume {error.run} --target sim" in error.hint
 
 
+def test_a_run_that_is_no_longer_wanted_when_the_store_shows_it_is_refused_before_its_first_step(rack):
+    plan, before = rack.plan(), dict(rack.twin.cells)
+    seen = []
+
+    def stopped():
+        seen.append(rack.store.runs()[0].state)
+        raise RefusedError("the autopilot was stopped")
+
+    with pytest.raises(RefusedError, match="the autopilot was stopped"):
+        rack.apply(plan, require_wanted=stopped)
+    assert seen == ["running"]
+    assert rack.acts() == []
+    assert rack.store.runs()[0].state == "refused"
+    is_as_it_was(rack, before)
+
+
 def test_a_run_can_be_stopped_before_a_step_and_is_then_undone(rack):
     plan = rack.plan()
 

@@ -80,7 +80,7 @@ def test_the_worst_comes_first_and_only_a_few_are_named(check, rack):
 
 
 def test_evidence_cannot_break_the_line(check, rack):
-    rack.devices["rail0"] = "said | garbage\nand more"
+    rack.device("rail0", problem="said | garbage\nand more")
     code, line = check()
     assert code == 2
     assert LINE.fullmatch(line)

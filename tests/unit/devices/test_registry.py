@@ -5,7 +5,7 @@ import pytest
 from lumctl_smartlight import SmartlightMesh
 
 from lumctl.devices.endpoints import Endpoints, HostEndpoint, rack_endpoints
-from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
+from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.devices.ways import Direct
@@ -106,7 +106,7 @@ def devices(inventory, known):
 
 
 def test_a_mesh_is_opened_once(devices):
-    assert isinstance(devices.mesh("m1"), SmartlightMesh)
+    assert devices.mesh("m1").proven == SmartlightMesh.proven
     assert devices.mesh("m1") is devices.mesh("m1")
 
 
@@ -154,8 +154,8 @@ def test_a_record_that_a_run_has_made_uncertain_does_not_forget_what_was_before(
     ("name", "error", "text"),
     [
         ("m7", UsageError, "no device 'm7'"),
-        ("lost", UsageError, "no driver 'no-such' is installed"),
-        ("odd", UsageError, "odd is a mesh, and its driver 'hostport' drives a transponder"),
+        ("lost", DriverFaultError, "no driver 'no-such' is installed"),
+        ("odd", DriverFaultError, "odd is a mesh, and its driver 'hostport' drives a transponder"),
         ("ocs", UnsupportedError, "ocs is a switch"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_transponder_is_opened_behind_its_host(devices):
 
 
 def test_a_transponder_with_a_mesh_driver_is_refused(devices):
-    with pytest.raises(UsageError, match="t2 is a transponder, and its driver 'smartlight' drives a mesh"):
+    with pytest.raises(DriverFaultError, match="t2 is a transponder, and its driver 'smartlight' drives a mesh"):
         devices.transponder("t2")
 
 

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from lumctl.fleet.workers import Workers
+from lumctl.workers import Workers
 
 
 @pytest.fixture

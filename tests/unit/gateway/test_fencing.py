@@ -1,5 +1,7 @@
 """Who may write: the newest lease, and nobody beside it."""
 
+import os
+import stat
 import threading
 
 import pytest
@@ -303,6 +305,20 @@ def test_a_number_that_cannot_be_kept_holds_until_the_end_and_is_told(tmp_path):
     assert highest.number == 4
     assert len(said) == 1
     assert "cannot be written: No such file or directory; lease 4 is remembered until the end" in said[0]
+
+
+def test_the_number_is_its_owner_s_alone_and_written_through_no_link(tmp_path):
+    precious, path = tmp_path / "precious", tmp_path / "gateway.fence"
+    precious.write_text("keep this")
+    (tmp_path / "gateway.fence.new").symlink_to(precious)
+    before = os.umask(0)
+    try:
+        Highest(path, print).raise_to(7)
+    finally:
+        os.umask(before)
+    assert Highest(path, print).number == 7
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+    assert precious.read_text() == "keep this"
 
 
 @pytest.mark.parametrize("content", [b"", b"many", b"\xff\xfe", b"9" * 20 + b"\n" + b"x" * 50, b"9" * 20, b"-1"])

@@ -30,6 +30,9 @@ class WatchedRack:
         for name, host in self.rack.hosts.items():
             if name not in self.frozen:
                 self.rack.hosts[name] = read_at(host, self.now)
+        for name, reading in self.rack.devices.items():
+            if name not in self.frozen:
+                self.rack.devices[name] = replace(reading, taken_at=self.now)
         return self.judge()
 
     def judge(self) -> HealthReport:

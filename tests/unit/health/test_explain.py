@@ -16,7 +16,8 @@ GPU, LANE, HOST = "h03-gpu2", "h03-gpu2-a", "h03"
 
 def why(watched, component):
     snapshot = Snapshot(watched.now, 0.1, watched.rack.hosts)
-    (told,) = explain(watched.report, component, inventory=watched.rack.inventory, snapshot=snapshot)
+    rack = watched.rack
+    (told,) = explain(watched.report, component, inventory=rack.inventory, snapshot=snapshot, devices=rack.devices)
     return told
 
 

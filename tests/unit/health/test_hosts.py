@@ -132,7 +132,7 @@ def test_an_xid_of_nobody_is_not_dropped_in_silence(rack):
 
 
 def test_a_device_that_does_not_answer_is_failed_and_the_light_is_judged_by_itself(rack):
-    rack.devices["rail1"] = "connection refused"
+    rack.device("rail1", problem="connection refused")
     report = rack.report()
     assert report.devices["rail1"].state is State.FAILED
     assert [f.rule for f in report.findings()] == ["device.unreachable"]

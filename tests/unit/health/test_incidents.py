@@ -150,7 +150,7 @@ def test_light_that_many_circuits_of_a_mesh_lose_is_the_meshs(watched):
 
 
 def test_a_dead_mesh_is_the_cause_of_its_circuits(watched):
-    watched.rack.devices["rail2"] = "no answer"
+    watched.rack.device("rail2", problem="no answer")
     darken(watched, "h03-gpu2-a")
     (incident,) = watched.look().incidents
     assert (incident.id, incident.rule) == ("device:rail2", "device.unreachable")
@@ -167,7 +167,7 @@ def test_light_that_a_lost_host_took_with_it_is_the_hosts(watched):
 
 def test_a_silent_transmitter_is_the_cause_while_the_controller_of_the_mesh_is_down(watched):
     # A mesh goes on carrying light without its controller.
-    watched.rack.devices["rail2"] = "no answer"
+    watched.rack.device("rail2", problem="no answer")
     darken(watched, "h03-gpu2-a", by="h02-gpu2-b")
     (incident,) = watched.look().incidents
     assert incident.id == "link:h02-gpu2-b"

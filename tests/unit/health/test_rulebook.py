@@ -27,6 +27,7 @@ def test_every_line_has_origin_and_advice(verdict):
 def test_every_data_file_is_read():
     names = {entry.name for entry in (files("lumctl.health") / "rules").iterdir() if entry.name.endswith(".yaml")}
     assert names == {
+        "device.yaml",
         "gpu.yaml",
         "host.yaml",
         "link.yaml",

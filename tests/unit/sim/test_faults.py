@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lumctl.devices.types import PucState
+from lumctl.devices.types import Alarm, PucState
 from lumctl.errors import UsageError
 from lumctl.sim.world.faults import FITS, ComponentKind, FaultKind
 
@@ -83,6 +83,48 @@ def test_an_overheated_gpu_is_above_its_own_threshold(bench, value, least):
     warm = int(text(gpu, "temperature/gpu_temp").split()[0])
     assert warm >= least
     assert warm > int(text(gpu, "temperature/gpu_temp_slow_threshold").split()[0])
+
+
+@pytest.mark.parametrize("device", ["m1", "x1"])
+@pytest.mark.parametrize(("value", "celsius"), [(None, 95), (110, 110)])
+def test_an_overheated_device_shows_it(bench, device, value, celsius):
+    read = bench.world.chip_temperature if device == "m1" else bench.world.switches.temperature
+    assert read(device) < 40
+    bench.world.inject(device, "overheat", value)
+    assert read(device) == pytest.approx(celsius, abs=4)
+    bench.world.clear(device)
+    assert read(device) < 40
+
+
+@pytest.mark.parametrize(
+    ("value", "severity"), [(None, "CRITICAL"), (1, "CRITICAL"), (2, "MAJOR"), (3, "MINOR"), (4, "WARNING")]
+)
+@pytest.mark.parametrize("device", ["m1", "x1"])
+def test_a_device_raises_an_alarm_until_it_is_cleared(bench, device, value, severity):
+    read = bench.world.chip_alarms if device == "m1" else bench.world.switches.alarms
+    assert read(device) == ()
+    bench.world.inject(device, "alarm", value)
+    assert read(device) == (Alarm("power supply 1 has failed", severity, "psu/1", bench.clock.time),)
+    bench.world.clear(device)
+    assert read(device) == ()
+
+
+@pytest.mark.parametrize("value", [0, 5, 1.5, math.nan])
+def test_an_alarm_has_one_of_four_severities(bench, value):
+    with pytest.raises(UsageError, match="1 critical, 2 major, 3 minor, 4 warning"):
+        bench.world.inject("x1", "alarm", value)
+
+
+@pytest.mark.parametrize("component", ["k1", "p1", "a", "a-gpu0", "a-t0", "m1/port/0"])
+def test_alarms_are_of_meshes_and_switches(bench, component):
+    with pytest.raises(UsageError, match="does not fit"):
+        bench.world.inject(component, "alarm")
+
+
+def test_a_switch_complains_of_its_failed_ports_as_well(bench):
+    bench.world.inject("x1", "alarm", 3)
+    bench.world.inject("x1/port/1", "dark")
+    assert [(a.severity, a.source) for a in bench.world.switches.alarms("x1")] == [("MINOR", "psu/1"), ("", "port/1")]
 
 
 def test_a_throttled_gpu_says_so(bench):

@@ -28,6 +28,8 @@ MOVED = {"train-a/0-1", "train-a/1-2", "h01-gpu0-b", "h02-gpu0-a", "h02-gpu0-b",
 class Rack:
     """A site whose hosts say what a test arranged, at the time that it says."""
 
+    capabilities = frozenset()
+
     def __init__(self, collected, folder) -> None:
         self.collected = collected
         self.folder = folder

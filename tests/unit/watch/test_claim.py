@@ -54,3 +54,12 @@ def test_a_place_where_no_lock_can_be_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot make"), claimed(tmp_path / "file" / "watch.lock", "it"):
         pass
+
+
+def test_a_link_that_another_user_left_in_place_of_the_lock_is_not_written_through(tmp_path):
+    precious, lock = tmp_path / "precious", tmp_path / "gateway.lock"
+    precious.write_text("keep this")
+    lock.symlink_to(precious)
+    with pytest.raises(UsageError, match="cannot make "), claimed(lock, "rack"):
+        pass
+    assert precious.read_text() == "keep this"

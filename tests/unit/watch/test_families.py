@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.devices.types import OpticsReading
+from lumctl.devices.types import Alarm, DeviceReading, OpticsReading
 from lumctl.fleet.readings import (
     InfinibandPort,
     NicEvent,
@@ -22,6 +22,7 @@ from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.watch.textfile import metrics_text
 
+NOW = 1_800_000_000.0
 HOST, GPU = "s1", "s1-gpu0"
 
 
@@ -187,3 +188,29 @@ def test_a_rack_with_everything_wrong_has_no_series_twice_and_not_too_many(seen_
     lines = [line.rpartition(" ")[0] for line in metrics_text(seen.look()).splitlines() if line[0] != "#"]
     assert [line for line, count in Counter(lines).items() if count > 1] == []
     assert len(lines) < 110 * len(seen.inventory.accelerators)
+
+
+def test_what_devices_say_of_themselves(seen, metrics):
+    device = seen.inventory.light_devices[0].id
+    alarms = (Alarm("psu", "CRITICAL"), Alarm("fan", "Major"), Alarm("odd", "sev-9"))
+    said = DeviceReading(seen.now, None, seen.now, alarms, 33.5, {3: -4.0, 4: float("-inf"), 5: float("nan")})
+    look = seen.look(devices={device: said})
+    counted = metrics("device_alarms", "id", "severity", look=look)
+    assert {severity for (_, severity), count in counted.items() if count == 1} == {
+        "critical",
+        "major",
+        "not-understood",
+    }
+    assert counted[device, "warning"] == 0, "an alert must see that an alarm has ended"
+    assert metrics("device_temperature_celsius", "id", look=look) == {(device,): 33.5}
+    powers = metrics("device_port_power_dbm", "id", "port", look=look)
+    assert powers == {(device, "3"): -4.0, (device, "4"): float("-inf")}, "nonsense is no measurement"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"problem": "gone"}, {"taken_at": NOW - 99, "read_at": NOW - 99}, {"read_at": None}, {"alarms": None}]
+)
+def test_a_device_that_said_nothing_of_late_has_no_alarms_in_the_metrics(seen, metrics, fields):
+    device = seen.inventory.light_devices[0].id
+    said = replace(DeviceReading(seen.now, None, seen.now, alarms=()), **fields)
+    assert metrics("device_alarms", "id", look=seen.look(devices={device: said})) == {}

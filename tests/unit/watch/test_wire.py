@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lumctl.devices.types import Alarm, DeviceReading
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
@@ -24,6 +25,10 @@ def test_a_look_arrives_as_it_was_but_for_unread_leaves(seen_of, pure, name):
         unfinished=("swap-0001",),
         acknowledgements=(Acknowledgement("h", None, "ops", "known", 1.0, None),),
         windows=(MaintenanceWindow("w", "h", "ops", "", 1.0, 2.0),),
+        devices={
+            "d": DeviceReading(1.0, None, 1.0, (Alarm("psu", "CRITICAL", "", 0.5),), 31.0, {3: -math.inf}, {"x": "y"}),
+            "e": DeviceReading(1.0, "gone"),
+        },
     )
     data = encode(look)
     assert b"new_field" not in data

@@ -1,0 +1,126 @@
+"""A driver whose mistakes cost its own device only: each call is bounded, its answer held against the Protocol."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained
+from lumctl.devices.answers import fault_of
+from lumctl.devices.errors import DeviceError, DriverFaultError, OutcomeUnknownError
+from lumctl.devices.protocols import Driver, DriverContext
+from lumctl.devices.recorded_calls import WRITES, bound, signatures
+from lumctl.devices.types import Capability
+from lumctl.errors import LumctlError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+GRACE_S = 1.0
+"""What a call may take beyond the time that its driver was given, before it is left behind."""
+CLOSES_WITHIN_S = 1.0
+
+
+def open_contained(driver: type[Driver], context: DriverContext, culprit: Culprit) -> Driver:
+    """A driver of that class, opened and contained: its calls raise nothing but device errors.
+
+    What is no device error, no answer that its Protocol allows, or too late is a ``DriverFaultError``; where the call
+    may have changed the device, an ``OutcomeUnknownError``. A call may take ``context.timeout_s``, or what the driver's
+    own ``slow_calls`` say of it, and what the device needs to settle.
+
+    Raises:
+        DriverFaultError: it cannot be opened.
+    """
+
+    def opened() -> tuple[Driver, Mapping[str, Any]]:
+        made = driver(context)
+        return made, {"api_version": made.api_version, "kind": made.kind, "proven": str(made.proven)}
+
+    try:
+        made, about = contained(culprit, f"opening {context.device}", opened, context.timeout_s + GRACE_S)
+    except DeviceError:
+        raise
+    except LumctlError as error:
+        raise DriverFaultError(error.message, hint=error.hint) from error
+    able = getattr_static(driver, "capabilities")
+    if isinstance(able, frozenset):  # else a driver asks the device what it can do
+        about = {**about, "capabilities": able}
+    calls = {name: _call(name) for name in signatures(driver.kind)}
+    built: Any = type(f"Contained{driver.__name__}", (_Contained,), {**about, **calls})
+    ready: Driver = built(made, context, culprit, getattr(driver, "slow_calls", {}))
+    return ready
+
+
+class _Contained:
+    """The calls of its kind are put in by :func:`open_contained`."""
+
+    kind: ClassVar[str]
+
+    def __init__(
+        self, driver: Driver, context: DriverContext, culprit: Culprit, slow_calls: Mapping[str, float]
+    ) -> None:
+        self._driver = driver
+        self.context = context
+        self._culprit = culprit
+        self._slow_calls = slow_calls
+        self._late: tuple[str, Future[Any], float] | None = None
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """As the driver declares them: it may have to ask the device."""
+        able = self._contained("capabilities", lambda: self._driver.capabilities)
+        if not isinstance(able, frozenset) or not all(isinstance(each, Capability) for each in able):
+            raise self._fault("capabilities", "answered no frozenset of Capability")
+        return able
+
+    def close(self) -> None:
+        """Close the driver, if it can be closed."""
+        with suppress(LumctlError):
+            contained(self._culprit, "close", self._driver.close, CLOSES_WITHIN_S)
+
+    def _ask(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        answer = self._contained(name, lambda: getattr(self._driver, name)(*args, **kwargs))
+        wrong = fault_of(self.kind, name, answer, bound(self.kind, name, args, kwargs), self.context)
+        if wrong:
+            raise self._fault(name, wrong)
+        return answer
+
+    def _contained(self, name: str, call: Callable[[], Any]) -> Any:
+        self._require_back()
+        limit_s = max(self.context.timeout_s, self._slow_calls.get(name, 0.0)) + self.context.settle_s + GRACE_S
+        try:
+            return contained(self._culprit, f"{name} of {self.context.device}", call, limit_s)
+        except DeviceError:
+            raise
+        except LateError as error:
+            self._late = name, error.late, time.monotonic()
+            raise self._failed(name, error) from error
+        except LumctlError as error:
+            raise self._failed(name, error) from error
+
+    def _require_back(self) -> None:
+        """Nothing is asked of a driver that has not come back from the call before: two at once may do worse."""
+        if self._late is None:
+            return
+        name, call, since = self._late
+        if not call.done():
+            for_s = time.monotonic() - since
+            said = f"{name} of {self.context.device} was given up {for_s:.0f} s ago and has not come back"
+            raise DriverFaultError(f"{self._culprit}: {said}")
+        self._late = None
+
+    def _fault(self, name: str, what: str) -> DeviceError:
+        return self._failed(name, MisbehavedError(self._culprit, f"{name} of {self.context.device}", what))
+
+    @staticmethod
+    def _failed(name: str, error: LumctlError) -> DeviceError:
+        kind = OutcomeUnknownError if name in WRITES else DriverFaultError
+        return kind(error.message, hint=error.hint)
+
+
+def _call(name: str) -> Callable[..., Any]:
+    def call(self: _Contained, *args: Any, **kwargs: Any) -> Any:
+        return self._ask(name, args, kwargs)
+
+    return call

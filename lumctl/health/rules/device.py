@@ -1,0 +1,123 @@
+"""What is wrong with a mesh or a switch: it does not answer, it complains, or its instruments show what cannot be."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite, isnan
+
+from lumctl.devices.types import Alarm, DeviceReading
+from lumctl.health.rulebook import found, rulebook, verdict
+from lumctl.health.states import SEVERITY, Finding
+
+_SAID = 160
+"""Characters of an alarm that a finding repeats."""
+_MOST_ALARMS = 32
+"""Findings of one device: one that complains of everything buries nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCase:
+    """One mesh or switch. ``reading`` is ``None`` where it was never asked; ``stale`` says how old it is if too old."""
+
+    id: str
+    reading: DeviceReading | None
+    stale: str | None
+    now: float
+
+    @property
+    def answered(self) -> DeviceReading | None:
+        """What it says now; ``None`` where it does not answer."""
+        well = self.reading is not None and self.reading.problem is None and self.stale is None
+        return self.reading if well else None
+
+
+def severity_of(alarm: Alarm) -> str:
+    """The case of device.alarm that a device's own word for a severity means."""
+    return rulebook().severities.get(alarm.severity.strip().casefold(), "not-understood")
+
+
+def is_plausible_c(celsius: float) -> bool:
+    """Whether a temperature can be one of a device that works."""
+    limits = verdict("device.reading", "nonsense").limits
+    return limits["coldest_c"] <= celsius <= limits["hottest_c"]
+
+
+def is_plausible_dbm(dbm: float) -> bool:
+    """Whether a power can be one of a port; ``-inf`` is no light."""
+    return not isnan(dbm) and dbm <= verdict("device.reading", "nonsense").limits["brightest_dbm"]
+
+
+def answering(case: DeviceCase) -> Iterator[Finding]:
+    """No answer, or none of late."""
+    if case.reading is None:
+        yield found(case.id, "device.unread", "never", "it was never asked", since=case.now)
+    elif case.stale is not None:
+        yield found(case.id, "device.unread", "stale", case.stale, since=case.reading.taken_at)
+    elif case.reading.by_driver:
+        yield found(case.id, "device.unread", "driver", str(case.reading.problem), since=case.now)
+    elif case.reading.problem is not None:
+        yield found(case.id, "device.unreachable", "no-answer", case.reading.problem, since=case.now)
+
+
+def readings(case: DeviceCase) -> Iterator[Finding]:
+    """Readings that the driver declares and that are not there, or that cannot be true."""
+    if (reading := case.answered) is None:
+        return
+    for name, why in reading.unread.items():
+        yield found(case.id, "device.reading", "unread", f"{name} not read: {why}", since=case.now, about=name)
+    absurd = {}
+    if reading.temperature_c is not None and not is_plausible_c(reading.temperature_c):
+        absurd["temperature"] = f"a temperature of {reading.temperature_c:g} C"
+    wrong = {port: dbm for port, dbm in (reading.powers_dbm or {}).items() if not is_plausible_dbm(dbm)}
+    if wrong:
+        port, dbm = next(iter(wrong.items()))
+        more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
+        absurd["powers"] = f"a power of {dbm:g} dBm at port {port}{more}"
+    for name, what in absurd.items():
+        evidence = f"the driver gives {what}, which cannot be"
+        yield found(case.id, "device.reading", "nonsense", evidence, since=case.now, about=name)
+
+
+def alarms(case: DeviceCase) -> Iterator[Finding]:
+    """What the device complains of by itself, one finding for each alarm."""
+    told = case.answered.alarms if case.answered is not None else None
+    if not told:
+        return
+    # The same alarm twice is one; of one text with two severities the worse counts.
+    ranked = sorted(told, key=lambda alarm: -SEVERITY.index(verdict("device.alarm", severity_of(alarm)).state))
+    each: dict[tuple[str, str], Alarm] = {}
+    for alarm in ranked:
+        each.setdefault((alarm.source, alarm.text), alarm)
+    listed = list(each.values())
+    for number, alarm in enumerate(listed[:_MOST_ALARMS], 1):
+        left_out = len(listed) - number if number == _MOST_ALARMS else 0
+        more = f"; {left_out} more alarms" if left_out else ""
+        began = alarm.since if alarm.since is not None and isfinite(alarm.since) else case.now
+        yield found(
+            case.id,
+            "device.alarm",
+            severity_of(alarm),
+            f"{_in_words(alarm)}{more}",
+            since=min(began, case.now) if began > 0 else case.now,
+            about=f"{alarm.source} {alarm.text}"[:_SAID],
+        )
+
+
+def _in_words(alarm: Alarm) -> str:
+    severity, case = alarm.severity.strip()[:_SAID], severity_of(alarm)
+    named = f"{severity} alarm" if severity else "alarm without a severity"
+    if case == "not-understood":
+        named = f"alarm of severity {severity!r}, which is not understood"
+    where = f" ({alarm.source.strip()[:_SAID]})" if alarm.source.strip() else ""
+    return f"{named}: {alarm.text.strip()[:_SAID] or 'without a text'}{where}"
+
+
+def temperature(case: DeviceCase) -> Iterator[Finding]:
+    """A device that is hotter than its electronics bear."""
+    celsius = case.answered.temperature_c if case.answered is not None else None
+    line = verdict("device.temperature", "hot")
+    if celsius is not None and is_plausible_c(celsius) and celsius > line.limit:
+        evidence = f"it is at {celsius:.1f} C (limit: {line.limit:g} C)"
+        yield found(case.id, "device.temperature", "hot", evidence, since=case.now)
+
+
+RULES = (answering, readings, alarms, temperature)

@@ -1,0 +1,99 @@
+"""What meshes and switches say of themselves at a look: that they answer, their alarms, temperature and port powers."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError, DriverFaultError, OutcomeUnknownError
+from lumctl.devices.protocols import MeshDriver, SwitchDriver
+from lumctl.devices.types import Capability, DeviceReading
+from lumctl.inventory.model import Inventory
+
+T = TypeVar("T")
+
+READ_EVERY_S = 5.0
+"""How often looks in a row read more than whether a device answers: its own processor is small, and often shared."""
+BEGIN_WITHIN_S = 5.0
+"""After this time no further reading of a device is begun: a slow one holds up a look by one time limit at most."""
+
+
+class DeviceReader:
+    """Reads devices, each in one thread at a time, and remembers the newest reading of each.
+
+    ``driver_of`` opens a driver by the device's id; ``every_s`` is how old all but the answer itself may be.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        driver_of: Callable[[str], MeshDriver | SwitchDriver],
+        now: Callable[[], float],
+    ) -> None:
+        self._driver_of = driver_of
+        self._now = now
+        self._ports = {device.id: ports_in_use(inventory, device.id) for device in inventory.light_devices}
+        self._newest: dict[str, DeviceReading] = {}
+        self.every_s = 0.0
+
+    def __call__(self, device: str) -> DeviceReading:
+        """One device now; that it does not answer is part of the reading."""
+        at, deadline = self._now(), time.monotonic() + BEGIN_WITHIN_S
+        try:
+            driver = self._driver_of(device)
+            driver.identify()
+        except DeviceError as error:
+            return DeviceReading(at, problem=error.message, by_driver=isinstance(error, DriverFaultError))
+        known = self._newest.get(device)
+        if known is not None and known.read_at is not None and 0 <= at - known.read_at < self.every_s:
+            return replace(known, taken_at=at)
+        self._newest[device] = reading = read_device(driver, self._ports[device], at, deadline=deadline)
+        return reading
+
+
+def read_device(
+    driver: MeshDriver | SwitchDriver, ports: Sequence[int], at: float, *, deadline: float = math.inf
+) -> DeviceReading:
+    """All readings that the driver of a device that answers declares; ``powers`` at these ports.
+
+    Once one reading gets no answer the others are not asked for: a device that hangs costs one time limit, not three.
+    Nor is one asked for after ``deadline``, in seconds of the monotonic clock.
+    """
+    unread: dict[str, str] = {}
+    silent: list[str] = []
+
+    def read(name: str, capability: Capability, ask: Callable[[], T]) -> T | None:
+        if capability not in driver.capabilities:
+            return None
+        if silent:
+            unread[name] = f"not asked, for its {silent[0]} got no answer"
+            return None
+        if time.monotonic() > deadline:
+            unread[name] = f"not asked, for the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
+            return None
+        try:
+            return ask()
+        except (DeviceUnreachableError, OutcomeUnknownError) as error:
+            silent.append(name)
+            unread[name] = error.message
+        except DeviceError as error:
+            unread[name] = error.message
+        return None
+
+    # A call is looked up only where its capability is declared.
+    alarms = read("alarms", Capability.READ_ALARMS, lambda: driver.read_alarms())  # noqa: PLW0108
+    temperature_c = read("temperature", Capability.READ_TEMPERATURE, lambda: driver.read_temperature())  # noqa: PLW0108
+    asked = tuple(ports)
+    powers = read("powers", Capability.READ_POWERS, lambda: driver.read_powers(asked)) if asked else None
+    missing = [port for port in asked if powers is not None and port not in powers]
+    if missing:
+        unread["powers"] = f"it does not give the power at port {missing[0]}, which was asked for"
+    return DeviceReading(at, None, at, alarms, temperature_c, powers, unread)
+
+
+def ports_in_use(inventory: Inventory, device: str) -> tuple[int, ...]:
+    """The ports of a device whose power says something of a lane, in order: a mesh measures only what leaves it."""
+    lanes = [lane.lane for lane in inventory.transponders.values() if lane.lane.device == device]
+    sending = {lane.tx for lane in lanes} if inventory.devices[device].geometry is None else set()
+    return tuple(sorted({lane.rx for lane in lanes} | sending))

@@ -1,0 +1,87 @@
+"""What a plug-in may do wrong, and what whoever called it sees of that."""
+
+# ruff: noqa: T201 - printing is what is tested
+
+import sys
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained
+from lumctl.errors import RefusedError
+
+CULPRIT = Culprit("driver", "acme", "acme-lumctl 1.2")
+asked_by: ContextVar[str] = ContextVar("asked_by", default="nobody")
+
+
+def call(what, within_s=10.0):
+    return contained(CULPRIT, "read_states of m1", what, within_s)
+
+
+def raises(error):
+    def raise_it():
+        raise error
+
+    return raise_it
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("by zero"), "raised ZeroDivisionError: by zero"),
+        (SystemExit(3), "raised SystemExit: 3"),
+        (KeyboardInterrupt(), "raised KeyboardInterrupt"),
+        (TimeoutError("of its own"), "raised TimeoutError: of its own"),
+        (ValueError("two\nlines \x1b[2J"), "raised ValueError: two lines \\x1b[2J"),
+    ],
+)
+def test_whatever_it_raises_is_named_with_the_plugin_and_the_call(error, said):
+    with pytest.raises(MisbehavedError) as caught:
+        call(raises(error))
+    assert caught.value.message == f"driver 'acme' of acme-lumctl 1.2: read_states of m1 {said}"
+
+
+def test_a_domain_error_is_its_answer():
+    with pytest.raises(RefusedError, match=r"^no$"):
+        call(raises(RefusedError("no")))
+
+
+def test_a_call_that_does_not_come_back_is_left_behind():
+    goes_on = threading.Event()
+    with pytest.raises(LateError, match="read_states of m1 has not come back within") as caught:
+        call(goes_on.wait, within_s=0.05)
+    assert not caught.value.late.done()
+    goes_on.set()
+    assert caught.value.late.result(10) is True
+
+
+def test_it_is_asked_in_the_context_of_who_asks():
+    token = asked_by.set("a change")
+    try:
+        assert call(asked_by.get) == "a change"
+    finally:
+        asked_by.reset(token)
+
+
+def test_what_it_prints_is_dropped_and_nothing_else(capsys):
+    printing, printed = threading.Event(), threading.Event()
+
+    def prints():
+        print("\x1b[2J{")
+        sys.stderr.write("trouble\n")
+        sys.stdout.buffer.write(b"raw")
+        printing.set()
+        return printed.wait(10)
+
+    def beside():
+        printing.wait(10)
+        print("ours")
+        printed.set()
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    assert call(prints) is True
+    thread.join()
+    print("and ours")
+    assert capsys.readouterr() == ("ours\nand ours\n", "")
