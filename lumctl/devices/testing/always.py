@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import (
     DeviceBusyError,
     DeviceError,
@@ -193,7 +194,7 @@ class AlwaysContract:
     def test_every_call_ends_in_its_time(self, subject: Subject, between: Interception) -> None:
         """Also where the device takes the connection and says nothing, or never ends its answer."""
         timeout_s = between.context.timeout_s
-        slow = getattr(type(subject.driver), "slow_calls", {})
+        slow = getattr(class_of(subject.driver), "slow_calls", {})
         for fault in (between.silent(), between.endless()):
             with ExitStack() as opened:
                 late: list[tuple[str, Call]] = []

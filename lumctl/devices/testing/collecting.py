@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.testing.bounded import NeverEndedError
 from lumctl.devices.testing.rules import NOT_TESTED, ContractBrokenError, one_line
 
@@ -62,7 +63,8 @@ def _driver(item: pytest.Item) -> str | None:
         under_test = getattr(item, "funcargs", {}).get(name)
         driver = getattr(under_test, "driver", None)
         if driver is not None:
-            return f"{type(driver).__module__}:{type(driver).__name__}"
+            made = class_of(driver)
+            return f"{made.__module__}:{made.__name__}"
     return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import DeviceError, InconsistentError, UnsupportedError
 from lumctl.devices.protocols import Driver, DriverContext
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
@@ -120,7 +121,7 @@ def of_mesh(mesh: MeshUnderTest) -> Subject:
     return Subject(
         driver,
         context,
-        mesh.opens or type(driver),
+        mesh.opens or class_of(driver),
         (Read("identify"), *states, *_readings(driver, ports)),
         (Write("commit", prepare, before, after, witness),),
         {"read_states": lambda: dict(truth())} if truth is not None else {},
@@ -141,7 +142,7 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
     return Subject(
         driver,
         _context(driver, switch.context),
-        switch.opens or type(driver),
+        switch.opens or class_of(driver),
         (Read("identify"), Read("read_circuits"), *ports, *_readings(driver, tuple(range(min(4, switch.port_count))))),
         (Write("commit", prepare, switch.foreign, switch.foreign | joins, switch.held),),
         {"read_circuits": switch.held} if switch.truth is not None else {},
@@ -172,7 +173,7 @@ def of_transponder(transponder: TransponderUnderTest) -> Subject:
         rounded = (lambda: round(power() or 0.0, 1)) if power is not None else None
         writes.append(_setting("set_output_power", *transponder.powers_dbm, driver, rounded))
     context = _context(driver, transponder.context)
-    return Subject(driver, context, transponder.opens or type(driver), tuple(reads), tuple(writes))
+    return Subject(driver, context, transponder.opens or class_of(driver), tuple(reads), tuple(writes))
 
 
 def _setting(call: str, before: Any, after: Any, driver: Any, held: Callable[[], object] | None) -> Write:
@@ -198,7 +199,7 @@ def of_power(power: PowerUnderTest) -> Subject:
     return Subject(
         driver,
         _context(driver, power.context),
-        power.opens or type(driver),
+        power.opens or class_of(driver),
         (Read("identify"), Read("read_power")),
         (off,) if Capability.SET_POWER in driver.capabilities else (),
     )
