@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lumctl.cli import plugin_doctor
+from lumctl.cli import plugin_check, plugin_doctor
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -108,4 +108,5 @@ def copy(
     cx.out.narrate(f"next: {folder / 'README.md'} and {page}")
 
 
+plugin_check.register(app)
 plugin_doctor.register(app)

@@ -31,18 +31,24 @@ def command(
     cx: Invocation,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One plug-in; all of them unless said.")] = None,
 ) -> int:
-    """Look into each installed driver: whether it loads, what it declares, on what that was proven, what it imports.
+    """Look into each driver: whether it loads, what it declares, on what that was proven, what it imports.
 
-    And into each kind of job control. Where there is an inventory, also which of its devices and jobs use it, and
-    whether the devices answer on the target. Exits 4 if something is not well.
+    And into each kind of job control. Where there is an inventory, those that it uses are looked into, and whether
+    their devices answer on the target; the others are listed as not used. Without one, all that are installed. Exits 4
+    if something is not well.
     """
     from lumctl.jobs import examining
 
     kinds = examining.kinds()
     named, inventory = _named(name, (*installed(), *kinds)), _inventory(cx)
+    found: list[Finding] = []
+    if inventory is not None and name is None:
+        idle = [info for info in named if info.name not in _wanted(inventory)]
+        named = [info for info in named if info not in idle]
+        found += [_not_used(info.name, inventory) for info in idle]
     controls = [info for info in named if info in kinds]
     drivers = [info for info in named if info not in controls]
-    found = [finding for info in drivers for finding in examine(info)]
+    found += [finding for info in drivers for finding in examine(info)]
     found += [finding for info in controls for finding in examining.examine(info, inventory)]
     if inventory is not None:
         lacking = not_installed(inventory).items() if name is None else ()
@@ -52,6 +58,17 @@ def command(
         cx.out.narrate("no inventory: which devices use these drivers is not known")
     _print(cx, sorted(found, key=lambda finding: finding.driver))
     return ExitCode.DONE if all(finding.well for finding in found) else ExitCode.UNHEALTHY
+
+
+def _wanted(inventory: "Inventory") -> set[str]:
+    """The names of the plug-ins that an inventory uses."""
+    jobs = {job.hook.kind for job in inventory.jobs.values() if job.hook is not None}
+    return {*users_of_drivers(inventory), *jobs}
+
+
+def _not_used(name: str, inventory: "Inventory") -> Finding:
+    text = f"not used by {inventory.path}; not looked into"
+    return Finding(name, well=True, text=text, advice=f"lumctl plugin doctor {name}", state="disabled")
 
 
 def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo]:
@@ -127,7 +144,7 @@ def _print(cx: Invocation, found: list[Finding]) -> None:
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(sorted({finding.driver for finding in found if not finding.well}))
         return
-    rows: list[dict[str, Any]] = [{"state": "ok" if finding.well else "failed", **asdict(finding)} for finding in found]
+    rows: list[dict[str, Any]] = [asdict(finding) | {"state": finding.shown} for finding in found]
     if cx.out.structured:
         cx.out.document("plugin-doctor", {"target": str(cx.target), "findings": rows})
     else:

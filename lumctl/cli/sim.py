@@ -16,7 +16,8 @@ KINDS = (
     "switches); link-down, link-flap (transponders); nic-lost (HOST/nic); dark, dim (transponders, "
     "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); "
     "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
-    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); slow-commit (meshes, switches); "
+    "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
+    "slow-commit (meshes, switches); "
     "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
 )
 

@@ -49,6 +49,11 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
     return ready
 
 
+def class_of(driver: Driver) -> type[Driver]:
+    """The class of a driver, contained or not."""
+    return type(driver._driver) if isinstance(driver, _Contained) else type(driver)  # noqa: SLF001 - it is of this file
+
+
 class _Contained:
     """The calls of its kind are put in by :func:`open_contained`."""
 

@@ -1,7 +1,8 @@
 """Looking into installed drivers: whether each is what it declares, and whether what it imports is there."""
 
-import ast
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from lumctl.devices import base
 from lumctl.devices.drivers import API_VERSION, DriverInfo, load
+from lumctl.devices.imported_names import Need, imported
 from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Capability
 from lumctl.errors import UsageError
@@ -52,12 +54,21 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found out about a driver. ``advice`` is what to do, where it is not well."""
+    """One thing that was found out about a driver. ``advice`` is what to do, where it is not well.
+
+    ``state`` is ``ok`` or ``failed`` by default, as it is well or not; ``disabled`` of one that was not looked into.
+    """
 
     driver: str
     well: bool
     text: str
     advice: str = ""
+    state: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The state as a word of the house."""
+        return self.state or ("ok" if self.well else "failed")
 
 
 def examine(info: DriverInfo) -> list[Finding]:
@@ -66,7 +77,7 @@ def examine(info: DriverInfo) -> list[Finding]:
         driver = load(info.name)
     except UsageError as error:
         missing = lacking(info)
-        if missing and "ModuleNotFoundError" in error.message:
+        if any(not each.well for each in missing) and "ModuleNotFoundError" in error.message:
             return missing
         return [Finding(info.name, well=False, text=error.message, advice=error.hint or ""), *missing]
     able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the least"
@@ -79,8 +90,8 @@ def examine(info: DriverInfo) -> list[Finding]:
     else:
         found.append(Finding(info.name, well=True, text=f"proven on: {proven}"))
     missing = lacking(info)
-    libraries = [] if missing else sorted(name for name in _imported(_module(info)) if _is_library(name))
-    if libraries:
+    libraries = sorted(name for name in imported(_module(info)) if _is_library(name) and _is_there(name))
+    if libraries and not missing:
         found.append(Finding(info.name, well=True, text=f"what it imports is installed: {', '.join(libraries)}"))
     return found + missing
 
@@ -125,12 +136,17 @@ def _refuses(driver: type[Driver], call: str) -> bool:
 
 
 def lacking(info: DriverInfo) -> list[Finding]:
-    """The libraries that a driver's package imports anywhere and that are not installed."""
+    """The libraries that a driver's package imports and that are not installed, unless it goes on without them."""
     found = []
-    for name in sorted(_imported(_module(info))):
-        if not _is_there(name):
-            advice = f"pip install {_distribution(info, name)}"
-            found.append(Finding(info.name, well=False, text=f"it needs {name}, which is not installed", advice=advice))
+    for name, need in sorted(imported(_module(info)).items()):
+        if need is Need.OPTIONAL or _is_there(name):
+            continue
+        if need is Need.LATER:
+            text = f"some of its calls import {name}, which is not installed"
+            found.append(Finding(info.name, well=True, text=text, advice=_advice(info, name), state="degraded"))
+        else:
+            text = f"it needs {name}, which is not installed"
+            found.append(Finding(info.name, well=False, text=text, advice=_advice(info, name)))
     return found
 
 
@@ -142,41 +158,6 @@ def _is_library(name: str) -> bool:
     return name not in sys.stdlib_module_names and name != "lumctl"
 
 
-def _imported(module: str) -> set[str]:
-    """The outermost names that the files of a driver's package import; what is for type checkers only is left out."""
-    try:
-        spec = find_spec(module)
-    except (ImportError, ValueError):
-        return set()
-    if spec is None or spec.origin is None:
-        return set()
-    file = Path(spec.origin)
-    own = module.partition(".")[0]
-    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
-    return {name for each in files for name in _names(each)} - {own}
-
-
-def _names(file: Path) -> Iterator[str]:
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return  # that it does not import is said elsewhere
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for body in node.body
-        for inner in ast.walk(body)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.partition(".")[0]
-
-
 def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
@@ -184,19 +165,48 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _distribution(info: DriverInfo, module: str) -> str:
-    """What to install so that a module is there: an extra of the driver's package, or what is called like it."""
+def _advice(info: DriverInfo, module: str) -> str:
+    """The command that installs what a module needs, as a shell takes it; where that is not known, who knows it.
+
+    Of the package's own requirements the one that the module belongs to is taken: as an extra of the package, or with
+    the versions that it asks for. A module's name alone is no name of a package: anybody may have taken it.
+    """
     try:
         wanted = requires(info.distribution) or []
     except PackageNotFoundError:
         wanted = []
+    offered = set(map(_canonical, (module, _OTHERWISE.get(module, module), *packages_distributions().get(module, ()))))
     for line in wanted:
-        name = re.split(r"[\s;\[(<>=!~]", line, maxsplit=1)[0]
-        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
-        offered = {module, *packages_distributions().get(module, ())}
-        if extra and _canonical(name) in set(map(_canonical, offered)):
-            return f"'{info.distribution}[{extra[1]}]'"
-    return module
+        requirement, _, marker = line.partition(";")
+        name = re.split(r"[\s\[(<>=!~]", requirement.strip(), maxsplit=1)[0]
+        if _canonical(name) not in offered:
+            continue
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", marker)
+        return pip(f"{info.distribution}[{extra[1]}]" if extra else requirement.strip())
+    author = f"{info.distribution} does not say which package brings it: ask its author"
+    known = _OTHERWISE.get(module)
+    return pip(known) if known else author
+
+
+def pip(requirement: str) -> str:
+    """The command that installs a requirement into the environment that lumctl runs in."""
+    beside = Path(sys.executable).parent / "pip"
+    found = shutil.which("pip")
+    same = found is not None and Path(found).absolute() == beside.absolute()
+    return shlex.join([*(["pip"] if same else [sys.executable, "-m", "pip"]), "install", requirement])
+
+
+_OTHERWISE = {
+    "yaml": "PyYAML",
+    "serial": "pyserial",
+    "usb": "pyusb",
+    "OpenSSL": "pyOpenSSL",
+    "zmq": "pyzmq",
+    "grpc": "grpcio",
+    "dateutil": "python-dateutil",
+    "google.protobuf": "protobuf",
+}
+"""Packages whose module has another name."""
 
 
 def _canonical(name: str) -> str:

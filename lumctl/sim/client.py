@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,14 +78,21 @@ def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any]) -> 
 
 
 def _answer(connection: socket.socket) -> dict[str, Any]:
-    received = bytearray()
+    received, limit_s = bytearray(), connection.gettimeout()
+    ends = time.monotonic() + limit_s if limit_s is not None else None
     while not received.endswith(b"\n"):
+        if ends is not None:  # for the whole answer, however small the pieces are that arrive
+            left_s = ends - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("timed out")
+            connection.settimeout(left_s)
         chunk = connection.recv(65536)
         if not chunk:
             raise ValueError("it closed the connection")
         received += chunk
         if len(received) > _MOST_BYTES:
             raise ValueError("its answer has no end")
+    connection.settimeout(limit_s)
     found = json.loads(received)
     if not isinstance(found, dict):
         raise ValueError("its answer is no object")  # noqa: TRY004 - one kind of error for every broken answer

@@ -19,6 +19,8 @@ while much goes wrong.
 import pytest
 
 pytest.register_assert_rewrite(
+    "lumctl.devices.testing.always",
+    "lumctl.devices.testing.checks",
     "lumctl.devices.testing.mesh",
     "lumctl.devices.testing.power",
     "lumctl.devices.testing.mesh_doubts",
@@ -29,10 +31,12 @@ pytest.register_assert_rewrite(
 
 from lumctl.devices.testing.mesh import MeshContract  # noqa: E402 - after its asserts were registered
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest  # noqa: E402
-from lumctl.devices.testing.power import PowerContract, PowerUnderTest  # noqa: E402
+from lumctl.devices.testing.power import PowerContract  # noqa: E402
+from lumctl.devices.testing.power_under_test import PowerUnderTest  # noqa: E402
 from lumctl.devices.testing.switch import SwitchContract  # noqa: E402
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest  # noqa: E402
-from lumctl.devices.testing.transponder import TransponderContract, TransponderUnderTest  # noqa: E402
+from lumctl.devices.testing.transponder import TransponderContract  # noqa: E402
+from lumctl.devices.testing.transponder_under_test import TransponderUnderTest  # noqa: E402
 
 __all__ = [
     "MeshContract",

@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import pytest
 
-from lumctl.devices.errors import UnsupportedError
+from lumctl.devices.errors import DeviceRefusedError, UnsupportedError
 from lumctl.devices.protocols import Driver
-from lumctl.devices.types import Capability
+from lumctl.devices.types import Capability, Receipt
 
 POLL_S = 0.02
+CONFIRMED_AFTER_S = 1.0
+"""The revert timer of a change that is confirmed at once: long enough for a busy machine, short enough to wait for."""
 
 
 def supported(driver: Driver, capability: Capability, call: Callable[[], object]) -> bool:
@@ -20,6 +23,26 @@ def supported(driver: Driver, capability: Capability, call: Callable[[], object]
     with pytest.raises(UnsupportedError):
         call()
     return False
+
+
+def stays(
+    commit: Callable[[], Receipt[Any]], confirm: Callable[[Any], object], held: Callable[[], bool], *, timed: bool
+) -> None:
+    """Commit and confirm a change, and see that it is held; with a timer, also after that would have run out.
+
+    Where the machine was too slow, and the device has gone back before it was asked to stay, it is done once more.
+    """
+    for _ in range(3):
+        receipt = commit()
+        try:
+            confirm(receipt)
+        except DeviceRefusedError:
+            continue
+        break
+    assert held()
+    if timed:
+        Event().wait(CONFIRMED_AFTER_S * 1.3)
+        assert held(), "it was confirmed, and the device went back all the same"
 
 
 def becomes_true(condition: Callable[[], bool], within_s: float = 10.0) -> bool:

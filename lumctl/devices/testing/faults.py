@@ -1,11 +1,15 @@
 """Faults on the way to a device, below its protocol: what a network, a firewall or a dying controller does to bytes."""
 
 import random
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lumctl.devices.ways import Stream, Way
+
+DRIP_S = 0.02
+"""Between two bytes of an answer without an end."""
 
 
 class WayFault(StrEnum):
@@ -29,21 +33,30 @@ class WayFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A fault, and after how many bytes it comes, over all connections. One that ``passes`` strikes once."""
+    """A fault, and after how many bytes it comes, over all connections. One that ``passes`` strikes once.
+
+    One that ``lasts`` takes its time: a silent device really lets its reader wait, a dripping one sends bytes without
+    an end. ``text`` is what comes in place of noise.
+    """
 
     fault: WayFault
     after: int = 0
     passes: bool = False
+    lasts: bool = False
+    text: bytes = b""
 
 
 class FaultyWay:
     """A way that troubles befall while :attr:`trouble` is set, connections that stand already as well as new ones.
 
-    ``struck`` counts how often each fault was met, which is less often than it was set.
+    ``struck`` counts how often each fault was met, which is less often than it was set. ``opened``, ``sent`` and
+    ``came`` count connections and bytes. ``over`` ends the waiting of those that a lasting fault holds.
     """
 
     def __init__(self, way: Way, seed: int = 0) -> None:
         self._way = way
+        self.opened = self.sent = self.came = 0
+        self.over = threading.Event()
         self._noise = random.Random(seed)  # noqa: S311 - the same noise in every run
         self.struck: Counter[WayFault] = Counter()
         self.trouble = None
@@ -79,6 +92,7 @@ class FaultyWay:
             self.trouble = None
 
     def _welcome(self) -> None:
+        self.opened += 1
         if self.trouble is not None and self.trouble.fault is WayFault.REFUSED and self.left <= 0:
             self.strike(self.trouble)
             raise ConnectionRefusedError(111, "Connection refused")
@@ -114,12 +128,15 @@ class _FaultyStream:
                 self._stream.sendall(sent)
                 self._break(trouble)
             self._way.left -= len(data)
+        self._way.sent += len(data)
         self._stream.sendall(data)
 
     def recv(self, count: int, /) -> bytes:
         if self._ended:
             return b""
         self._require_whole()
+        if (lasting := self._way.trouble) is not None and lasting.lasts:
+            return self._lasting(lasting, count)
         if (trouble := self._now(WayFault.DRIPPING)) is not None:
             if self._dripped is not trouble:
                 self._dripped = trouble
@@ -135,10 +152,26 @@ class _FaultyStream:
     def close(self) -> None:
         self._stream.close()
 
+    def _lasting(self, trouble: Trouble, count: int) -> bytes:
+        """What comes while a fault lasts: what may pass yet, then bytes without an end, or nothing at all."""
+        if self._way.left > 0:
+            return self._come(min(count, self._way.left))
+        self._way.strike(trouble)
+        if trouble.fault is WayFault.DRIPPING:
+            if self._way.over.wait(DRIP_S):
+                self._break(trouble)
+            return b"="
+        if self._timeout == 0:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        if self._way.over.wait(self._timeout):
+            self._break(trouble)
+        raise TimeoutError("timed out")
+
     def _come(self, count: int) -> bytes:
         """What is there, first what was held back."""
         came, self._held = self._held[:count], self._held[count:]
         came = came or self._stream.recv(count)
+        self._way.came += len(came)
         if not self._now(WayFault.CUT_SENDING):
             self._way.left -= len(came)
         return came
@@ -156,7 +189,9 @@ class _FaultyStream:
             raise TimeoutError("timed out")
         self._ended = True
         self._stream.close()
-        return self._way.noise(min(count, 64)) if trouble.fault is WayFault.GARBAGE else b""
+        if trouble.fault is WayFault.GARBAGE:
+            return trouble.text[:count] or self._way.noise(min(count, 64))
+        return b""
 
     def _now(self, *faults: WayFault) -> Trouble | None:
         trouble = self._way.trouble

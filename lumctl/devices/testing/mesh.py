@@ -6,9 +6,12 @@ import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import MeshDriver
-from lumctl.devices.testing.checks import becomes_true, supported
+from lumctl.devices.testing.always import AlwaysContract
+from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays, supported
 from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.testing.rules import proves
+from lumctl.devices.testing.subjects import Subject, gone, of_mesh
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
@@ -16,7 +19,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class MeshContract(MeshDoubtsContract):
+class MeshContract(MeshDoubtsContract, AlwaysContract):
     """Subclass it and override the fixture ``mesh``."""
 
     @pytest.fixture
@@ -24,6 +27,12 @@ class MeshContract(MeshDoubtsContract):
         """Give the driver under test; override this."""
         pytest.fail("override the fixture `mesh`")
 
+    @pytest.fixture
+    def subject(self, mesh: MeshUnderTest) -> Subject:
+        """The same as the tests of faults and units see it."""
+        return of_mesh(mesh)
+
+    @proves("declaration")
     def test_it_declares_itself(self, mesh: MeshUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
         driver = type(mesh.driver)
@@ -32,16 +41,28 @@ class MeshContract(MeshDoubtsContract):
         assert driver.proven
         assert isinstance(mesh.driver, MeshDriver)
 
+    @proves("identity")
     def test_it_identifies_itself_in_one_line(self, mesh: MeshUnderTest) -> None:
         """The line proves that the device answers."""
         assert len(mesh.driver.identify().splitlines()) == 1
 
+    @proves("commit")
     def test_a_commit_writes_what_was_staged_and_nothing_else(self, mesh: MeshUnderTest) -> None:
         """Cells that are not named keep their states."""
         mesh.write(mesh.everywhere(BAR))
         mesh.write({0: CROSS, mesh.puc_count - 1: CROSS})
         assert mesh.holds(mesh.everywhere(BAR) | {0: CROSS, mesh.puc_count - 1: CROSS})
 
+    @proves("commit")
+    def test_a_commit_returns_when_the_device_holds_it(self, mesh: MeshUnderTest) -> None:
+        """Before it is confirmed: an undo and a proof of light go by what is held then."""
+        mesh.write(mesh.everywhere(BAR))
+        receipt = mesh.driver.commit(mesh.driver.stage({6: CROSS}))
+        assert isinstance(receipt, Receipt)
+        assert mesh.holds(mesh.everywhere(BAR) | {6: CROSS})
+        mesh.driver.confirm(receipt)
+
+    @proves("staging")
     def test_staging_and_comparing_touch_nothing(self, mesh: MeshUnderTest) -> None:
         """Only a commit writes."""
         mesh.write(mesh.everywhere(BAR))
@@ -49,16 +70,19 @@ class MeshContract(MeshDoubtsContract):
         assert mesh.driver.compare(staged) == (PucChange(1, BAR, CROSS),)
         assert mesh.holds(mesh.everywhere(BAR))
 
+    @proves("staging")
     def test_staging_states_what_was_before(self, mesh: MeshUnderTest) -> None:
         """The befores are what an undo writes."""
         mesh.write({0: BAR, 1: CROSS})
         assert mesh.driver.stage({1: BAR, 0: BAR}).changes == (PucChange(0, BAR, BAR), PucChange(1, CROSS, BAR))
 
+    @proves("commit")
     def test_comparing_after_a_commit_shows_no_difference(self, mesh: MeshUnderTest) -> None:
         """The device is where it was sent."""
         receipt = mesh.write({3: CROSS, 4: BAR})
         assert mesh.driver.compare(receipt.staged) == ()
 
+    @proves("idempotent")
     def test_committing_again_is_harmless(self, mesh: MeshUnderTest) -> None:
         """The engine re-asserts what it believes."""
         mesh.write(mesh.everywhere(BAR))
@@ -67,6 +91,7 @@ class MeshContract(MeshDoubtsContract):
         mesh.driver.confirm(mesh.driver.commit(staged))
         assert mesh.holds(mesh.everywhere(BAR) | {5: CROSS})
 
+    @proves("commit")
     def test_an_empty_change_is_no_error(self, mesh: MeshUnderTest) -> None:
         """Nothing to do is done."""
         mesh.write(mesh.everywhere(CROSS))
@@ -74,6 +99,7 @@ class MeshContract(MeshDoubtsContract):
         assert mesh.holds(mesh.everywhere(CROSS))
 
     @pytest.mark.parametrize("beyond", [-1, 0], ids=["below", "above"])
+    @proves("refused")
     def test_a_puc_that_does_not_exist_is_refused_whole(self, mesh: MeshUnderTest, beyond: int) -> None:
         """One wrong number stops the whole change."""
         mesh.write(mesh.everywhere(BAR))
@@ -81,6 +107,7 @@ class MeshContract(MeshDoubtsContract):
             mesh.driver.stage({0: CROSS, beyond if beyond < 0 else mesh.puc_count: CROSS})
         assert mesh.holds(mesh.everywhere(BAR))
 
+    @proves("roll-back")
     def test_rolling_back_restores_the_states_before(self, mesh: MeshUnderTest) -> None:
         """Also when others were written in between."""
         mesh.write(mesh.everywhere(BAR) | {1: CROSS})
@@ -89,6 +116,7 @@ class MeshContract(MeshDoubtsContract):
         mesh.driver.roll_back(receipt)
         assert mesh.holds(mesh.everywhere(BAR) | {1: CROSS, 7: CROSS})
 
+    @proves("roll-back")
     def test_rolling_back_to_the_unknown_is_refused_whole(self, mesh: MeshUnderTest) -> None:
         """Half an undo is no undo."""
         mesh.write(mesh.everywhere(BAR) | {0: CROSS, 1: CROSS})
@@ -97,6 +125,7 @@ class MeshContract(MeshDoubtsContract):
             mesh.driver.roll_back(Receipt(unknown, revert_armed=False))
         assert mesh.holds({0: CROSS, 1: CROSS})
 
+    @proves("commit")
     def test_random_changes_leave_what_a_model_says(self, mesh: MeshUnderTest) -> None:
         """Commits and undos in any order agree with a dictionary."""
         dice = random.Random(72)  # noqa: S311 - the same changes in every run
@@ -112,6 +141,7 @@ class MeshContract(MeshDoubtsContract):
                 model |= change
             assert mesh.holds(model)
 
+    @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, mesh: MeshUnderTest) -> None:
         """Without the capability the engine must know at once; with it the device goes back by itself."""
         mesh.write(mesh.everywhere(BAR))
@@ -124,13 +154,21 @@ class MeshContract(MeshDoubtsContract):
         assert mesh.driver.commit(staged, revert_after_s=0.2).revert_armed
         assert becomes_true(lambda: mesh.holds(mesh.everywhere(BAR)))
 
+    @proves("confirm")
     def test_a_confirmed_change_stays(self, mesh: MeshUnderTest) -> None:
         """Confirming disarms the timer, and is harmless where there is none."""
         mesh.write(mesh.everywhere(BAR))
-        timer = 60.0 if Capability.CONFIRM_TIMER in mesh.driver.capabilities else None
-        mesh.driver.confirm(mesh.driver.commit(mesh.driver.stage({2: CROSS}), revert_after_s=timer))
-        assert mesh.holds({2: CROSS})
+        timed = Capability.CONFIRM_TIMER in mesh.driver.capabilities
+        stays(
+            lambda: mesh.driver.commit(
+                mesh.driver.stage({2: CROSS}), revert_after_s=CONFIRMED_AFTER_S if timed else None
+            ),
+            mesh.driver.confirm,
+            lambda: mesh.holds({2: CROSS}),
+            timed=timed,
+        )
 
+    @proves("undeclared")
     def test_readings_are_given_or_refused_as_declared(self, mesh: MeshUnderTest) -> None:
         """A capability that is not declared raises, one that is declared answers."""
         driver = mesh.driver
@@ -141,16 +179,18 @@ class MeshContract(MeshDoubtsContract):
         if supported(driver, Capability.READ_TEMPERATURE, driver.read_temperature):
             assert isinstance(driver.read_temperature(), float)
 
-    def test_a_device_that_does_not_answer_is_unreachable(self, mesh: MeshUnderTest) -> None:
+    @proves("unreachable")
+    def test_a_device_that_does_not_answer_is_unreachable(self, mesh: MeshUnderTest, subject: Subject) -> None:
         """Reading and writing both say so; staging needs the device only where its states are read."""
         driver = mesh.unreachable
         if driver is None:
-            return
+            driver = gone(subject)
         with pytest.raises(DeviceUnreachableError):
             driver.identify()
         with pytest.raises(DeviceUnreachableError):
             driver.commit(driver.stage({0: CROSS}))
 
+    @proves("closing")
     def test_closing_twice_is_harmless(self, mesh: MeshUnderTest) -> None:
         """The second call does nothing."""
         mesh.driver.close()

@@ -10,6 +10,8 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
 )
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.testing.rules import not_tested, proves
+from lumctl.devices.testing.subjects import Subject, another, require_size_found_out
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
@@ -20,28 +22,36 @@ HALF_OF = 4
 class MeshDoubtsContract:
     """A part of ``MeshContract``."""
 
-    def test_a_mesh_of_another_size_is_found_out(self, mesh: MeshUnderTest) -> None:
+    @proves("identity")
+    def test_a_mesh_of_another_size_is_found_out(self, mesh: MeshUnderTest, subject: Subject) -> None:
         """The address leads to another mesh than the inventory describes."""
-        if mesh.wrong_size is not None:
-            with pytest.raises(InconsistentError):
-                mesh.wrong_size.identify()
-
-    def test_what_is_read_is_read_afresh(self, mesh: MeshUnderTest) -> None:
-        """What somebody else wrote meanwhile shows: nothing that was remembered is believed."""
-        if mesh.other is None or not mesh.readable:
+        if mesh.wrong_size is None:
+            require_size_found_out(subject, puc_count=mesh.puc_count + 1)
             return
+        with pytest.raises(InconsistentError):
+            mesh.wrong_size.identify()
+
+    @proves("read-afresh")
+    def test_what_is_read_is_read_afresh(self, mesh: MeshUnderTest, subject: Subject) -> None:
+        """What somebody else wrote meanwhile shows: nothing that was remembered is believed."""
+        if not mesh.readable:
+            pytest.skip("the driver does not declare read-states")
+        other = mesh.other if mesh.other is not None else another(subject)
         receipt = mesh.write(mesh.everywhere(BAR) | {1: CROSS})
         staged = mesh.driver.stage({2: CROSS})
-        mesh.other.confirm(mesh.other.commit(mesh.other.stage({1: BAR, 2: CROSS})))
+        other.confirm(other.commit(other.stage({1: BAR, 2: CROSS})))
         assert mesh.driver.compare(receipt.staged) == (PucChange(1, BAR, CROSS), PucChange(2, CROSS, BAR))
         assert mesh.driver.compare(staged) == ()
         assert mesh.driver.read_states() == mesh.everywhere(BAR) | {2: CROSS}
         assert mesh.driver.stage({1: BAR, 2: BAR}).changes == (PucChange(1, BAR, BAR), PucChange(2, CROSS, BAR))
 
+    @proves("read-afresh")
     def test_a_puc_between_bar_and_cross_is_neither(self, mesh: MeshUnderTest) -> None:
         """It is left out of what is read, has no state before, and cannot be put back to where it was."""
-        if mesh.put_between is None or not mesh.readable:
-            return
+        if not mesh.readable:
+            pytest.skip("the driver does not declare read-states")
+        if mesh.put_between is None:
+            not_tested("the set-up gives no `put_between`")
         mesh.write(mesh.everywhere(BAR))
         mesh.put_between(3)
         assert mesh.driver.read_states() == {puc: BAR for puc in range(mesh.puc_count) if puc != 3}  # noqa: PLR2004
@@ -54,10 +64,11 @@ class MeshDoubtsContract:
             mesh.driver.roll_back(receipt)
         assert mesh.holds({2: CROSS, 3: CROSS})
 
+    @proves("half-applied")
     def test_half_a_change_is_never_called_none(self, mesh: MeshUnderTest) -> None:
         """Who declares ``ATOMIC`` leaves nothing behind; who does not must not claim that nothing changed."""
         if mesh.stops_midway is None:
-            return
+            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
         mesh.write(mesh.everywhere(BAR))
         staged = mesh.driver.stage(dict.fromkeys(range(HALF_OF), CROSS))
         with mesh.stops_midway(), pytest.raises(DeviceError) as caught:
@@ -68,13 +79,16 @@ class MeshDoubtsContract:
         elif not untouched:
             assert not isinstance(caught.value, (DeviceRefusedError, DeviceUnreachableError))
 
+    @proves("outcome")
     def test_what_nobody_knows_is_not_claimed(self, mesh: MeshUnderTest) -> None:
         """After an unknown outcome of a device that cannot be read, no cell of the change has a state any more.
 
         So nothing is taken for done, and an undo to it is refused whole, until the cells are written again.
         """
-        if mesh.stops_midway is None or mesh.readable:
-            return
+        if mesh.readable:
+            pytest.skip("the device can be read: its states are known after any outcome")
+        if mesh.stops_midway is None:
+            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
         mesh.write(mesh.everywhere(BAR))
         wanted = dict.fromkeys(range(HALF_OF), CROSS)
         with mesh.stops_midway(), pytest.raises(OutcomeUnknownError):

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
-from lumctl.devices.protocols import MeshDriver
+from lumctl.devices.protocols import DriverContext, MeshDriver
+from lumctl.devices.testing.rules import broken
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt
 
 
@@ -16,7 +18,8 @@ class MeshUnderTest:
     and without that the driver's own ``compare``. ``other`` is a second driver of the same mesh, ``unreachable`` one
     aimed at where nothing answers, ``wrong_size`` one that was told another number of PUCs than the device shows.
     ``put_between`` sets a PUC between bar and cross. While ``stops_midway`` is entered, the device stops in the middle
-    of a change and says so, in whatever way it can.
+    of a change and says so, in whatever way it can. ``context`` and ``opens`` (the driver's ``context`` and class by
+    default) open further drivers of the device, for the faults that the kit itself puts between the two.
     """
 
     driver: MeshDriver
@@ -27,6 +30,8 @@ class MeshUnderTest:
     wrong_size: MeshDriver | None = None
     put_between: Callable[[int], object] | None = None
     stops_midway: Callable[[], AbstractContextManager[object]] | None = None
+    context: DriverContext | None = None
+    opens: Callable[[DriverContext], Any] | None = None
 
     @property
     def readable(self) -> bool:
@@ -43,6 +48,8 @@ class MeshUnderTest:
     def write(self, states: Mapping[int, PucState]) -> Receipt[PucChange]:
         """Stage, commit and confirm."""
         receipt = self.driver.commit(self.driver.stage(states))
+        if not isinstance(receipt, Receipt):
+            broken("types", f"commit() gave {receipt!r:.100}, which is no Receipt")
         self.driver.confirm(receipt)
         return receipt
 

@@ -1,46 +1,20 @@
 """What every driver of power must do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import PowerDriver
-from lumctl.devices.testing.checks import becomes_true, supported
+from lumctl.devices.testing.always import AlwaysContract
+from lumctl.devices.testing.checks import supported
+from lumctl.devices.testing.power_under_test import PowerUnderTest
+from lumctl.devices.testing.rules import not_tested, proves
+from lumctl.devices.testing.subjects import Subject, gone, of_power
 from lumctl.devices.types import Capability
 
 
-@dataclass(frozen=True)
-class PowerUnderTest:
-    """A driver and its machine, on which nobody works: it is switched off and on, and restarted.
-
-    ``truth`` tells whether the machine is really on, seen apart from the driver. ``orders`` gives how often the
-    controller has been told to switch or restart something. ``follows_within_s`` is how long the machine may take.
-    ``unreachable`` is a driver aimed at where nothing answers, ``nobody`` one for a machine that the controller lacks.
-    """
-
-    driver: PowerDriver
-    truth: Callable[[], bool] | None = None
-    orders: Callable[[], int] | None = None
-    follows_within_s: float = 10.0
-    unreachable: PowerDriver | None = None
-    nobody: PowerDriver | None = None
-
-    def becomes(self, *, on: bool) -> bool:
-        """Whether the machine gets there in time, by the driver and by the truth."""
-        return becomes_true(
-            lambda: self.driver.read_power().on is on and (self.truth is None or self.truth() is on),
-            self.follows_within_s,
-        )
-
-    def switched(self, *, on: bool, force: bool = False) -> bool:
-        """Switch the machine, and whether it follows."""
-        self.driver.set_power(on, force=force)
-        return self.becomes(on=on)
-
-
-class PowerContract:
+class PowerContract(AlwaysContract):
     """Subclass it and override the fixture ``power``."""
 
     @pytest.fixture
@@ -48,6 +22,12 @@ class PowerContract:
         """Give the driver under test; override this."""
         pytest.fail("override the fixture `power`")
 
+    @pytest.fixture
+    def subject(self, power: PowerUnderTest) -> Subject:
+        """The same as the tests of faults and units see it."""
+        return of_power(power)
+
+    @proves("declaration")
     def test_it_declares_itself(self, power: PowerUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
         driver = type(power.driver)
@@ -56,10 +36,12 @@ class PowerContract:
         assert driver.proven
         assert isinstance(power.driver, PowerDriver)
 
+    @proves("identity")
     def test_it_identifies_itself_in_one_line(self, power: PowerUnderTest) -> None:
         """The line proves that the controller answers."""
         assert len(power.driver.identify().splitlines()) == 1
 
+    @proves("units")
     def test_a_reading_is_of_now_and_changes_nothing(self, power: PowerUnderTest) -> None:
         """Each reading carries its time; what a machine draws is never negative."""
         before = power.orders() if power.orders is not None else 0
@@ -68,6 +50,7 @@ class PowerContract:
         assert all(each.watts is None or each.watts >= 0 for each in (first, second))
         assert power.orders is None or power.orders() == before
 
+    @proves("commit")
     def test_it_is_switched_off_at_once_and_on_again(self, power: PowerUnderTest) -> None:
         """The reading follows the machine."""
         if self._switches(power):
@@ -75,6 +58,7 @@ class PowerContract:
             assert power.switched(on=False, force=True)
             assert power.switched(on=True)
 
+    @proves("commit")
     def test_it_is_switched_off_by_its_operating_system_or_that_is_refused(self, power: PowerUnderTest) -> None:
         """A controller that cannot ask the system says so, and the machine stays on."""
         if not self._switches(power):
@@ -88,6 +72,7 @@ class PowerContract:
             assert power.becomes(on=False)
 
     @pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
+    @proves("idempotent")
     def test_what_is_so_already_is_not_ordered_again(self, power: PowerUnderTest, on: bool) -> None:
         """Switching is idempotent: a second order to a machine that is there could only do harm."""
         if not self._switches(power):
@@ -98,6 +83,7 @@ class PowerContract:
         assert power.orders is None or power.orders() == before
         assert power.driver.read_power().on is on
 
+    @proves("commit")
     def test_a_restart_leaves_it_on(self, power: PowerUnderTest) -> None:
         """One order, after which the machine comes back by itself."""
         if supported(power.driver, Capability.RESET, power.driver.reset):
@@ -106,26 +92,29 @@ class PowerContract:
             power.driver.reset()
             assert power.becomes(on=True)
 
+    @proves("refused")
     def test_a_machine_that_the_controller_lacks_is_refused(self, power: PowerUnderTest) -> None:
         """No other machine is switched in its place."""
         driver = power.nobody
         if driver is None:
-            return
+            not_tested("the set-up gives no `nobody`: a driver for a machine that the controller lacks")
         before = power.driver.read_power().on
         for call in self._calls(driver):
             with pytest.raises(DeviceRefusedError):
                 call()
         assert power.driver.read_power().on is before
 
-    def test_a_controller_that_does_not_answer_is_unreachable(self, power: PowerUnderTest) -> None:
+    @proves("unreachable")
+    def test_a_controller_that_does_not_answer_is_unreachable(self, power: PowerUnderTest, subject: Subject) -> None:
         """Nothing was sent, and the error says so."""
         driver = power.unreachable
         if driver is None:
-            return
+            driver = gone(subject)
         for call in self._calls(driver):
             with pytest.raises(DeviceUnreachableError):
                 call()
 
+    @proves("closing")
     def test_closing_twice_is_harmless(self, power: PowerUnderTest) -> None:
         """The second call does nothing."""
         power.driver.close()

@@ -2,9 +2,13 @@
 
 from collections import Counter
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult, HostShell
+
+if TYPE_CHECKING:
+    import threading
 
 
 class ShellFault(StrEnum):
@@ -25,12 +29,15 @@ class ShellFault(StrEnum):
 class FaultyShell:
     """A host's shell that a fault befalls from ``after`` so many commands on, or once if it ``passes``.
 
-    ``struck`` counts how often each fault was met.
+    ``struck`` counts how often each fault was met, ``ran`` the commands that were to be run.
+    While ``hung`` is set, commands take all of the time that they are given, and no less unless it happens.
     """
 
     def __init__(self, shell: HostShell) -> None:
         self._shell = shell
         self.struck: Counter[ShellFault] = Counter()
+        self.ran = 0
+        self.hung: threading.Event | None = None
         self.set(None)
 
     def set(self, fault: ShellFault | None, *, after: int = 0, passes: bool = False) -> None:
@@ -39,6 +46,10 @@ class FaultyShell:
 
     def run(self, command: str, *, timeout_s: float) -> CommandResult:
         """Run a command, or not."""
+        self.ran += 1
+        if self.hung is not None:
+            self.hung.wait(timeout_s)
+            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have acted")
         fault = self._fault if self._after <= 0 else None
         self._after -= 1
         if fault is not None:

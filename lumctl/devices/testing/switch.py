@@ -13,7 +13,10 @@ from lumctl.devices.errors import (
     UnsupportedError,
 )
 from lumctl.devices.protocols import SwitchDriver
-from lumctl.devices.testing.checks import becomes_true
+from lumctl.devices.testing.always import AlwaysContract
+from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
+from lumctl.devices.testing.rules import not_tested, proves
+from lumctl.devices.testing.subjects import Subject, gone, of_switch, require_size_found_out
 from lumctl.devices.testing.switch_ports import SwitchPortsContract
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.types import Capability, JoinChange
@@ -22,13 +25,18 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class SwitchContract(SwitchPortsContract):
+class SwitchContract(SwitchPortsContract, AlwaysContract):
     """Subclass it and override the fixture ``switch``."""
 
     @pytest.fixture
     def switch(self) -> SwitchUnderTest:
         """Give the driver under test; override this."""
         pytest.fail("override the fixture `switch`")
+
+    @pytest.fixture
+    def subject(self, switch: SwitchUnderTest) -> Subject:
+        """The same as the tests of faults and units see it."""
+        return of_switch(switch)
 
     @pytest.fixture
     def ready(self, switch: SwitchUnderTest) -> Iterator[SwitchUnderTest]:
@@ -38,6 +46,7 @@ class SwitchContract(SwitchPortsContract):
         yield switch
         assert {ingress: switch.held().get(ingress) for ingress in switch.foreign} == switch.foreign
 
+    @proves("declaration")
     def test_it_declares_itself(self, switch: SwitchUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
         driver = type(switch.driver)
@@ -46,16 +55,21 @@ class SwitchContract(SwitchPortsContract):
         assert driver.proven
         assert isinstance(switch.driver, SwitchDriver)
 
+    @proves("identity")
     def test_it_identifies_itself_in_one_line(self, switch: SwitchUnderTest) -> None:
         """The line proves that the device answers."""
         assert len(switch.driver.identify().splitlines()) == 1
 
-    def test_a_switch_of_another_size_is_told(self, switch: SwitchUnderTest) -> None:
+    @proves("identity")
+    def test_a_switch_of_another_size_is_told(self, switch: SwitchUnderTest, subject: Subject) -> None:
         """Port numbers of the inventory would mean other ports on it."""
-        if switch.wrong_size is not None:
-            with pytest.raises(InconsistentError):
-                switch.wrong_size.identify()
+        if switch.wrong_size is None:
+            require_size_found_out(subject, port_count=switch.port_count + 2, input_count=switch.input_count + 1)
+            return
+        with pytest.raises(InconsistentError):
+            switch.wrong_size.identify()
 
+    @proves("commit")
     def test_a_commit_writes_what_was_staged_and_nothing_else(self, ready: SwitchUnderTest) -> None:
         """Joins that are not named stay."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
@@ -64,6 +78,7 @@ class SwitchContract(SwitchPortsContract):
         ready.write({b: y})
         assert ready.holds({a: x, b: y})
 
+    @proves("staging")
     def test_staging_and_comparing_touch_nothing(self, ready: SwitchUnderTest) -> None:
         """Only a commit writes."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
@@ -72,12 +87,14 @@ class SwitchContract(SwitchPortsContract):
         assert ready.driver.compare(staged) == (JoinChange(b, None, y),)
         assert ready.holds({a: x})
 
+    @proves("staging")
     def test_staging_states_what_was_before(self, ready: SwitchUnderTest) -> None:
         """The befores are what an undo writes."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x})
         assert ready.driver.stage({b: y, a: None}).changes == (JoinChange(a, x, None), JoinChange(b, None, y))
 
+    @proves("read-afresh")
     def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest) -> None:
         """Nothing that was remembered is believed: here the driver's own join is taken away behind its back."""
         a, x = ready.inputs[0], ready.outputs[0]
@@ -87,6 +104,7 @@ class SwitchContract(SwitchPortsContract):
         other.confirm(other.commit(other.stage({a: None})))
         assert ready.driver.compare(receipt.staged) == (JoinChange(a, None, x),)
 
+    @proves("idempotent")
     def test_committing_again_is_harmless(self, ready: SwitchUnderTest) -> None:
         """The engine re-asserts what it believes."""
         a, x = ready.inputs[0], ready.outputs[0]
@@ -95,11 +113,13 @@ class SwitchContract(SwitchPortsContract):
         ready.driver.confirm(ready.driver.commit(staged))
         assert ready.holds({a: x})
 
+    @proves("commit")
     def test_an_empty_change_is_no_error(self, ready: SwitchUnderTest) -> None:
         """Nothing to do is done."""
         ready.write({})
         assert ready.holds({})
 
+    @proves("commit")
     def test_a_join_is_taken_away_and_taking_away_nothing_is_harmless(self, ready: SwitchUnderTest) -> None:
         """``None`` is to nothing."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
@@ -108,6 +128,7 @@ class SwitchContract(SwitchPortsContract):
         ready.write({a: None})
         assert ready.holds({})
 
+    @proves("refused")
     def test_a_port_that_does_not_exist_is_refused_whole(self, ready: SwitchUnderTest) -> None:
         """One wrong number stops the whole change."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
@@ -116,6 +137,7 @@ class SwitchContract(SwitchPortsContract):
                 ready.driver.stage({a: ready.outputs[1], **wrong})
         assert ready.holds({})
 
+    @proves("refused")
     def test_a_port_is_of_one_side(self, ready: SwitchUnderTest) -> None:
         """Where inputs and outputs are apart, neither stands for the other; no port is joined to itself."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
@@ -126,12 +148,14 @@ class SwitchContract(SwitchPortsContract):
                 with pytest.raises(DeviceRefusedError):
                     ready.driver.stage(wrong)
 
+    @proves("refused")
     def test_an_egress_is_named_once(self, ready: SwitchUnderTest) -> None:
         """Two lights in one fibre are of no use to anybody."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         with pytest.raises(DeviceRefusedError):
             ready.driver.stage({a: x, b: x})
 
+    @proves("foreign")
     def test_nothing_is_taken_from_others(self, ready: SwitchUnderTest) -> None:
         """The egress of an ingress that the change does not name is theirs, when it is staged and when committed."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
@@ -144,6 +168,7 @@ class SwitchContract(SwitchPortsContract):
             ready.driver.commit(late)
         assert ready.holds({b: x})
 
+    @proves("commit")
     def test_an_egress_moves_together_with_its_ingress(self, ready: SwitchUnderTest) -> None:
         """Both are named, so nobody else loses anything."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
@@ -153,6 +178,7 @@ class SwitchContract(SwitchPortsContract):
         ready.write({a: x, b: y})
         assert ready.holds({a: x, b: y})
 
+    @proves("commit")
     def test_two_joins_are_swapped_in_one_change(self, ready: SwitchUnderTest) -> None:
         """Each takes what the other gives up."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
@@ -162,6 +188,7 @@ class SwitchContract(SwitchPortsContract):
         ready.driver.roll_back(receipt)
         assert ready.holds({a: x, b: y})
 
+    @proves("roll-back")
     def test_rolling_back_restores_what_was_before(self, ready: SwitchUnderTest) -> None:
         """Also when other joins were made in between."""
         (a, b, c), (x, y, z) = ready.inputs[:3], ready.outputs[:3]
@@ -171,6 +198,7 @@ class SwitchContract(SwitchPortsContract):
         ready.driver.roll_back(receipt)
         assert ready.holds({a: x, c: z})
 
+    @proves("foreign")
     def test_rolling_back_takes_nothing_from_others_either(self, ready: SwitchUnderTest) -> None:
         """What was ours before may be somebody else's now."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
@@ -181,6 +209,7 @@ class SwitchContract(SwitchPortsContract):
             ready.driver.roll_back(receipt)
         assert ready.holds({b: x})
 
+    @proves("commit")
     def test_random_changes_leave_what_a_model_says(self, ready: SwitchUnderTest) -> None:
         """Commits and undos in any order agree with a dictionary."""
         dice = random.Random(72)  # noqa: S311 - the same changes in every run
@@ -197,6 +226,7 @@ class SwitchContract(SwitchPortsContract):
                 model = {a: x for a, x in (model | change).items() if x is not None}
             assert ready.holds(model)
 
+    @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, ready: SwitchUnderTest) -> None:
         """Without the capability the engine must know at once; with it the device goes back by itself."""
         a, x = ready.inputs[0], ready.outputs[0]
@@ -209,17 +239,25 @@ class SwitchContract(SwitchPortsContract):
         assert ready.driver.commit(staged, revert_after_s=0.2).revert_armed
         assert becomes_true(lambda: ready.holds({}))
 
+    @proves("confirm")
     def test_a_confirmed_change_stays(self, ready: SwitchUnderTest) -> None:
         """Confirming disarms the timer, and is harmless where there is none."""
         a, x = ready.inputs[0], ready.outputs[0]
-        timer = 60.0 if Capability.CONFIRM_TIMER in ready.driver.capabilities else None
-        ready.driver.confirm(ready.driver.commit(ready.driver.stage({a: x}), revert_after_s=timer))
-        assert ready.holds({a: x})
+        timed = Capability.CONFIRM_TIMER in ready.driver.capabilities
+        stays(
+            lambda: ready.driver.commit(
+                ready.driver.stage({a: x}), revert_after_s=CONFIRMED_AFTER_S if timed else None
+            ),
+            ready.driver.confirm,
+            lambda: ready.holds({a: x}),
+            timed=timed,
+        )
 
+    @proves("half-applied")
     def test_stopping_midway_is_no_refusal(self, ready: SwitchUnderTest) -> None:
         """Refused means that nothing changed; here something did."""
         if ready.stops_midway is None:
-            return
+            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         staged = ready.driver.stage({a: x, b: y})
         with ready.stops_midway(), pytest.raises((InconsistentError, OutcomeUnknownError)):
@@ -228,16 +266,18 @@ class SwitchContract(SwitchPortsContract):
         ready.driver.confirm(ready.driver.commit(staged))
         assert ready.holds({a: x, b: y})
 
-    def test_a_device_that_does_not_answer_is_unreachable(self, switch: SwitchUnderTest) -> None:
+    @proves("unreachable")
+    def test_a_device_that_does_not_answer_is_unreachable(self, switch: SwitchUnderTest, subject: Subject) -> None:
         """Reading and staging both say so: a switch is always read."""
         driver = switch.unreachable
         if driver is None:
-            return
+            driver = gone(subject)
         change: Mapping[int, int | None] = {switch.inputs[0]: switch.outputs[0]}
         for call in (driver.identify, driver.read_circuits, lambda: driver.stage(change)):
             with pytest.raises(DeviceUnreachableError):
                 call()
 
+    @proves("closing")
     def test_closing_twice_is_harmless(self, switch: SwitchUnderTest) -> None:
         """The second call does nothing."""
         switch.driver.identify()

@@ -6,6 +6,7 @@ import pytest
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.testing.checks import supported
+from lumctl.devices.testing.rules import proves
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.types import Alarm, Capability
 
@@ -13,6 +14,7 @@ from lumctl.devices.types import Alarm, Capability
 class SwitchPortsContract:
     """A part of ``SwitchContract``, which gives the fixture ``ready``."""
 
+    @proves("numbering")
     def test_ports_are_read_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
         """Every port is there, under its own number."""
         driver = ready.driver
@@ -21,6 +23,7 @@ class SwitchPortsContract:
             assert list(ports) == list(range(ready.port_count))
             assert all(reading.port == port for port, reading in ports.items())
 
+    @proves("units")
     def test_powers_are_read_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
         """In dBm, for the ports that were asked for; minus infinity is no light."""
         driver = ready.driver
@@ -36,6 +39,7 @@ class SwitchPortsContract:
         with pytest.raises(DeviceRefusedError):
             driver.read_powers((ready.port_count,))
 
+    @proves("undeclared")
     def test_other_readings_are_given_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
         """A capability that is not declared raises, one that is declared answers."""
         driver = ready.driver
@@ -45,6 +49,7 @@ class SwitchPortsContract:
             assert driver.read_alarms() == driver.read_alarms(), "reading them takes none away"
             assert all(isinstance(alarm, Alarm) and alarm.text for alarm in driver.read_alarms())
 
+    @proves("read-back")
     def test_a_port_is_switched_and_read_back(self, ready: SwitchUnderTest) -> None:
         """Off and on, each twice: switching is idempotent, and moves no join."""
         driver, port = ready.driver, ready.outputs[0]
@@ -59,6 +64,7 @@ class SwitchPortsContract:
         with pytest.raises(DeviceRefusedError):
             driver.set_port(ready.port_count, enabled=True)
 
+    @proves("read-back")
     def test_a_label_is_set_and_read_back(self, ready: SwitchUnderTest) -> None:
         """Also one with what XML and shells mind, also an empty one; the neighbours' labels stay."""
         driver, (port, beside) = ready.driver, ready.inputs[:2]

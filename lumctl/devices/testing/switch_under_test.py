@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
-from lumctl.devices.protocols import SwitchDriver
+from lumctl.devices.protocols import DriverContext, SwitchDriver
+from lumctl.devices.testing.rules import broken
 from lumctl.devices.types import JoinChange, Receipt
 
 _THEIRS = 2
@@ -18,6 +20,7 @@ class SwitchUnderTest:
     ``read_circuits`` is believed. ``other`` is a second driver of the same switch, ``unreachable`` one aimed at where
     nothing answers, ``wrong_size`` one that was told another size. ``stops_midway`` makes the switch stop in the middle
     of each change for as long as its ``with`` block takes. ``dark`` is a port without light, ``lit`` one with.
+    ``context`` and ``opens`` are as of :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: SwitchDriver
@@ -30,6 +33,8 @@ class SwitchUnderTest:
     stops_midway: Callable[[], AbstractContextManager[object]] | None = None
     dark: int | None = None
     lit: int | None = None
+    context: DriverContext | None = None
+    opens: Callable[[DriverContext], Any] | None = None
 
     @property
     def any_to_any(self) -> bool:
@@ -67,5 +72,7 @@ class SwitchUnderTest:
     def write(self, joins: Mapping[int, int | None]) -> Receipt[JoinChange]:
         """Stage, commit and confirm."""
         receipt = self.driver.commit(self.driver.stage(joins))
+        if not isinstance(receipt, Receipt):
+            broken("types", f"commit() gave {receipt!r:.100}, which is no Receipt")
         self.driver.confirm(receipt)
         return receipt

@@ -1,13 +1,14 @@
 """What every driver of a transponder must do."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import pytest
 
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import TransponderDriver
+from lumctl.devices.testing.always import AlwaysContract
 from lumctl.devices.testing.checks import supported
+from lumctl.devices.testing.rules import not_tested, proves
+from lumctl.devices.testing.subjects import Subject, gone, of_transponder
+from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
 from lumctl.devices.types import Capability
 
 RX_LIMITS = ("low_alarm", "low_warning", "high_warning", "high_alarm")
@@ -15,38 +16,7 @@ HALF_STEP_DBM = 0.05
 """Modules state powers in steps of 0.1 dB at the coarsest."""
 
 
-@dataclass(frozen=True)
-class TransponderUnderTest:
-    """A driver and its transponder, lit and cabled so that its receiver hears ``heard`` (host, interface).
-
-    ``truth`` tells whether the laser is really on, ``told`` what frequency (MHz) and power (dBm) the transmitter was
-    really told, both seen apart from the driver; ``sent`` counts what has reached the device so far. ``channels_mhz``
-    and ``powers_dbm`` are two settings each that the module can take. ``unreachable`` is a driver aimed at where
-    nothing answers, ``wrong`` one aimed at a component that the device does not have.
-    """
-
-    driver: TransponderDriver
-    heard: tuple[str, str] | None = None
-    truth: Callable[[], bool] | None = None
-    unreachable: TransponderDriver | None = None
-    wrong: TransponderDriver | None = None
-    told: Callable[[], tuple[int | None, float | None]] | None = None
-    sent: Callable[[], int] | None = None
-    channels_mhz: tuple[int, int] = (193_100_000, 193_400_000)
-    powers_dbm: tuple[float, float] = (-2.0, -1.0)
-
-    def calls_of(self, driver: TransponderDriver) -> dict[Capability, tuple[Callable[[], object], ...]]:
-        """Every optional call of a driver that is not this one, by the capability that it needs."""
-        return {
-            Capability.READ_OPTICS: (driver.read_optics,),
-            Capability.SET_TRANSMIT: (driver.transmitting, lambda: driver.set_transmit(enabled=True)),
-            Capability.SET_CHANNEL: (lambda: driver.set_channel(self.channels_mhz[0]),),
-            Capability.SET_OUTPUT_POWER: (lambda: driver.set_output_power(self.powers_dbm[0]),),
-            Capability.READ_NEIGHBOURS: (driver.neighbours, lambda: driver.announce("0a")),
-        }
-
-
-class TransponderContract:
+class TransponderContract(AlwaysContract):
     """Subclass it and override the fixture ``transponder``."""
 
     @pytest.fixture
@@ -54,6 +24,12 @@ class TransponderContract:
         """Give the driver under test; override this."""
         pytest.fail("override the fixture `transponder`")
 
+    @pytest.fixture
+    def subject(self, transponder: TransponderUnderTest) -> Subject:
+        """The same as the tests of faults and units see it."""
+        return of_transponder(transponder)
+
+    @proves("declaration")
     def test_it_declares_itself(self, transponder: TransponderUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
         driver = transponder.driver
@@ -62,6 +38,7 @@ class TransponderContract:
         assert driver.proven
         assert isinstance(transponder.driver, TransponderDriver)
 
+    @proves("undeclared")
     def test_optics_are_read_or_refused_as_declared(self, transponder: TransponderUnderTest) -> None:
         """A reading carries its time; thresholds are ordered where the module states them."""
         driver = transponder.driver
@@ -73,6 +50,7 @@ class TransponderContract:
         stated = [limit for limit in limits if limit is not None]
         assert stated == sorted(stated)
 
+    @proves("read-back")
     def test_the_transmitter_is_switched_and_read_back(self, transponder: TransponderUnderTest) -> None:
         """Off and on, each twice: switching is idempotent."""
         driver = transponder.driver
@@ -85,6 +63,7 @@ class TransponderContract:
             assert driver.transmitting() is wanted
             assert transponder.truth is None or transponder.truth() is wanted
 
+    @proves("read-back")
     def test_the_channel_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
         """One channel, twice, then another: the reading shows what the transmitter was told last."""
         driver, first = transponder.driver, transponder.channels_mhz[0]
@@ -96,6 +75,7 @@ class TransponderContract:
                 assert driver.read_optics().frequency_mhz == wanted
             assert transponder.told is None or transponder.told()[0] == wanted
 
+    @proves("read-back")
     def test_the_output_power_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
         """As the channel, and apart from it."""
         driver, first = transponder.driver, transponder.powers_dbm[0]
@@ -111,6 +91,7 @@ class TransponderContract:
                 assert channel == before[0]
                 assert power == pytest.approx(wanted, abs=HALF_STEP_DBM)
 
+    @proves("undeclared")
     def test_what_is_not_declared_is_refused_before_anything_is_sent(self, transponder: TransponderUnderTest) -> None:
         """The engine asks for what it wants and goes by the answer."""
         driver = transponder.driver
@@ -121,6 +102,7 @@ class TransponderContract:
                     call()
         assert transponder.sent is None or transponder.sent() == before
 
+    @proves("undeclared")
     def test_neighbours_are_heard_or_refused_as_declared(self, transponder: TransponderUnderTest) -> None:
         """The freshest comes first; announcing is allowed at any time."""
         driver = transponder.driver
@@ -135,21 +117,25 @@ class TransponderContract:
         if transponder.heard is not None:
             assert transponder.heard in [(n.system, n.port) for n in driver.neighbours()]
 
-    def test_a_host_that_does_not_answer_is_unreachable(self, transponder: TransponderUnderTest) -> None:
+    @proves("unreachable")
+    def test_a_host_that_does_not_answer_is_unreachable(
+        self, transponder: TransponderUnderTest, subject: Subject
+    ) -> None:
         """Nothing was sent, and the error says so, whether something was to be read or to be set."""
         driver = transponder.unreachable
         if driver is None:
-            return
+            driver = gone(subject)
         for capability, calls in transponder.calls_of(driver).items():
             for call in calls if capability in driver.capabilities else ():
                 with pytest.raises(DeviceUnreachableError):
                     call()
 
+    @proves("refused")
     def test_a_component_that_is_not_there_is_an_error(self, transponder: TransponderUnderTest) -> None:
         """A reading of nothing must not be taken for one, nor may another component be set in its place."""
         driver = transponder.wrong
         if driver is None:
-            return
+            not_tested("the set-up gives no `wrong`: a driver for a component that the device lacks")
         before = transponder.told() if transponder.told is not None else None
         for capability, calls in transponder.calls_of(driver).items():
             for call in calls if capability in driver.capabilities else ():
@@ -157,6 +143,7 @@ class TransponderContract:
                     call()
         assert transponder.told is None or transponder.told() == before
 
+    @proves("closing")
     def test_closing_twice_is_harmless(self, transponder: TransponderUnderTest) -> None:
         """The second call does nothing."""
         transponder.driver.close()

@@ -33,7 +33,9 @@ class SimMeshObject:
 
     def disconnect(self) -> None:
         """End; nothing is held between two calls."""
-        self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            server("close")()
 
     def reset(self) -> None:
         """Put every PUC into bar."""
@@ -58,7 +60,11 @@ class SimMeshObject:
     def _ask(self, method: str, *arguments: Any) -> Any:
         if self._server is None:
             raise ConnectionError("not connected")
-        return getattr(self._server, method)(*arguments)
+        try:
+            return getattr(self._server, method)(*arguments)
+        except Exception:
+            self._server("close")()  # what is left of an answer that broke is of no use to the next call
+            raise
 
 
 class _UnixTransport(Transport):
@@ -67,7 +73,10 @@ class _UnixTransport(Transport):
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        return _UnixConnection(str(host), self._path)
+        self.close()
+        connection = _UnixConnection(str(host), self._path)
+        self._connection = host, connection  # so that closing the transport closes it
+        return connection
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -75,7 +75,9 @@ def install(folder: Path) -> None:
     """Write the distribution with all of these drivers, and twins of the right and wrong ones, into a folder."""
     shutil.copytree(Path(__file__).parent, folder / "wrong_drivers", ignore=shutil.ignore_patterns("__pycache__"))
     points = {each.name: each.target for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values())}
-    twins = dict.fromkeys((*RIGHT, *WRONG), "wrong_drivers:Twin")
+    twins = {
+        each.name: f"wrong_drivers.device:{each.driver.kind.title()}Twin" for each in (*RIGHT.values(), *WRONG.values())
+    }
     for name, text in IMPORTED.items():
         module = f"wrong_{name.replace('-', '_')}"
         (folder / f"{module}.py").write_text(text)

@@ -11,6 +11,7 @@ import time
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.joins import Ports, plan
+from lumctl.devices.types import PucState
 
 PUCS, PORTS, INPUTS = 12, 12, 6
 DARK, LIT = 3, 2
@@ -96,6 +97,9 @@ class Device:
     def _temperature(self, _words: list[str]) -> str:
         return f"temperature {TEMPERATURE_C}"
 
+    def _alarms(self, _words: list[str]) -> str:
+        return "alarms fan-2-is-slow"
+
     def _optics(self, _words: list[str]) -> str:
         tx = self.target_dbm if self.laser else -math.inf
         return f"optics {int(self.laser)} -3.4 {tx} 41.5 {self.channel_mhz} {self.target_dbm}"
@@ -172,3 +176,52 @@ class _Line(socketserver.StreamRequestHandler):
         line = self.rfile.readline(65536)
         if line.endswith(b"\n"):
             self.wfile.write(f"{self.server.device.answer(line.decode())}\n".encode())
+
+
+class MeshTwin(Twin):
+    """The device as the twin of a mesh."""
+
+    puc_count, port_count = PUCS, PORTS
+
+    def truth(self) -> dict[int, PucState]:
+        """The states that it really holds."""
+        return dict(enumerate(map(PucState, self.device.held())))
+
+
+class SwitchTwin(Twin):
+    """The device as the twin of a switch."""
+
+    port_count, input_count = PORTS, INPUTS
+    dark, lit = DARK, LIT
+
+    def truth(self) -> dict[int, int]:
+        """The joins that it really holds."""
+        return dict(self.device.joins)
+
+
+class TransponderTwin(Twin):
+    """The device as the twin of a transponder."""
+
+    heard = ("h1", "eth2")
+
+    def truth(self) -> bool:
+        """Whether the laser is on."""
+        return self.device.laser
+
+    def told(self) -> tuple[int, float]:
+        """What the transmitter was told."""
+        return self.device.channel_mhz, self.device.target_dbm
+
+
+class PowerTwin(Twin):
+    """The device as the twin of a management controller."""
+
+    follows_within_s = 1.0
+
+    def truth(self) -> bool:
+        """Whether the machine is on."""
+        return self.device.on
+
+    def orders(self) -> int:
+        """How many orders it was given."""
+        return self.device.orders

@@ -123,7 +123,8 @@ class _Light:
         return numbers(self.context, "temperature", "temperature", 1)[0]
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        return (Alarm("fan 2 is slow", "WARNING", "fan/2", 1.0),)
+        words = read(self.context, "alarms", "alarms")
+        return tuple(Alarm(word.replace("-", " "), "WARNING", "fan/2", 1.0) for word in words)
 
 
 class RightMesh(_Light, BaseMesh):

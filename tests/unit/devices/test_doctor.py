@@ -33,7 +33,7 @@ def offer(tmp_path, monkeypatch):
     def put(text, *, requires=()):
         monkeypatch.syspath_prepend(str(tmp_path))
         package = tmp_path / "acme_driver"
-        package.mkdir()
+        package.mkdir(exist_ok=True)
         (package / "__init__.py").write_text(text)
         metadata = tmp_path / "acme-1.0.dist-info"
         metadata.mkdir()
@@ -78,7 +78,6 @@ def test_our_own_drivers_are_well():
         ("api_version = 1", "api_version = 2", "driver API 2"),
         ("    api_version = 1\n", "", "does not state its driver API version"),
         ("class Driver", "import no_such_library\nclass Driver", "it needs no_such_library, which is not installed"),
-        ("return 20.0", "import no_such_library", "it needs no_such_library, which is not installed"),
         ("class Driver", "raise RuntimeError('boom')\nclass Driver", "does not import: RuntimeError: boom"),
     ],
 )
@@ -89,9 +88,59 @@ def test_what_is_wrong_is_said_with_what_to_do(offer, old, new, says):
 
 
 def test_a_library_of_an_extra_is_told_by_the_extra(offer):
-    text = WHOLE.replace("return 20.0", "import no_such_library")
-    (finding,) = ill(offer(text, requires=["no-such-library>=2; extra == 'fast'"]))
-    assert finding.advice == "pip install 'acme[fast]'"
+    found = ill(offer(f"import no_such_library\n{WHOLE}", requires=["no-such-library>=2; extra == 'fast'"]))
+    assert found[0].advice.endswith("pip install 'acme[fast]'")
+
+
+def test_a_library_that_is_required_is_told_as_it_is_required(offer):
+    found = ill(offer(f"import no_such_library\n{WHOLE}", requires=["other", "No.Such_Library <3,>=2"]))
+    assert found[0].advice.endswith("pip install 'No.Such_Library <3,>=2'")
+
+
+def test_a_module_is_not_taken_for_a_package_of_its_name(offer):
+    found = ill(offer(f"import no_such_library\n{WHOLE}"))
+    assert found[0].advice == "acme does not say which package brings it: ask its author"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try:\n    import no_such_library\nexcept ImportError:\n    no_such_library = None\n" + WHOLE,
+        "try:\n    import no_such_library as fast\nexcept Exception:\n    import json as fast\n" + WHOLE,
+        WHOLE.replace("return 20.0", "\n        try: import no_such_library\n        except ImportError: return 20.0"),
+    ],
+)
+def test_what_it_goes_on_without_is_not_missed(offer, text):
+    assert [finding.shown for finding in offer(text)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE.replace("return 20.0", "import no_such_library"),
+        WHOLE.replace(
+            "return 20.0",
+            "\n        try: import no_such_library\n        except ImportError as error: raise OSError from error",
+        ),
+    ],
+)
+def test_what_some_calls_import_is_said_and_is_no_failure(offer, text):
+    found = offer(text)
+    assert ill(found) == []
+    assert [(each.shown, each.text) for each in found][-1] == (
+        "degraded",
+        "some of its calls import no_such_library, which is not installed",
+    )
+
+
+def test_modules_that_the_driver_does_not_import_are_not_judged(offer, tmp_path):
+    inner = tmp_path / "acme_driver"
+    inner.mkdir()
+    (inner / "used.py").write_text("import no_such_library\n")
+    (inner / "other_driver.py").write_text("import neither_here\n")
+    found = ill(offer(f"from .used import *\n{WHOLE}"))
+    assert any("no_such_library" in each.text for each in found)
+    assert not any("neither_here" in each.text for each in found)
 
 
 def test_what_is_imported_for_types_only_is_not_missed(offer):

@@ -1,0 +1,171 @@
+"""``lumctl plugin check``: the contract of drivers run over a package, as a page that its author can publish."""
+
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.verbs import verb
+from lumctl.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from lumctl.devices.contract_check import Checked
+
+RULES = (
+    Column("RULE", "rule"),
+    Column("RESULT", "state"),
+    Column("PASSED", "passed"),
+    Column("FAILED", "failed"),
+    Column("NOT TESTED", "not_tested"),
+)
+STATES = {"passed": "ok", "failed": "failed", "not-tested": "unknown", "not-applicable": "disabled"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to its noun."""
+    verb(app, "check")(command)
+
+
+def command(
+    cx: Invocation,
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A driver, a package, or its folder of sources.")],
+    tests: Annotated[
+        Path | None, typer.Option("--tests", metavar="PATH", help="Tests that give the driver to the kit.", exists=True)
+    ] = None,
+) -> int:
+    """Hold each driver of an installed package against the contract of drivers, and print a report to publish.
+
+    The kit of lumctl.devices.testing runs in a process of its own (it needs pytest), with faults between the driver and
+    its device: on the twin that the package offers (entry point group lumctl.twins), or by the package's own tests that
+    wire the kit, or by --tests. It writes to what it is run against: never a device that carries light.
+
+    Without a twin or tests only what needs no device is tested. Exits 4 if a rule is broken or no device was there.
+    """
+    from lumctl.devices.contract_check import check, drivers_named
+
+    found = drivers_named(package)
+    reports = []
+    for info in found:
+        cx.out.narrate(f"checking {info.name} of {info.origin}")
+        reports.append(check(info, tests))
+    documents = [_document(checked) for checked in reports]
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([checked.info.name for checked in reports if checked.verdict != "passed"])
+    elif cx.out.structured:
+        cx.out.document("plugin-check", _about() | {"drivers": documents})
+    else:
+        for checked, document in zip(reports, documents, strict=True):
+            _page(cx, checked, document)
+    return ExitCode.DONE if all(checked.verdict == "passed" for checked in reports) else ExitCode.UNHEALTHY
+
+
+def _about() -> dict[str, Any]:
+    from lumctl import __version__
+
+    at = datetime.now().astimezone().isoformat(timespec="seconds")
+    return {"lumctl": __version__, "python": platform.python_version(), "at": at}
+
+
+def _document(checked: "Checked") -> dict[str, Any]:
+    return {
+        **_declared(checked),
+        "against": checked.against,
+        "verdict": checked.verdict,
+        "rules": _rules(checked),
+        "tests": [asdict(each) for each in checked.outcomes],
+    }
+
+
+def _declared(checked: "Checked") -> dict[str, Any]:
+    """What the driver says of itself; of one that does not load, its package's metadata alone."""
+    from lumctl.devices.drivers import load
+
+    info = checked.info
+    told = {"name": info.name, "distribution": info.distribution, "version": info.version, "class": info.target}
+    try:
+        driver = load(info.name)
+    except UsageError:
+        return told | dict.fromkeys(("kind", "api_version", "capabilities", "proven"))
+    capabilities = getattr(driver, "capabilities", None)
+    able = sorted(map(str, capabilities)) if isinstance(capabilities, frozenset) else []
+    return told | {
+        "kind": driver.kind,
+        "api_version": driver.api_version,
+        "capabilities": able,
+        "proven": str(getattr(driver, "proven", "not stated")),
+    }
+
+
+def _rules(checked: "Checked") -> list[dict[str, Any]]:
+    """Each rule of the contract, and how its tests ended."""
+    from lumctl.devices.testing.rules import RULES as WRITTEN
+
+    ended: Mapping[str, Counter[str]] = {rule: Counter() for rule in WRITTEN}
+    for each in checked.outcomes:
+        if each.rule is not None and each.rule in ended:
+            for rule in (each.rule, *each.also):
+                ended[rule][each.outcome] += 1
+    rows = []
+    for rule, counts in ended.items():
+        if not counts:
+            continue  # it is a rule for another kind of driver
+        result = next((word for word in ("failed", *STATES) if counts[word]), None)
+        rows.append(
+            {
+                "rule": rule,
+                "text": WRITTEN[rule].text,
+                "result": result or "not-tested",
+                "state": STATES[result or "not-tested"],
+                "passed": counts["passed"],
+                "failed": counts["failed"],
+                "not_tested": counts["not-tested"],
+            }
+        )
+    return rows
+
+
+def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> None:
+    from lumctl.devices.testing.rules import RULES as WRITTEN
+
+    about, say = _about(), cx.out.text
+    say(f"Contract of drivers: {document['name']}")
+    say(f"  driver   {document['class']}, {document['distribution']} {document['version']}, kind {document['kind']}, "
+        f"API {document['api_version']}")  # fmt: skip
+    say(f"  declares {', '.join(document['capabilities'] or ()) or 'no capability beyond the least'}")
+    say(f"  proven   {document['proven']}")
+    say(f"  checked  {about['at']} by lumctl {about['lumctl']}, Python {about['python']}")
+    say(f"  against  {document['against']}")
+    counts = Counter(each.outcome for each in checked.outcomes)
+    say(f"  verdict  {checked.verdict.upper()}: {counts['passed']} tests passed, {counts['failed']} failed, "
+        f"{counts['not-tested']} not tested, {counts['not-applicable']} do not apply")  # fmt: skip
+    say()
+    cx.out.table(RULES, document["rules"])
+    for each in _once(checked.failed):
+        say()
+        say(f"FAILED {each.rule}: {each.title}")
+        say(f"  found: {each.detail}")
+        if each.rule in WRITTEN:
+            say(f"  rule:  {WRITTEN[each.rule].text}")
+            say(f"  usual cause: {WRITTEN[each.rule].cause}")
+    reasons: dict[str, list[str]] = {}
+    for each in checked.not_tested:
+        reasons.setdefault(each.detail, []).append(each.title)
+    for reason, titles in reasons.items():
+        say()
+        say(f"NOT TESTED {reason}: {'; '.join(titles)}")
+    say()
+
+
+def _once(failed: Any) -> list[Any]:
+    """The first failure of each rule: the others mostly have the same cause."""
+    first: dict[str, Any] = {}
+    for each in failed:
+        first.setdefault(str(each.rule), each)
+    return list(first.values())

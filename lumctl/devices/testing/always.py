@@ -1,0 +1,301 @@
+"""What every driver must do, whatever its kind, tested with faults that the kit itself puts before the device."""
+
+import contextlib
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lumctl.devices.contained import class_of
+from lumctl.devices.errors import (
+    DeviceBusyError,
+    DeviceError,
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+    UnsupportedError,
+)
+from lumctl.devices.testing.answered import require_sound
+from lumctl.devices.testing.bounded import Call, closing, ended_within
+from lumctl.devices.testing.checks import becomes_true
+from lumctl.devices.testing.interception import Fault, Interception, intercepted
+from lumctl.devices.testing.rules import broken, not_tested, one_line, proves
+from lumctl.devices.testing.subjects import Subject, Write
+
+NO_CONTEXT = "the driver keeps no `context`, so the kit cannot open another one: give `context` in the set-up"
+NO_PASSAGE = (
+    "the driver reaches its device neither by context.way, context.shell nor a connection to context.address, so the "
+    "kit can put no faults between them"
+)
+LONGEST_S = 4.0
+"""About how long the faults of one write may take; of more than go in that time a spread is tried."""
+LEAST = 4
+GRACE_S = 0.5
+LEAST_TIMEOUT_S, TIMES = 0.4, 10
+BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
+
+
+class AlwaysContract:
+    """A part of each contract, which gives the fixture ``subject``."""
+
+    @pytest.fixture
+    def subject(self) -> Subject:
+        """Give the driver as the tests here see it; each kind overrides this."""
+        pytest.fail("override the fixture `subject`")
+
+    @pytest.fixture
+    def between(self, subject: Subject) -> Iterator[Interception]:
+        """Stand between drivers and the device."""
+        if subject.context is None:
+            not_tested(NO_CONTEXT)
+        with intercepted(subject.context, subject.opens, subject.reads[0].of) as interception:
+            if interception is None:
+                not_tested(NO_PASSAGE)
+            interception.context = replace(interception.context, timeout_s=_timeout_s(subject))
+            yield interception
+            interception.heal()
+
+    @proves("units", "types", "numbering")
+    def test_answers_are_of_the_types_and_units_of_the_contract(self, subject: Subject) -> None:
+        """Every reading, on the device as it is, and when something was written to it."""
+        if subject.context is None:
+            not_tested(NO_CONTEXT)
+        self._require_sound(subject)
+        with contextlib.suppress(Exception):  # what becomes of writes is for other tests
+            for write in subject.writes:
+                write.prepare(subject.driver)()
+        self._require_sound(subject)
+
+    @staticmethod
+    def _require_sound(subject: Subject) -> None:
+        if subject.context is None:
+            return
+        for read in subject.readings():
+            answer = read.of(subject.driver)
+            require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)
+            if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
+                broken("numbering", f"{read.call}() gives {answer}, the device holds {subject.true_reads[read.call]()}")
+
+    @proves("units")
+    def test_ages_grow_by_seconds(self, subject: Subject) -> None:
+        """Where an age grows between two readings, it grows by no more than the time that has passed."""
+        calls = [read for read in subject.reads if read.call == "neighbours"]
+        for read in calls:
+            began = time.monotonic()
+            first = {each.system: each.age_s for each in read.of(subject.driver)}
+            threading.Event().wait(0.05)  # some of milliseconds
+            second = {each.system: each.age_s for each in read.of(subject.driver)}
+            passed = time.monotonic() - began
+            grown = {name: second[name] - age for name, age in first.items() if name in second}
+            wrong = {name: age for name, age in grown.items() if age > passed + 1.5}
+            if wrong:
+                broken("units", f"ages of neighbours grew by {wrong} in {passed:.2f} s: they look like milliseconds")
+
+    @proves("silence")
+    def test_nothing_is_printed(self, subject: Subject) -> None:
+        """Neither by reading nor by writing."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for read in subject.readings():
+                read.of(subject.driver)
+            for write in subject.writes:
+                write.prepare(subject.driver)()
+        printed = out.getvalue() + err.getvalue()
+        assert not printed, f"it printed {printed[:80]!r}"
+
+    @proves("opening")
+    def test_opening_contacts_nothing(self, subject: Subject, between: Interception) -> None:
+        """A driver is made for each device of an inventory, most of which a command never asks."""
+        attempts = between.attempts
+        with closing(subject.opens(between.context)):
+            assert between.attempts == attempts
+
+    @proves("unreachable")
+    def test_a_device_that_is_gone_is_not_read(self, subject: Subject, between: Interception) -> None:
+        """Every reading says so, and nothing is made up."""
+        for read in subject.reads:
+            with closing(subject.opens(between.context)) as driver:
+                between.set(between.gone())
+                _require_unreachable(read.call, partial(read.of, driver))
+                between.heal()
+
+    @proves("unreachable")
+    def test_a_device_that_is_gone_is_not_written(self, subject: Subject, between: Interception) -> None:
+        """Every call that changes it says so, and nothing changes."""
+        for write in subject.writes:
+            with closing(subject.opens(between.context)) as driver:
+                act = write.prepare(driver)
+                between.set(between.gone())
+                _require_unreachable(write.call, act)
+                between.heal()
+                if write.held is not None and write.held() != write.before:
+                    broken("unreachable", f"{write.call} was unreachable, and the device changed: {write.held()}")
+
+    @proves("errors")
+    def test_spoilt_answers_raise_device_errors_only(self, subject: Subject, between: Interception) -> None:
+        """Answers that are cut, noise, or do not come: a reading is right or there is none."""
+        for read in subject.readings():
+            with closing(subject.opens(between.context)) as driver:
+                began = time.monotonic()
+                faults = between.faults_of(partial(read.of, driver), sending=False)
+            for fault in _spread(faults, time.monotonic() - began):
+                with closing(subject.opens(between.context)) as driver:
+                    between.set(fault)
+                    self._read_under(subject, fault, read, driver)
+                    between.heal()
+
+    @staticmethod
+    def _read_under(subject: Subject, fault: Fault, read: Any, driver: Any) -> None:
+        try:
+            answer = read.of(driver)
+        except DeviceError as error:
+            if isinstance(error, OutcomeUnknownError):
+                broken("unreachable", f"{fault.text}: {read.call}() changes nothing, and raised OutcomeUnknownError")
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the driver let it through
+            broken("errors", f"{fault.text}: {read.call}() raised {type(error).__name__}: {one_line(error)}")
+        require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)  # type: ignore[arg-type]
+        if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
+            broken("unreachable", f"{fault.text}: {read.call}() gives {answer}, which the device does not hold")
+
+    @proves("outcome", "half-applied", "atomic")
+    def test_the_outcome_of_a_spoilt_write_is_the_truth(self, subject: Subject, between: Interception) -> None:
+        """Requests that are cut, answers that are lost: what the error says of the device is so."""
+        if not subject.writes:
+            pytest.skip("the driver declares nothing that changes the device")
+        unseen = [write.call for write in subject.writes if write.held is None]
+        for write in subject.writes:
+            self._spoil(subject, write, between)
+        if unseen:
+            not_tested(f"nobody but the driver says what the device holds after {', '.join(unseen)}: give `truth`")
+
+    def _spoil(self, subject: Subject, write: Write, between: Interception) -> None:
+        began = time.monotonic()
+        with closing(subject.opens(between.context)) as driver:
+            faults = between.faults_of(_prepared(write, driver), sending=True)
+            if write.held is not None and not _comes(write, (write.after,)):
+                broken("commit", f"{write.call} returned, and the device holds {write.held()}, not {write.after}")
+        for fault in _spread(faults, time.monotonic() - began):
+            with closing(subject.opens(between.context)) as driver:
+                act = _prepared(write, driver)
+                between.set(fault)
+                error = _raised(act)
+                between.heal()
+                _require_outcome(subject, write, fault, error)
+
+    @proves("deadline")
+    def test_every_call_ends_in_its_time(self, subject: Subject, between: Interception) -> None:
+        """Also where the device takes the connection and says nothing, or never ends its answer."""
+        timeout_s = between.context.timeout_s
+        slow = getattr(class_of(subject.driver), "slow_calls", {})
+        for fault in (between.silent(), between.endless()):
+            with ExitStack() as opened:
+                late: list[tuple[str, Call]] = []
+                for name, act in self._acts(subject, between.context, opened):
+                    between.set(fault)
+                    if between.shell is not None:
+                        between.shell.hung = between.way.over
+                    late.append((name, Call(act)))
+                limit_s = timeout_s * 1.2 + GRACE_S
+                overdue = [name for name, call in late if not ended_within(call, max(limit_s, slow.get(name, 0.0)))]
+                between.heal()
+                between.way.over.set()
+                if between.shell is not None:
+                    between.shell.hung = None
+                for _, call in late:
+                    ended_within(call, 2 * timeout_s + GRACE_S)
+                between.way.over.clear()
+            if overdue:
+                broken("deadline", f"{fault.text}: {overdue[0]} had not ended {limit_s:.1f} s after its call, "
+                       f"timeout_s is {timeout_s:.1f}")  # fmt: skip
+
+    @staticmethod
+    def _acts(subject: Subject, context: Any, opened: ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
+        """The calls, each of a driver of its own, so that all of them wait at once."""
+        drivers = [opened.enter_context(closing(subject.opens(context))) for _ in (*subject.reads, *subject.writes)]
+        prepared = [write.prepare(driver) for write, driver in zip(subject.writes, drivers, strict=False)]
+        for write, act in zip(subject.writes, prepared, strict=True):
+            yield write.call, act
+        for read, driver in zip(subject.reads, drivers[len(prepared) :], strict=True):
+            yield read.call, partial(read.of, driver)
+
+
+def _timeout_s(subject: Subject) -> float:
+    """A time limit as short as the device allows, so that faults take little of it: many times what a reading takes."""
+    slowest = 0.0
+    for read in subject.reads:
+        began = time.monotonic()
+        with contextlib.suppress(DeviceError):
+            read.of(subject.driver)
+        slowest = max(slowest, time.monotonic() - began)
+    wanted = max(LEAST_TIMEOUT_S, TIMES * slowest)
+    return wanted if subject.context is None else min(wanted, max(subject.context.timeout_s, LEAST_TIMEOUT_S))
+
+
+def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
+    """As many of the faults as go in the time, evenly chosen."""
+    most = max(LEAST, int(LONGEST_S / max(took_s, 0.001)))
+    if len(faults) <= most:
+        return faults
+    return [faults[at * len(faults) // most] for at in range(most)]
+
+
+def _prepared(write: Write, driver: Any) -> Callable[[], object]:
+    """The device made ready for a write; one that a lost session still has locked is waited for."""
+    for _ in range(BUSY_TRIES):
+        try:
+            return write.prepare(driver)
+        except DeviceBusyError:
+            threading.Event().wait(BUSY_WAIT_S)
+    return write.prepare(driver)
+
+
+def _raised(act: Callable[[], object]) -> BaseException | None:
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001 - a driver may raise anything; it is judged
+        return error
+    return None
+
+
+def _require_unreachable(call: str, act: Callable[[], object]) -> None:
+    try:
+        answer = act()
+    except DeviceUnreachableError:
+        return
+    except DeviceError as error:
+        broken("unreachable", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
+    except Exception as error:  # noqa: BLE001 - whatever it is, the driver let it through
+        broken("errors", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
+    broken("unreachable", f"the device is gone, and {call} gave {answer!r:.200}")
+
+
+def _comes(write: Write, states: tuple[object, ...]) -> bool:
+    """Whether the device is in one of these states, or gets there in the time that it may take."""
+    held = write.held
+    return held is None or becomes_true(lambda: held() in states, write.follows_within_s)
+
+
+def _require_outcome(subject: Subject, write: Write, fault: Fault, error: BaseException | None) -> None:
+    said = "returned" if error is None else f"raised {type(error).__name__}"
+    if error is not None and not isinstance(error, DeviceError):
+        broken("errors", f"{fault.text}: {write.call} raised {type(error).__name__}: {one_line(error)}")
+    if write.held is None:
+        return
+    unclear = isinstance(error, OutcomeUnknownError | InconsistentError)
+    if subject.atomic and write.held() not in (write.before, write.after):
+        broken("atomic", f"{fault.text}: {write.call} {said}, and the device holds {write.held()}")
+    if error is None and not _comes(write, (write.after,)):
+        broken("outcome", f"{fault.text}: {write.call} returned, and the device holds {write.held()}")
+    if isinstance(error, DeviceRefusedError | DeviceUnreachableError | UnsupportedError) and not unclear:
+        held = write.held()
+        if held != write.before:
+            rule = "outcome" if held == write.after else "half-applied"
+            broken(rule, f"{fault.text}: {write.call} {said}, and the device has changed: {held}")

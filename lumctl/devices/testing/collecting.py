@@ -1,0 +1,73 @@
+"""A plug-in of pytest that writes down what became of each test: ``-p lumctl.devices.testing.collecting``.
+
+It appends lines of JSON to the file that ``$LUMCTL_CHECK_REPORT`` names.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumctl.devices.contained import class_of
+from lumctl.devices.testing.bounded import NeverEndedError
+from lumctl.devices.testing.rules import NOT_TESTED, ContractBrokenError, one_line
+
+FIXTURES = ("mesh", "switch", "transponder", "power")
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note that a test begins: one that ends its process is found by that."""
+    _note({"test": nodeid, "outcome": "begun"})
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Note how a test ended: in its call, or before that."""
+    outcome: Any = yield
+    report: pytest.TestReport = outcome.get_result()
+    function = getattr(item, "function", None)
+    if call.when != "call" and (report.passed or call.when == "teardown"):
+        return
+    rule, detail = getattr(function, "contract_rule", None), ""
+    ended: str = report.outcome
+    error = call.excinfo.value if call.excinfo is not None else None
+    if report.skipped:
+        detail = one_line(error) if error is not None else ""
+        ended = "not-tested" if detail.startswith(NOT_TESTED) else "not-applicable"
+        detail = detail.removeprefix(NOT_TESTED)
+    elif isinstance(error, ContractBrokenError):
+        rule, detail = error.rule, error.found
+    elif error is not None:
+        if call.when == "setup" and rule is not None:
+            rule = "deadline" if isinstance(error, NeverEndedError) else "errors"
+        detail = f"{type(error).__name__}: {one_line(error)}"
+    _note(
+        {
+            "test": item.nodeid,
+            "title": item.name.removeprefix("test_").replace("_", " "),
+            "driver": _driver(item),
+            "rule": rule,
+            "also": list(getattr(function, "contract_also", ())) if ended == "passed" else [],
+            "outcome": ended,
+            "detail": detail,
+        }
+    )
+
+
+def _driver(item: pytest.Item) -> str | None:
+    """The class of the driver under test, as an entry point names it."""
+    for name in FIXTURES:
+        under_test = getattr(item, "funcargs", {}).get(name)
+        driver = getattr(under_test, "driver", None)
+        if driver is not None:
+            made = class_of(driver)
+            return f"{made.__module__}:{made.__name__}"
+    return None
+
+
+def _note(what: dict[str, Any]) -> None:
+    with Path(os.environ["LUMCTL_CHECK_REPORT"]).open("a") as report:
+        report.write(f"{json.dumps(what)}\n")

@@ -1,0 +1,150 @@
+"""Standing between a driver and its device, where an author supplies no faults: on its way, shell or address."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lumctl.devices.errors import DeviceError
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.testing.bounded import bounded, closing
+from lumctl.devices.testing.bridge import Bridge, way_of
+from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
+from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
+
+Opens = Callable[[DriverContext], Any]
+_PARTS = 8
+_ANSWER_FAULTS = (WayFault.BROKEN_ANSWER, WayFault.CUT_ANSWER, WayFault.SILENT, WayFault.GARBAGE)
+_NO_ANSWERS = (b"?\n", b"\n", b"error 42: busy\r\n")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault, in words and as it is set."""
+
+    text: str
+    trouble: Trouble | None = None
+    command: tuple[ShellFault, int] | None = None
+
+
+class Interception:
+    """A way and a shell that faults befall. ``context`` is for drivers that are to go by them."""
+
+    def __init__(
+        self, context: DriverContext, way: FaultyWay, shell: FaultyShell | None, bridge: Bridge | None = None
+    ) -> None:
+        self.way, self.shell, self.context = way, shell, context
+        self._bridge = bridge
+
+    @property
+    def passed(self) -> bool:
+        """Whether a driver has gone this way."""
+        return self.way.opened > 0 or (self.shell is not None and self.shell.ran > 0)
+
+    @property
+    def attempts(self) -> int:
+        """Connections and commands so far."""
+        return self.way.opened + (self.shell.ran if self.shell is not None else 0)
+
+    def heal(self) -> None:
+        """All is well again; those that wait are let go."""
+        self.way.trouble = None
+        if self._bridge is not None:
+            self._bridge.gone(gone=False)
+        self.way.over.set()
+        self.way.over.clear()
+        if self.shell is not None:
+            self.shell.set(None)
+            hung, self.shell.hung = self.shell.hung, None
+            if hung is not None:
+                hung.set()
+
+    def set(self, fault: Fault) -> None:
+        """Have a fault from now on."""
+        self.way.trouble = fault.trouble
+        if self._bridge is not None:
+            self._bridge.gone(gone=fault.trouble is not None and fault.trouble.fault is WayFault.REFUSED)
+        if self.shell is not None and fault.command is not None:
+            self.shell.set(fault.command[0], after=fault.command[1])
+
+    def gone(self) -> Fault:
+        """The device cannot be reached at all."""
+        return Fault("the device is gone", Trouble(WayFault.REFUSED), (ShellFault.LOST_BEFORE, 0))
+
+    def faults_of(self, act: Callable[[], object], *, sending: bool) -> list[Fault]:
+        """The faults that may befall an act, which is done once with all well, to see what passes."""
+        sent, came, ran = self.way.sent, self.way.came, self.shell.ran if self.shell else 0
+        act()
+        found = []
+        if self.shell is not None and self.shell.ran > ran:
+            found = [
+                Fault(f"{fault} at command {at + 1}", command=(fault, at))
+                for at in range(min(self.shell.ran - ran, _PARTS))
+                for fault in ShellFault
+            ]
+        sent, came = self.way.sent - sent, self.way.came - came
+        if came:
+            found += [
+                Fault(f"{fault} after {after} bytes of the answer", Trouble(fault, after))
+                for fault in _ANSWER_FAULTS
+                if self._bridge is None or fault is not WayFault.SILENT  # there it takes all of its time
+                for after in _spread(came)
+            ]
+            found += [Fault(f"the answer is {text!r}", Trouble(WayFault.GARBAGE, text=text)) for text in _NO_ANSWERS]
+        if sending and sent:
+            found += [
+                Fault(f"the connection breaks after {after} bytes were sent", Trouble(WayFault.CUT_SENDING, after))
+                for after in _spread(sent)
+            ]
+        return [*found, self.gone()]
+
+    def silent(self, after: int = 0) -> Fault:
+        """The device takes connections and never answers."""
+        return Fault("the device is silent", Trouble(WayFault.SILENT, after, lasts=True))
+
+    def endless(self) -> Fault:
+        """The device answers byte by byte, without an end."""
+        return Fault("the answer never ends", Trouble(WayFault.DRIPPING, lasts=True))
+
+
+def _spread(count: int) -> list[int]:
+    """Positions from the first byte to the last."""
+    return sorted({0, count - 1, *(count * part // _PARTS for part in range(1, _PARTS))})
+
+
+@contextmanager
+def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], object]) -> Iterator[Interception | None]:
+    """Stand between drivers and their device; ``None`` where they reach it by no way that the kit knows.
+
+    ``probe`` asks the device something with a driver: where nothing passes then, the driver connects by itself, and a
+    server on loopback takes the place of its address.
+    """
+    shell = FaultyShell(context.shell) if context.shell is not None else None
+    way = FaultyWay(context.way)
+    direct = Interception(replace(context, way=way, shell=shell), way, shell)
+    if _passes(direct, opens, probe):
+        yield _cleared(direct)
+        return
+    own = way_of(context.address)
+    if own is None:
+        yield None
+        return
+    way = FaultyWay(own)
+    with Bridge(context.address, way) as bridge:
+        beside = Interception(replace(context, address=bridge.address), way, None, bridge)
+        yield _cleared(beside) if _passes(beside, opens, probe) else None
+        way.over.set()
+
+
+def _passes(interception: Interception, opens: Opens, probe: Callable[[Any], object]) -> bool:
+    with closing(bounded(lambda: opens(interception.context))) as driver, contextlib.suppress(DeviceError):
+        bounded(lambda: probe(driver))
+    return interception.passed
+
+
+def _cleared(interception: Interception) -> Interception:
+    interception.heal()
+    return interception

@@ -1,0 +1,149 @@
+"""The contract of an installed driver on the twin that its package offers: what ``lumctl plugin check`` has pytest run.
+
+``$LUMCTL_CHECK_DRIVER`` names the driver. A twin is offered under the entry point group ``lumctl.twins`` by the name of
+its driver: a callable that gives a context manager, which serves the device on loopback and gives an object with
+
+- ``address``: where it is served, as an inventory writes it;
+- if it has them ``puc_count``, ``port_count``, ``input_count``: its size;
+- if it has them ``truth()``: what the device really holds, and everything else that a set-up of the kit may give, by
+  the same name (``stops_midway``, ``put_between``, ``dark``, ``lit``, ``heard``, ``told``, ``orders``).
+
+Without a twin only those tests run that need no device.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+
+from lumctl.devices.drivers import load
+from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.devices.protocols import CommandResult, DriverContext
+from lumctl.devices.testing.bounded import bounded
+from lumctl.devices.testing.mesh import MeshContract
+from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.testing.power import PowerContract
+from lumctl.devices.testing.power_under_test import PowerUnderTest
+from lumctl.devices.testing.rules import not_tested
+from lumctl.devices.testing.switch import SwitchContract
+from lumctl.devices.testing.switch_under_test import SwitchUnderTest
+from lumctl.devices.testing.transponder import TransponderContract
+from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
+from lumctl.devices.ways import Direct
+
+GROUP = "lumctl.twins"
+NO_TWIN = "there is no twin: its package offers none (entry point group lumctl.twins)"
+WITHOUT_DEVICE = frozenset(
+    {
+        "test_it_declares_itself",
+        "test_opening_contacts_nothing",
+        "test_a_device_that_is_gone_is_not_read",
+    }
+)
+PUC_COUNT, PORT_COUNT, INPUT_COUNT = 24, 16, 8
+TIMEOUT_S = 2.0
+
+NAME = os.environ.get("LUMCTL_CHECK_DRIVER", "")
+KIND = load(NAME).kind if NAME else ""
+
+
+class _NoShell:
+    """A host that does not answer."""
+
+    def run(self, command: str, *, timeout_s: float) -> CommandResult:
+        raise DeviceUnreachableError(f"no host for {command!r} within {timeout_s:g} s")
+
+
+@contextmanager
+def _device() -> Iterator[tuple[Any, DriverContext]]:
+    """The twin, if there is one, and what a driver of it is given."""
+    points = tuple(entry_points(group=GROUP, name=NAME))
+    if points:
+        with points[0].load()() as twin:
+            yield twin, _context(twin, twin.address)
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = "{}:{}".format(*listener.getsockname())
+    yield None, _context(None, nobody)
+
+
+def _context(twin: Any, address: str) -> DriverContext:
+    return DriverContext(
+        device="under-test",
+        address=address,
+        way=Direct(address),
+        puc_count=getattr(twin, "puc_count", PUC_COUNT),
+        port_count=getattr(twin, "port_count", PORT_COUNT),
+        input_count=getattr(twin, "input_count", INPUT_COUNT),
+        component=getattr(twin, "component", ""),
+        timeout_s=TIMEOUT_S,
+        shell=getattr(twin, "shell", None if twin is not None else _NoShell()),
+        interface=getattr(twin, "interface", "eth0"),
+        now=time.time,
+    )
+
+
+def _under_test(request: pytest.FixtureRequest, made: type[Any], *sizes: str) -> Iterator[Any]:
+    """The set-up of one test; what the twin has of it is taken from there."""
+    with _device() as (twin, context):
+        if twin is None and request.function.__name__ not in WITHOUT_DEVICE:
+            not_tested(NO_TWIN)
+        wanted = {field.name for field in fields(made)} - {"driver", "context", "opens", *sizes}
+        given = {name: getattr(twin, name) for name in sorted(wanted) if hasattr(twin, name)}
+        driver = bounded(lambda: load(NAME)(context))
+        yield made(
+            driver, **{name: getattr(context, name) for name in sizes}, context=context, opens=load(NAME), **given
+        )
+        with contextlib.suppress(Exception):
+            bounded(driver.close)
+
+
+if KIND == "mesh":
+
+    class TestMesh(MeshContract):
+        """The contract of meshes."""
+
+        @pytest.fixture
+        def mesh(self, request: pytest.FixtureRequest) -> Iterator[MeshUnderTest]:
+            """Give the driver on its twin."""
+            yield from _under_test(request, MeshUnderTest, "puc_count")
+
+
+if KIND == "switch":
+
+    class TestSwitch(SwitchContract):
+        """The contract of switches."""
+
+        @pytest.fixture
+        def switch(self, request: pytest.FixtureRequest) -> Iterator[SwitchUnderTest]:
+            """Give the driver on its twin."""
+            yield from _under_test(request, SwitchUnderTest, "port_count", "input_count")
+
+
+if KIND == "transponder":
+
+    class TestTransponder(TransponderContract):
+        """The contract of transponders."""
+
+        @pytest.fixture
+        def transponder(self, request: pytest.FixtureRequest) -> Iterator[TransponderUnderTest]:
+            """Give the driver on its twin."""
+            yield from _under_test(request, TransponderUnderTest)
+
+
+if KIND == "power":
+
+    class TestPower(PowerContract):
+        """The contract of power."""
+
+        @pytest.fixture
+        def power(self, request: pytest.FixtureRequest) -> Iterator[PowerUnderTest]:
+            """Give the driver on its twin."""
+            yield from _under_test(request, PowerUnderTest)

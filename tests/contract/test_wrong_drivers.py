@@ -1,0 +1,143 @@
+"""The contract kit catches every driver that is deliberately wrong, and its failure names the rule that is broken."""
+
+import contextlib
+import inspect
+import time
+from dataclasses import replace
+
+import pytest
+from wrong_drivers import WRONG
+from wrong_drivers.device import MeshTwin, PowerTwin, SwitchTwin, TransponderTwin
+
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.testing import (
+    MeshContract,
+    MeshUnderTest,
+    PowerContract,
+    PowerUnderTest,
+    SwitchContract,
+    SwitchUnderTest,
+    TransponderContract,
+    TransponderUnderTest,
+    mesh,
+)
+from lumctl.devices.testing.checks import becomes_true
+from lumctl.devices.testing.interception import intercepted
+from lumctl.devices.testing.rules import RULES, ContractBrokenError
+from lumctl.devices.testing.subjects import of_mesh, of_power, of_switch, of_transponder
+from lumctl.devices.ways import Direct
+
+TYPES = "answers_are_of_the_types_and_units_of_the_contract"
+SPOILT_READ, SPOILT_WRITE = "spoilt_answers_raise_device_errors_only", "the_outcome_of_a_spoilt_write_is_the_truth"
+IN_TIME, NOT_READ = "every_call_ends_in_its_time", "a_device_that_is_gone_is_not_read"
+WRONG_PUC, WRONG_PORT = "a_puc_that_does_not_exist_is_refused_whole", "a_port_that_does_not_exist_is_refused_whole"
+TIMER, AGAIN = "a_revert_timer_is_armed_or_refused", "what_is_so_already_is_not_ordered_again"
+
+CAUGHT = {
+    "milliwatts": (TYPES, "units", "look like mW"),
+    "kelvin": (TYPES, "units", "304.65"),
+    "no-power-is-none": (TYPES, "types", "None"),
+    "text-for-states": (TYPES, "types", "read_states"),
+    "list-of-states": (TYPES, "types", "a list"),
+    "beyond-puc-count": (TYPES, "numbering", "PUC 12"),
+    "pucs-from-one": (TYPES, "numbering", "PUC 12"),
+    "alarms-are-text": (TYPES, "types", "fan 2 is slow"),
+    "alarms-of-the-future": (TYPES, "units", "milliseconds"),
+    "value-error-for-refused": (WRONG_PUC, "errors", "ValueError"),
+    "os-error-for-unreachable": (NOT_READ, "errors", "ConnectionRefusedError"),
+    "random-states": (NOT_READ, "unreachable", "read_states gave"),
+    "parser-error": (SPOILT_READ, "errors", "IndexError"),
+    "one-by-one-but-atomic": (SPOILT_WRITE, "atomic", "OutcomeUnknownError"),
+    "half-and-refused": (SPOILT_WRITE, "half-applied", "DeviceRefusedError"),
+    "lost-answer-is-unreachable": (SPOILT_WRITE, "outcome", "raised DeviceUnreachableError"),
+    "lost-answer-is-success": (SPOILT_WRITE, "outcome", "commit returned"),
+    "writes-twice": (SPOILT_WRITE, "outcome", "raised DeviceRefusedError"),
+    "commit-only-queues": ("a_commit_returns_when_the_device_holds_it", "commit", ""),
+    "staging-writes": ("staging_and_comparing_touch_nothing", "staging", ""),
+    "compares-memory": ("what_is_read_is_read_afresh", "read-afresh", ""),
+    "commit-toggles": ("committing_again_is_harmless", "idempotent", ""),
+    "roll-back-does-nothing": ("rolling_back_restores_the_states_before", "roll-back", ""),
+    "roll-back-of-half": ("rolling_back_to_the_unknown_is_refused_whole", "roll-back", "DID NOT RAISE"),
+    "confirm-does-nothing": ("a_confirmed_change_stays", "confirm", "went back all the same"),
+    "no-timer-armed": (TIMER, "revert-timer", ""),
+    "timer-ignored": (TIMER, "revert-timer", "DID NOT RAISE"),
+    "bool-for-receipt": ("committing_again_is_harmless", "types", "no Receipt"),
+    "never-times-out": (IN_TIME, "deadline", "read_states had not ended"),
+    "time-of-each-byte": (IN_TIME, "deadline", "the answer never ends"),
+    "retries-past-deadline": (IN_TIME, "deadline", "identify had not ended"),
+    "prints": ("nothing_is_printed", "silence", "DEBUG"),
+    "two-lines": (TYPES, "identity", "firmware"),
+    "close-fails-twice": ("closing_twice_is_harmless", "closing", "closed already"),
+    "connects-at-once": ("opening_contacts_nothing", "opening", ""),
+    "any-size": ("a_mesh_of_another_size_is_found_out", "identity", "accepts it"),
+    "undeclared": (TYPES, "errors", "NotImplementedError"),
+    "ports-from-one": (TYPES, "numbering", "port 12"),
+    "steals": ("nothing_is_taken_from_others", "foreign", "DID NOT RAISE"),
+    "joins-as-text": (TYPES, "types", "read_circuits"),
+    "beyond-port-count": (TYPES, "numbering", "port 98"),
+    "switch-milliwatts": (TYPES, "units", "look like mW"),
+    "switch-in-turn": (SPOILT_WRITE, "atomic", "commit raised"),
+    "switch-key-error": (WRONG_PORT, "errors", "KeyError"),
+    "switch-blind-commit": (SPOILT_WRITE, "outcome", "commit returned"),
+    "transmit-not-read-back": (SPOILT_WRITE, "outcome", "set_transmit returned"),
+    "transmit-forgets": ("the_transmitter_is_switched_and_read_back", "read-back", ""),
+    "optics-milliwatts": (TYPES, "units", "looks like mW"),
+    "optics-kelvin": (TYPES, "units", "314.65"),
+    "optics-dict": (TYPES, "types", "a dict"),
+    "optics-no-time": (TYPES, "units", "context.now()"),
+    "channel-in-terahertz": (TYPES, "types", "OpticsReading"),
+    "ages-in-milliseconds": ("ages_grow_by_seconds", "units", "milliseconds"),
+    "ages-are-times": (TYPES, "units", "looks like a time"),
+    "old-neighbours": (NOT_READ, "unreachable", "neighbours gave"),
+    "sets-anyway": ("what_is_not_declared_is_refused_before_anything_is_sent", "undeclared", "DID NOT RAISE"),
+    "watts-as-text": (TYPES, "types", "PowerReading"),
+    "negative-watts": (TYPES, "units", "-312 W"),
+    "power-is-text": (TYPES, "types", "PowerReading"),
+    "off-when-silent": (NOT_READ, "unreachable", "read_power gave"),
+    "orders-twice": (AGAIN, "idempotent", ""),
+    "power-lost-is-done": (SPOILT_WRITE, "outcome", "set_power returned"),
+}
+KINDS = {
+    "mesh": (MeshContract, MeshUnderTest, of_mesh, MeshTwin),
+    "switch": (SwitchContract, SwitchUnderTest, of_switch, SwitchTwin),
+    "transponder": (TransponderContract, TransponderUnderTest, of_transponder, TransponderTwin),
+    "power": (PowerContract, PowerUnderTest, of_power, PowerTwin),
+}
+
+
+def run(name, test) -> None:
+    """Run one test of the contract, with the least set-up: the driver, its size and the truth of its twin."""
+    kind = WRONG[name].driver.kind
+    contract, under_test, subject_of, served = KINDS[kind]
+    with contextlib.ExitStack() as held:
+        twin = held.enter_context(served())
+        sizes = {size: getattr(twin, size, 0) for size in ("puc_count", "port_count", "input_count")}
+        context = DriverContext("d1", twin.address, Direct(twin.address), now=time.time, timeout_s=2.0, **sizes)
+        wanted = {"mesh": ("puc_count",), "switch": ("port_count", "input_count")}.get(kind, ())
+        more = {
+            each: getattr(twin, each) for each in ("truth", "told", "orders", "follows_within_s") if hasattr(twin, each)
+        }
+        ready = under_test(WRONG[name].driver(context), **{size: sizes[size] for size in wanted}, **more)
+        subject = subject_of(ready)
+        given = {kind: ready, "ready": ready, "subject": subject, "on": True, "beyond": -1}
+        method = getattr(contract(), f"test_{test}")
+        asked = inspect.signature(method).parameters
+        if "between" in asked:
+            between = intercepted(context, subject.opens, subject.reads[0].of)
+            given["between"] = held.enter_context(between)
+            given["between"].context = replace(given["between"].context, timeout_s=0.4)
+            held.callback(given["between"].heal)
+        if "ready" in asked:
+            ready.write(dict.fromkeys(ready.held()) | dict(ready.foreign))
+        method(**{each: given[each] for each in asked})
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_it_is_caught_by_its_rule(name, monkeypatch):
+    monkeypatch.setattr(mesh, "becomes_true", lambda condition: becomes_true(condition, 1.0))  # not to wait for nothing
+    test, rule, says = CAUGHT[name]
+    with pytest.raises(ContractBrokenError) as caught:
+        run(name, test)
+    assert caught.value.rule == rule, caught.value
+    assert says in caught.value.found
+    assert RULES[rule].cause in str(caught.value)
