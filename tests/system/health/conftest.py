@@ -152,10 +152,10 @@ class VirtualRack:
 
     def device_reading(self, device: str) -> DeviceReading:
         try:
-            self.world.puc_states(device)
+            alarms, celsius = self.world.chip_alarms(device), self.world.chip_temperature(device)
         except DeviceError as error:
             return DeviceReading(self.at, problem=error.message)
-        return DeviceReading(self.at)
+        return DeviceReading(self.at, None, self.at, alarms, celsius)
 
     def tick(self, seconds: float = 10.0) -> HealthReport:
         """Let time pass, look and judge."""

@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.cli.live import repeat
 from lumctl.cli.main import run
-from lumctl.devices.types import Neighbour
+from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.site import Site
@@ -108,7 +108,9 @@ def test_a_swapped_out_accelerator_is_disabled_and_not_unhealthy(status, rack):
     ("spoil", "code"),
     [
         (lambda rack: rack.host("h03", reachable=False, error="no route"), ExitCode.UNREACHABLE),
-        (lambda rack: rack.devices.update(rail0="refused"), ExitCode.UNREACHABLE),
+        (lambda rack: rack.device("rail0", problem="refused"), ExitCode.UNREACHABLE),
+        (lambda rack: rack.device("rail0", alarms=None, unread={"alarms": "cut off"}), ExitCode.UNREACHABLE),
+        (lambda rack: rack.device("rail0", alarms=(Alarm("psu", "CRITICAL"),)), ExitCode.UNHEALTHY),
         (lambda rack: rack.hears("h01-gpu0-b"), ExitCode.UNREACHABLE),
         (lambda rack: rack.gpu(GPU, ecc_volatile_uncorrectable=1), ExitCode.UNHEALTHY),
         (lambda rack: rack.probe("h03", "gpu", ProbeStatus.TIMED_OUT), ExitCode.UNHEALTHY),
