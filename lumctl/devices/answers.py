@@ -8,7 +8,17 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lumctl.devices.protocols import PROTOCOLS, DriverContext
-from lumctl.devices.types import Change, JoinChange, Neighbour, OpticsReading, PowerReading, PucChange, Receipt, Staged
+from lumctl.devices.types import (
+    Change,
+    JoinChange,
+    Neighbour,
+    OpticsReading,
+    PowerReading,
+    Progress,
+    PucChange,
+    Receipt,
+    Staged,
+)
 
 MOST_DBM, LEAST_DBM = 50.0, -100.0
 """No optical port of a rack carries more than 100 W, and no monitor shows less than -100 dBm but as no light."""
@@ -152,6 +162,15 @@ def _power(answer: PowerReading, _: Mapping[str, Any], __: DriverContext) -> str
     return _first((_not_negative(answer.taken_at, "as the time of a reading"), _not_negative(answer.watts, "W")))
 
 
+def _progress(answer: Progress | None, _: Mapping[str, Any], __: DriverContext) -> str | None:
+    if answer is None:
+        return None
+    counts = [count for count in (answer.done, answer.total) if count is not None]
+    if min(counts, default=0) < 0 or counts != sorted(counts):
+        return f"answered {answer.done} of {answer.total} cells done"
+    return None
+
+
 def _heard(answer: tuple[Neighbour, ...], _: Mapping[str, Any], __: DriverContext) -> str | None:
     return _first(_not_negative(each.age_s, "s as the age of a neighbour") for each in answer)
 
@@ -193,6 +212,7 @@ _SOUND: Mapping[str, Sound] = {
     "read_optics": _optics,
     "read_power": _power,
     "neighbours": _heard,
+    "read_progress": _progress,
     "stage": _staged,
     "compare": _difference,
     "commit": _receipt,

@@ -65,7 +65,7 @@ class _Contained:
         self._driver = driver
         self.context = context
         self._culprit = culprit
-        self._slow_calls = slow_calls
+        self.slow_calls = slow_calls
         self._late: tuple[str, Future[Any], float] | None = None
 
     @property
@@ -92,7 +92,7 @@ class _Contained:
 
     def _contained(self, name: str, call: Callable[[], Any]) -> Any:
         self._require_back()
-        limit_s = max(self.context.timeout_s, self._slow_calls.get(name, 0.0)) + self.context.settle_s + GRACE_S
+        limit_s = max(self.context.timeout_s, self.slow_calls.get(name, 0.0)) + self.context.settle_s + GRACE_S
         try:
             return contained(self._culprit, f"{name} of {self.context.device}", call, limit_s)
         except DeviceError:
