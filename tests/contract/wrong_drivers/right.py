@@ -108,7 +108,15 @@ def numbers(context: DriverContext, line: str, word: str, count: int) -> list[fl
     return found
 
 
-class _Light:
+class _States:
+    """Each driver states its version by itself, as authors must; none inherits it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.api_version = 1
+
+
+class _Light(_States):
     """What the mesh and the switch have in common."""
 
     context: DriverContext
@@ -270,7 +278,7 @@ class RightSwitch(_Light, BaseSwitch):
         return f"{ingress}>{'-' if egress is None else egress}"
 
 
-class RightTransponder(BaseTransponder):
+class RightTransponder(_States, BaseTransponder):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.READ_OPTICS,
@@ -330,7 +338,7 @@ class RightTransponder(BaseTransponder):
             raise DeviceUnreachableError(f"{self.context.device}: these are no neighbours") from error
 
 
-class RightPower(BasePower):
+class RightPower(_States, BasePower):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
     proven: ClassVar[str] = PROVEN
     api_version: ClassVar[int] = 1
