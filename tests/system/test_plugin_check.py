@@ -33,21 +33,22 @@ def lumctl(folder, tmp_path):
 def test_a_wrong_driver_fails_by_its_rule_on_its_twin(lumctl):
     done = lumctl("plugin", "check", "kelvin")
     assert done.returncode == 4, done.stderr
-    assert "twin: wrong_drivers.device:MeshTwin of wrong-drivers 0.7" in done.stdout
+    assert "twin: wrong_drivers.device:twin of wrong-drivers 0.7" in done.stdout
     assert "FAILED units: answers are of the types and units of the contract" in done.stdout
     assert "304.65 degrees Celsius" in done.stdout
     assert "NOT TESTED the set-up gives no `put_between`" in done.stdout
 
 
 def test_a_right_driver_passes_and_what_was_not_tested_is_counted(lumctl):
-    done = lumctl("plugin", "check", "right-power", "-o", "json")
+    done = lumctl("plugin", "check", "right-switch", "-o", "json")
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
     (driver,) = document["drivers"]
     assert document["schema"] == "lumctl/plugin-check/v1"
-    assert (driver["verdict"], driver["kind"], driver["version"]) == ("passed", "power", "0.7")
-    assert {each["rule"]: each["not_tested"] for each in driver["rules"]}["refused"] == 1
-    assert "failed" not in {each["outcome"] for each in driver["tests"]}
+    assert (driver["verdict"], driver["kind"], driver["version"]) == ("passed", "switch", "0.7")
+    outcomes = [each["outcome"] for each in driver["tests"]]
+    assert sum(each["not_tested"] for each in driver["rules"]) == outcomes.count("not-tested") > 0
+    assert "failed" not in outcomes
 
 
 def test_without_a_device_the_rest_is_not_tested_and_not_passed(lumctl):

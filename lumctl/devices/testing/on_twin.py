@@ -1,12 +1,7 @@
 """The contract of an installed driver on the twin that its package offers: what ``lumctl plugin check`` has pytest run.
 
-``$LUMCTL_CHECK_DRIVER`` names the driver. A twin is offered under the entry point group ``lumctl.twins`` by the name of
-its driver: a callable that gives a context manager, which serves the device on loopback and gives an object with
-
-- ``address``: where it is served, as an inventory writes it;
-- if it has them ``puc_count``, ``port_count``, ``input_count``: its size;
-- if it has them ``truth()``: what the device really holds, and everything else that a set-up of the kit may give, by
-  the same name (``stops_midway``, ``put_between``, ``dark``, ``lit``, ``heard``, ``told``, ``orders``).
+``$LUMCTL_CHECK_DRIVER`` names the driver. A twin is what :mod:`lumctl.devices.twins` says: the one that a simulated
+rack uses. Here it serves a mesh or a switch on a bench, which knows what the device really holds and can stop midway.
 
 Without a twin only those tests run that need no device.
 """
@@ -26,6 +21,7 @@ import pytest
 from lumctl.devices.drivers import load
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import CommandResult, DriverContext
+from lumctl.devices.testing.bench import BenchMesh, BenchSwitch
 from lumctl.devices.testing.bounded import bounded
 from lumctl.devices.testing.mesh import MeshContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
@@ -36,9 +32,9 @@ from lumctl.devices.testing.switch import SwitchContract
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.testing.transponder import TransponderContract
 from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
+from lumctl.devices.twins import GROUP
 from lumctl.devices.ways import Direct
 
-GROUP = "lumctl.twins"
 NO_TWIN = "there is no twin: its package offers none (entry point group lumctl.twins)"
 WITHOUT_DEVICE = frozenset(
     {
@@ -47,6 +43,7 @@ WITHOUT_DEVICE = frozenset(
         "test_a_device_that_is_gone_is_not_read",
     }
 )
+DEVICE = "under-test"
 PUC_COUNT, PORT_COUNT, INPUT_COUNT = 24, 16, 8
 TIMEOUT_S = 2.0
 
@@ -62,37 +59,38 @@ class _NoShell:
 
 
 @contextmanager
-def _device() -> Iterator[tuple[Any, DriverContext]]:
-    """The twin, if there is one, and what a driver of it is given."""
+def _device() -> Iterator[tuple[BenchMesh | BenchSwitch | None, str]]:
+    """The device behind the twin, if there is one, and where the twin answers."""
     points = tuple(entry_points(group=GROUP, name=NAME))
     if points:
-        with points[0].load()() as twin:
-            yield twin, _context(twin, twin.address)
+        bench = BenchMesh(DEVICE, PUC_COUNT) if KIND == "mesh" else BenchSwitch(DEVICE, PORT_COUNT, INPUT_COUNT)
+        with points[0].load()(bench, "127.0.0.1") as port:
+            yield bench, f"127.0.0.1:{port}"
         return
     with socket.create_server(("127.0.0.1", 0)) as listener:
         nobody = "{}:{}".format(*listener.getsockname())
-    yield None, _context(None, nobody)
+    yield None, nobody
 
 
-def _context(twin: Any, address: str) -> DriverContext:
+def _context(address: str, *, has_twin: bool) -> DriverContext:
     return DriverContext(
-        device="under-test",
+        device=DEVICE,
         address=address,
         way=Direct(address),
-        puc_count=getattr(twin, "puc_count", PUC_COUNT),
-        port_count=getattr(twin, "port_count", PORT_COUNT),
-        input_count=getattr(twin, "input_count", INPUT_COUNT),
-        component=getattr(twin, "component", ""),
+        puc_count=PUC_COUNT,
+        port_count=PORT_COUNT,
+        input_count=INPUT_COUNT,
         timeout_s=TIMEOUT_S,
-        shell=getattr(twin, "shell", None if twin is not None else _NoShell()),
-        interface=getattr(twin, "interface", "eth0"),
+        shell=None if has_twin else _NoShell(),
+        interface="eth0",
         now=time.time,
     )
 
 
 def _under_test(request: pytest.FixtureRequest, made: type[Any], *sizes: str) -> Iterator[Any]:
     """The set-up of one test; what the twin has of it is taken from there."""
-    with _device() as (twin, context):
+    with _device() as (twin, address):
+        context = _context(address, has_twin=twin is not None)
         if twin is None and request.function.__name__ not in WITHOUT_DEVICE:
             not_tested(NO_TWIN)
         wanted = {field.name for field in fields(made)} - {"driver", "context", "opens", *sizes}

@@ -76,7 +76,9 @@ def install(folder: Path) -> None:
     shutil.copytree(Path(__file__).parent, folder / "wrong_drivers", ignore=shutil.ignore_patterns("__pycache__"))
     points = {each.name: each.target for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values())}
     twins = {
-        each.name: f"wrong_drivers.device:{each.driver.kind.title()}Twin" for each in (*RIGHT.values(), *WRONG.values())
+        each.name: "wrong_drivers.device:twin"
+        for each in (*RIGHT.values(), *WRONG.values())
+        if each.driver.kind in {"mesh", "switch"}
     }
     for name, text in IMPORTED.items():
         module = f"wrong_{name.replace('-', '_')}"

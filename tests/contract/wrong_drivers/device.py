@@ -8,6 +8,7 @@ import math
 import socketserver
 import threading
 import time
+from contextlib import contextmanager
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.joins import Ports, plan
@@ -21,10 +22,16 @@ WATTS = 312.0
 
 
 class Device:
-    """What the device holds: every kind at once. ``stops_midway`` makes it take half of a change, and say no."""
+    """What the device holds: every kind at once. ``stops_midway`` makes it take half of a change, and say no.
 
-    def __init__(self) -> None:
-        self.states = ["="] * PUCS
+    With ``light`` it is the twin of that mesh or switch, which holds the states or joins then.
+    """
+
+    def __init__(self, light=None) -> None:
+        self.light = light
+        self.pucs = getattr(light, "puc_count", PUCS)
+        self.ports, self.inputs = getattr(light, "port_count", PORTS), getattr(light, "input_count", INPUTS)
+        self.states = ["="] * self.pucs
         self.joins: dict[int, int] = {}
         self.laser, self.channel_mhz, self.target_dbm = True, 193_100_000, -2.0
         self.mark, self._announced = "0a", time.monotonic()
@@ -46,27 +53,40 @@ class Device:
         """The states of the PUCs now, the revert timer's work included."""
         with self._lock:
             self._go_back_in_time()
+            return self._now()
+
+    def _now(self) -> list[str]:
+        if self.light is None:
             return list(self.states)
+        return [str(state) for _, state in sorted(self.light.read_states().items())]
 
     def _go_back_in_time(self) -> None:
         if self._timer is not None and time.monotonic() >= self._timer[0]:
+            if self.light is not None:
+                self.light.write(dict(enumerate(map(PucState, self._timer[1]))))
             self.states, self._timer = self._timer[1], None
 
     def _size(self, _words: list[str]) -> str:
-        return f"size {PUCS} {PORTS} {INPUTS}"
+        return f"size {self.pucs} {self.ports} {self.inputs}"
 
     def _states(self, _words: list[str]) -> str:
-        return f"states {''.join(self.states)}"
+        return f"states {''.join(self._now())}"
 
     def _set(self, words: list[str]) -> str:
         timer = None
         if words and words[0].startswith("timer="):
             timer = float(words.pop(0).removeprefix("timer="))
         cells = [word.split("=", 1) for word in words]
-        if not all(puc.isdecimal() and int(puc) < PUCS and mark in {"=", "x"} for puc, mark in cells):
+        if not all(puc.isdecimal() and int(puc) < self.pucs and mark in {"=", "x"} for puc, mark in cells):
             return "no such PUC"
         if timer is not None:
-            self._timer = (time.monotonic() + timer, list(self.states))
+            self._timer = (time.monotonic() + timer, self._now())
+        if self.light is not None:
+            try:
+                self.light.write({int(puc): PucState(mark) for puc, mark in cells})
+            except DeviceRefusedError as error:
+                return f"no {error.message}"
+            return "ok"
         taken = cells[: len(cells) // 2] if self.stops_midway else cells
         for puc, mark in taken:
             self.states[int(puc)] = mark
@@ -77,11 +97,18 @@ class Device:
         return "ok" if armed else "no timer is armed"
 
     def _joins(self, _words: list[str]) -> str:
-        return " ".join(["joins", *(f"{a}>{b}" for a, b in sorted(self.joins.items()))])
+        joins = self.joins if self.light is None else self.light.read_circuits()
+        return " ".join(["joins", *(f"{a}>{b}" for a, b in sorted(joins.items()))])
 
     def _join(self, words: list[str]) -> str:
         pairs = [word.split(">") for word in words]
         wanted = {int(a): None if b == "-" else int(b) for a, b in pairs}
+        if self.light is not None:
+            try:
+                self.light.write(wanted)
+            except DeviceRefusedError as error:
+                return f"no {error.message}"
+            return "ok"
         if self.stops_midway:
             wanted = dict(list(wanted.items())[: len(wanted) // 2])
         try:
@@ -153,9 +180,9 @@ class Twin(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self) -> None:
+    def __init__(self, light=None) -> None:
         super().__init__(("127.0.0.1", 0), _Line)
-        self.device = Device()
+        self.device = Device(light)
         self.address = f"127.0.0.1:{self.server_address[1]}"
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
@@ -225,3 +252,11 @@ class PowerTwin(Twin):
     def orders(self) -> int:
         """How many orders it was given."""
         return self.device.orders
+
+
+@contextmanager
+def twin(device, listen):
+    """The device as the twin of a mesh or a switch: see lumctl.devices.twins."""
+    assert listen == "127.0.0.1"
+    with Twin(device) as served:
+        yield served.server_address[1]
