@@ -39,16 +39,15 @@ def test_a_wrong_driver_fails_by_its_rule_on_its_twin(lumctl):
     assert "NOT TESTED the set-up gives no `put_between`" in done.stdout
 
 
-def test_a_right_driver_passes_and_what_was_not_tested_is_counted(lumctl):
+def test_a_right_driver_passes_whole(lumctl):
     done = lumctl("plugin", "check", "right-switch", "-o", "json")
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
     (driver,) = document["drivers"]
     assert document["schema"] == "lumctl/plugin-check/v1"
     assert (driver["verdict"], driver["kind"], driver["version"]) == ("passed", "switch", "0.7")
-    outcomes = [each["outcome"] for each in driver["tests"]]
-    assert sum(each["not_tested"] for each in driver["rules"]) == outcomes.count("not-tested") > 0
-    assert "failed" not in outcomes
+    assert {each["outcome"] for each in driver["tests"]} <= {"passed", "not-applicable"}
+    assert sum(each["passed"] for each in driver["rules"]) > 20
 
 
 def test_without_a_device_the_rest_is_not_tested_and_not_passed(lumctl):
