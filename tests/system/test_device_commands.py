@@ -297,4 +297,4 @@ def test_a_driver_that_nobody_has_is_a_warning_to_validate_and_ill_to_the_doctor
     assert doctor.returncode == 4
     assert "smartlihgt" in doctor.stdout
     (listed,) = json.loads(mesh("-i", str(file), "device", "list", "--target", "rack", "-o", "json").stdout)["devices"]
-    assert (listed["state"], listed["problem"]) == ("unknown", "no driver 'smartlihgt' is installed")
+    assert (listed["state"], listed["problem"]) == ("unknown", "mesh: no driver 'smartlihgt' is installed")
