@@ -29,7 +29,7 @@ def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: 
         UsageError, DeviceRefusedError: what the simulator says against the request.
     """
     with contextlib.closing(_connected(control, timeout_s)) as connection:
-        answer = _asked(connection, do, arguments)
+        answer = _asked(connection, do, arguments, timeout_s)
         if do == "down":
             _await_end(connection)
     return answer
@@ -43,7 +43,7 @@ def open_loop(control: Path, host: str, *, timeout_s: float = 10.0) -> socket.so
     """
     connection = _connected(control, timeout_s)
     try:
-        _asked(connection, "loop", {"host": host})
+        _asked(connection, "loop", {"host": host}, timeout_s)
     except BaseException:
         connection.close()
         raise
@@ -64,11 +64,11 @@ def _connected(control: Path, timeout_s: float | None) -> socket.socket:
     return connection
 
 
-def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any], within_s: float | None) -> dict[str, Any]:
     try:
         require_permission()
         connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
-        answer = _answer(connection)
+        answer = _answer(connection, within_s)
     except (OSError, ValueError) as error:
         raise OutcomeUnknownError(f"the simulator was asked for {do} and gave no answer ({error})") from None
     if "error" in answer:
@@ -77,9 +77,9 @@ def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any]) -> 
     return answer
 
 
-def _answer(connection: socket.socket) -> dict[str, Any]:
-    received, limit_s = bytearray(), connection.gettimeout()
-    ends = time.monotonic() + limit_s if limit_s is not None else None
+def _answer(connection: socket.socket, within_s: float | None) -> dict[str, Any]:
+    received = bytearray()
+    ends = time.monotonic() + within_s if within_s is not None else None
     while not received.endswith(b"\n"):
         if ends is not None:  # for the whole answer, however small the pieces are that arrive
             left_s = ends - time.monotonic()
@@ -92,7 +92,7 @@ def _answer(connection: socket.socket) -> dict[str, Any]:
         received += chunk
         if len(received) > _MOST_BYTES:
             raise ValueError("its answer has no end")
-    connection.settimeout(limit_s)
+    connection.settimeout(within_s)
     found = json.loads(received)
     if not isinstance(found, dict):
         raise ValueError("its answer is no object")  # noqa: TRY004 - one kind of error for every broken answer
