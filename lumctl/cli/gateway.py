@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -117,7 +118,7 @@ def connect(
     del cx
     from lumctl.gateway.joined import joined
 
-    joined(socket)
+    joined(socket, sink=sys.stdout.fileno())  # no longer 1: see lumctl.cli.main
 
 
 def warn_of_folder(cx: Invocation, place: Path) -> None:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import MeshDriver
 from lumctl.devices.testing.always import AlwaysContract
@@ -35,7 +36,7 @@ class MeshContract(MeshDoubtsContract, AlwaysContract):
     @proves("declaration")
     def test_it_declares_itself(self, mesh: MeshUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
-        driver = type(mesh.driver)
+        driver = class_of(mesh.driver)
         assert (driver.api_version, driver.kind) == (1, "mesh")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
         assert driver.proven

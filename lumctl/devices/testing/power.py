@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import PowerDriver
 from lumctl.devices.testing.always import AlwaysContract
@@ -30,7 +31,7 @@ class PowerContract(AlwaysContract):
     @proves("declaration")
     def test_it_declares_itself(self, power: PowerUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
-        driver = type(power.driver)
+        driver = class_of(power.driver)
         assert (driver.api_version, driver.kind) == (1, "power")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
         assert driver.proven

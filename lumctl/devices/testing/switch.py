@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -49,7 +50,7 @@ class SwitchContract(SwitchPortsContract, AlwaysContract):
     @proves("declaration")
     def test_it_declares_itself(self, switch: SwitchUnderTest) -> None:
         """Version, kind, capabilities and proof are there for `plugin list`."""
-        driver = type(switch.driver)
+        driver = class_of(switch.driver)
         assert (driver.api_version, driver.kind) == (1, "switch")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
         assert driver.proven

@@ -177,6 +177,7 @@ CASES = (
     # These two are seen in a protocol only, and a look in virtual time speaks none.
     Case("m1", FaultKind.DEVICE_SLOW, {}),
     Case("m1", FaultKind.DEVICE_CUT, {}),
+    Case("m1", FaultKind.SLOW_COMMIT, {}),
     # A mesh goes on carrying light, whatever it complains of.
     Case("m1", FaultKind.ALARM, {"device m1": F}),
     Case("m1", FaultKind.OVERHEAT, {"device m1": D}),
