@@ -45,7 +45,7 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
         raise DriverFaultError(error.message, hint=error.hint) from error
     calls = {name: _call(name) for name in signatures(driver.kind)}
     built: Any = type(f"Contained{driver.__name__}", (_Contained,), {**about, **calls})
-    ready: Driver = built(made, context, culprit, getattr(driver, "slow_calls", {}))
+    ready: Driver = built(made, context, culprit)
     return ready
 
 
@@ -59,14 +59,17 @@ class _Contained:
 
     kind: ClassVar[str]
 
-    def __init__(
-        self, driver: Driver, context: DriverContext, culprit: Culprit, slow_calls: Mapping[str, float]
-    ) -> None:
+    def __init__(self, driver: Driver, context: DriverContext, culprit: Culprit) -> None:
         self._driver = driver
         self.context = context
         self._culprit = culprit
-        self.slow_calls = slow_calls
         self._late: tuple[str, Future[Any], float] | None = None
+
+    @property
+    def slow_calls(self) -> Mapping[str, float]:
+        """As the driver states them."""
+        slow: Mapping[str, float] = getattr(self._driver, "slow_calls", {})
+        return slow
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -51,12 +51,12 @@ def test_a_right_driver_passes_whole(lumctl):
 
 
 def test_without_a_device_the_rest_is_not_tested_and_not_passed(lumctl):
-    done = lumctl("plugin", "check", "gives-none", "-o", "json")
+    done = lumctl("plugin", "check", "gives-text", "-o", "json")
     assert done.returncode == 4
     (driver,) = json.loads(done.stdout)["drivers"]
     outcomes = [each["outcome"] for each in driver["tests"]]
     assert "no device" in driver["against"]
-    assert outcomes.count("not-tested") > 20
+    assert outcomes.count("not-tested") > 10
     assert "not-applicable" not in outcomes
 
 

@@ -80,8 +80,8 @@ def test_it_is_found_where_it_is_installed(installed, rack, tmp_path):
 def test_where_it_is_gone_the_inventory_that_names_it_gives_one_line(rack, tmp_path):
     refused = lumctl("-i", str(rack), "fabric", "apply", "--yes", state=tmp_path)
     error, hint = refused.stderr.strip().splitlines()
-    assert refused.returncode == 2
-    assert error == "lumctl: no driver 'example-mesh' is installed"
+    assert refused.returncode == 3
+    assert error == "lumctl: m1: no driver 'example-mesh' is installed"
     assert "smartlight" in hint
     warned = lumctl("-i", str(rack), "inventory", "validate", state=tmp_path)
     assert warned.returncode == 0

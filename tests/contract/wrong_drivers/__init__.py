@@ -30,6 +30,8 @@ __all__ = [
     "install",
 ]
 
+LIGHT = {"mesh", "switch"}
+"""The kinds whose device has a twin."""
 DISTRIBUTION, VERSION = "wrong-drivers", "0.7"
 
 
@@ -72,14 +74,11 @@ IMPORTED = {
 
 
 def install(folder: Path) -> None:
-    """Write the distribution with all of these drivers, and twins of the right and wrong ones, into a folder."""
+    """Write the distribution with all of these drivers, and twins of those of meshes and switches, into a folder."""
     shutil.copytree(Path(__file__).parent, folder / "wrong_drivers", ignore=shutil.ignore_patterns("__pycache__"))
     points = {each.name: each.target for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values())}
-    twins = {
-        each.name: "wrong_drivers.device:twin"
-        for each in (*RIGHT.values(), *WRONG.values())
-        if each.driver.kind in {"mesh", "switch"}
-    }
+    meshes = [each for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values()) if each.driver.kind in LIGHT]
+    twins = dict.fromkeys((*(each.name for each in meshes), *IMPORTED), "wrong_drivers.device:twin")
     for name, text in IMPORTED.items():
         module = f"wrong_{name.replace('-', '_')}"
         (folder / f"{module}.py").write_text(text)

@@ -671,6 +671,7 @@ ELSEWHERE = {
     ("runbook/performing.py", "which is {}"): AUTHOR,
     ("runbook/performing.py", "in the rehearsal"): "nothing was done, and no rack is concerned",
     ("runbook/replay.py", "only wrote down what was changed"): FINAL,
+    ("autopilot/rackpilot.py", "the autopilot was stopped"): "for the log of the daemon: a person has just stopped it",
     ("autopilot/rackpilot.py", "is another plan than the one kept"): "for the log of the daemon, which goes on",
     ("autopilot/stopping.py", "cannot be removed"): "a file of another user: see tests/system/test_autopilot.py",
     ("gateway/service.py", "a gateway drives its devices itself"): "a mistake in a program, none of an operator",
