@@ -50,6 +50,11 @@ class Culprit:
     name: str
     origin: str
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it comes with lumctl itself."""
+        return self.origin.split(" ", 1)[0] == "lumctl"
+
     def __str__(self) -> str:
         return f"{self.what} {self.name!r} of {self.origin}"
 

@@ -33,7 +33,7 @@ class Program:
         self.answers: dict[str, Ended | BaseException] = {}
         self.at_status = lambda: None
 
-    def __call__(self, command, *, timeout_s, variables):
+    def __call__(self, command, *, timeout_s, variables, begun):
         act = command[-1]
         assert (act, timeout_s, variables["LUMCTL_JOB"]) == (variables["LUMCTL_ACT"], 30.0, "finetune")
         if act == "status":
