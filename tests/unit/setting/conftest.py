@@ -75,6 +75,7 @@ class World:
 
 def drivers(world):  # noqa: C901 - four small twins, not one function
     class Switch(BaseSwitch):
+        api_version = 1
         capabilities = frozenset({Capability.READ_PORTS, Capability.SET_PORTS, Capability.SET_LABELS})
         proven = "twin"
 
@@ -127,6 +128,7 @@ def drivers(world):  # noqa: C901 - four small twins, not one function
             world.call("set_label", lambda: world.ports.update({port: changed}), port, label)
 
     class Chassis(BaseTransponder):
+        api_version = 1
         capabilities = frozenset(
             {
                 Capability.READ_OPTICS,
@@ -160,6 +162,7 @@ def drivers(world):  # noqa: C901 - four small twins, not one function
             world.call("set_output_power", lambda: world.dbm.update({name: round(dbm, 1)}), name, dbm)
 
     class Power(BasePower):
+        api_version = 1
         capabilities = frozenset({Capability.SET_POWER, Capability.RESET})
         proven = "twin"
 
@@ -179,6 +182,7 @@ def drivers(world):  # noqa: C901 - four small twins, not one function
             world.call("reset", lambda: None, self.context.device)
 
     class Host(BaseTransponder):
+        api_version = 1
         proven = "twin"
 
     return {"polatis-scpi": Switch, "openconfig": Chassis, "redfish": Power, "hostport": Host}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change.plan import Do, from_document, to_document
+from lumctl.devices.contained import class_of
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -340,7 +341,7 @@ def test_what_the_driver_cannot_set_is_said_with_what_it_can(rack):
 
 def test_the_words_for_a_port_name_what_every_switch_can(rack):
     rack.plan("ocs/port/9", "enabled=false")  # opens the driver
-    driver = rack.site.devices.switch("ocs")
+    driver = class_of(rack.site.devices.switch("ocs"))
     driver.capabilities = driver.capabilities - {"set-labels"}
     with pytest.raises(UnsupportedError, match="cannot do label=spare") as refused:
         rack.plan("ocs/port/9", "label=spare")

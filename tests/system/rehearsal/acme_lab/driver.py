@@ -11,6 +11,8 @@ from lumctl.devices.types import Capability, Progress, PucChange, PucState, Rece
 class AcmeMesh(BaseMesh):
     """One mesh of Acme."""
 
+    api_version: ClassVar[int] = 1
+
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_STATES, Capability.PROGRESS})
     proven: ClassVar[str] = "twin"
 
