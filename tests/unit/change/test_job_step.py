@@ -34,6 +34,7 @@ class Program:
         self.at_status = lambda: None
 
     def __call__(self, command, *, timeout_s, variables, begun):
+        assert callable(begun)
         act = command[-1]
         assert (act, timeout_s, variables["LUMCTL_JOB"]) == (variables["LUMCTL_ACT"], 30.0, "finetune")
         if act == "status":
