@@ -442,6 +442,7 @@ def looks_as_before(snap_compare):
             await pilot.press(*keys)
             if then is not None:
                 await then(pilot)
+            await pilot.pause()  # a screen that has just come is laid out once more
 
         return snap_compare(dashboard, terminal_size=size, run_before=use)
 
