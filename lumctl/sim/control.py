@@ -74,10 +74,10 @@ class Control:
             "mesh-identify": self._mesh_identify,
             "mesh-read": self._mesh_read,
             "mesh-write": self._mesh_write,
-            "mesh-confirm": lambda r: {"disarmed": self._world.confirm(str(r["receipt"]))},
+            "mesh-confirm": lambda r: {"disarmed": self._world.meshes.confirm(str(r["receipt"]))},
             "mesh-powers": self._mesh_powers,
-            "mesh-temperature": lambda r: {"celsius": self._world.chip_temperature(str(r["device"]))},
-            "mesh-alarms": lambda r: {"alarms": [asdict(a) for a in self._world.chip_alarms(str(r["device"]))]},
+            "mesh-temperature": lambda r: {"celsius": self._world.meshes.temperature(str(r["device"]))},
+            "mesh-alarms": lambda r: {"alarms": [asdict(a) for a in self._world.meshes.alarms(str(r["device"]))]},
             "progress": self._progress,
             **transponder_requests(world),
         }
@@ -164,16 +164,16 @@ class Control:
 
     def _mesh_identify(self, request: Request) -> dict[str, Any]:
         device = str(request["device"])
-        return {"text": f"{device} ready, {len(self._world.puc_states(device))} PUCs"}
+        return {"text": f"{device} ready, {len(self._world.meshes.states(device))} PUCs"}
 
     def _mesh_read(self, request: Request) -> dict[str, Any]:
-        states = self._world.puc_states(str(request["device"]))
+        states = self._world.meshes.states(str(request["device"]))
         return {"states": "".join(states[puc].value for puc in range(len(states)))}
 
     def _mesh_write(self, request: Request) -> dict[str, Any]:
         changes = {int(puc): PucState(mark) for puc, mark in dict(request["changes"]).items()}
         revert = request.get("revert_after_s")
-        self._world.write_pucs(
+        self._world.meshes.write(
             str(request["device"]),
             changes,
             receipt=str(request["receipt"]),
@@ -187,7 +187,7 @@ class Control:
         return {"progress": None if progress is None else asdict(progress)}
 
     def _mesh_powers(self, request: Request) -> dict[str, Any]:
-        powers = self._world.port_powers(str(request["device"]), tuple(map(int, request["ports"])))
+        powers = self._world.meshes.powers(str(request["device"]), tuple(map(int, request["ports"])))
         # JSON has no infinities: no light is null.
         return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
 

@@ -48,15 +48,15 @@ class MeshOfWorld:
 
     def read_states(self) -> dict[int, PucState]:
         """The state of every PUC."""
-        return self._world.puc_states(self.id)
+        return self._world.meshes.states(self.id)
 
     def write(self, changes: Mapping[int, PucState]) -> None:
         """Set PUCs."""
-        self._world.write_pucs(self.id, {puc: PucState(state) for puc, state in changes.items()})
+        self._world.meshes.write(self.id, {puc: PucState(state) for puc, state in changes.items()})
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
         """Power that leaves each port in dBm."""
-        return self._world.port_powers(self.id, ports)
+        return self._world.meshes.powers(self.id, ports)
 
     def read_progress(self) -> Progress | None:
         """What is still being done of a change."""
@@ -64,7 +64,7 @@ class MeshOfWorld:
 
     def read_temperature(self) -> float:
         """Temperature of the chip in degrees Celsius."""
-        return self._world.chip_temperature(self.id)
+        return self._world.meshes.temperature(self.id)
 
 
 class SwitchOfWorld:

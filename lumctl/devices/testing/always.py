@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -58,7 +57,7 @@ class AlwaysContract:
         with intercepted(subject.context, subject.opens, subject.reads[0].of) as interception:
             if interception is None:
                 not_tested(NO_PASSAGE)
-            interception.context = replace(interception.context, timeout_s=_timeout_s(subject))
+            interception.hurry(_timeout_s(subject))
             yield interception
             interception.heal()
 
@@ -131,7 +130,7 @@ class AlwaysContract:
         """Every call that changes it says so, and nothing changes."""
         for write in subject.writes:
             with closing(subject.opens(between.context)) as driver:
-                act = write.prepare(driver)
+                act = _prepared(write, driver)
                 between.set(between.gone())
                 _require_unreachable(write.call, act)
                 between.heal()
@@ -142,7 +141,7 @@ class AlwaysContract:
     def test_spoilt_answers_raise_device_errors_only(self, subject: Subject, between: Interception) -> None:
         """Answers that are cut, noise, or do not come: a reading is right or there is none."""
         for read in subject.readings():
-            with closing(subject.opens(between.context)) as driver:
+            with closing(subject.opens(between.unhurried)) as driver:
                 began = time.monotonic()
                 faults = between.faults_of(partial(read.of, driver), sending=False)
             for fault in _spread(faults, time.monotonic() - began):
@@ -178,7 +177,7 @@ class AlwaysContract:
 
     def _spoil(self, subject: Subject, write: Write, between: Interception) -> None:
         began = time.monotonic()
-        with closing(subject.opens(between.context)) as driver:
+        with closing(subject.opens(between.unhurried)) as driver:
             faults = between.faults_of(_prepared(write, driver), sending=True)
             if write.held is not None and not _comes(write, (write.after,)):
                 broken("commit", f"{write.call} returned, and the device holds {write.held()}, not {write.after}")
@@ -220,7 +219,7 @@ class AlwaysContract:
     def _acts(subject: Subject, context: Any, opened: ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
         """The calls, each of a driver of its own, so that all of them wait at once."""
         drivers = [opened.enter_context(closing(subject.opens(context))) for _ in (*subject.reads, *subject.writes)]
-        prepared = [write.prepare(driver) for write, driver in zip(subject.writes, drivers, strict=False)]
+        prepared = [_prepared(write, driver) for write, driver in zip(subject.writes, drivers, strict=False)]
         for write, act in zip(subject.writes, prepared, strict=True):
             yield write.call, act
         for read, driver in zip(subject.reads, drivers[len(prepared) :], strict=True):
@@ -248,11 +247,11 @@ def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
 
 
 def _prepared(write: Write, driver: Any) -> Callable[[], object]:
-    """The device made ready for a write; one that a lost session still has locked is waited for."""
+    """The device made ready for a write; one that a lost session still has locked, or that is slow, is waited for."""
     for _ in range(BUSY_TRIES):
         try:
             return write.prepare(driver)
-        except DeviceBusyError:
+        except (DeviceBusyError, DeviceUnreachableError):  # the time limit here is short, the machine may be busy
             threading.Event().wait(BUSY_WAIT_S)
     return write.prepare(driver)
 

@@ -31,12 +31,16 @@ class Fault:
 
 
 class Interception:
-    """A way and a shell that faults befall. ``context`` is for drivers that are to go by them."""
+    """A way and a shell that faults befall.
+
+    ``context`` is for drivers that are to go by them; ``unhurried`` too, with the time limit that the device was given.
+    """
 
     def __init__(
         self, context: DriverContext, way: FaultyWay, shell: FaultyShell | None, bridge: Bridge | None = None
     ) -> None:
         self.way, self.shell, self.context = way, shell, context
+        self.unhurried = context
         self._bridge = bridge
 
     @property
@@ -48,6 +52,10 @@ class Interception:
     def attempts(self) -> int:
         """Connections and commands so far."""
         return self.way.opened + (self.shell.ran if self.shell is not None else 0)
+
+    def hurry(self, timeout_s: float) -> None:
+        """Have drivers of ``context`` wait only so long for a device that is silent."""
+        self.context = replace(self.context, timeout_s=timeout_s)
 
     def heal(self) -> None:
         """All is well again; those that wait are let go."""

@@ -60,7 +60,7 @@ class MeshController:
     def _act(self, line: str) -> str:
         try:
             changes = parse_request(line)
-            self._world.write_pucs(self._device, changes)
+            self._world.meshes.write(self._device, changes)
         except LumctlError as error:
             return f"error: {error.message}"
         except ValueError as error:

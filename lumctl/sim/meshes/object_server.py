@@ -48,27 +48,27 @@ class ObjectServer:
 
     def get_puc_states(self) -> list[list[float]]:
         """PUC, coupling and phase of every cell."""
-        states = self._world.puc_states(self._device)
+        states = self._world.meshes.states(self._device)
         return [[puc, _COUPLING[state], self._phases.get(puc, 0.0)] for puc, state in states.items()]
 
     def set_puc_states(self, settings: list[list[float]]) -> None:
         """Set cells: PUC, coupling (0 or 1) and phase of each."""
         wanted = {int(puc): (float(coupling), float(phase)) for puc, coupling, phase in settings}
-        self._world.write_pucs(self._device, {puc: _state(coupling) for puc, (coupling, _) in wanted.items()})
+        self._world.meshes.write(self._device, {puc: _state(coupling) for puc, (coupling, _) in wanted.items()})
         self._phases |= {puc: phase for puc, (_, phase) in wanted.items()}
         self._settle()
 
     def get_output_power(self, ports: list[int]) -> list[float]:
         """Power that leaves each port in dBm; ``-inf`` for no light."""
-        return list(self._world.port_powers(self._device, tuple(map(int, ports))).values())
+        return list(self._world.meshes.powers(self._device, tuple(map(int, ports))).values())
 
     def get_temp(self) -> float:
         """Temperature of the chip in degrees Celsius."""
-        return self._world.chip_temperature(self._device)
+        return self._world.meshes.temperature(self._device)
 
     def reset(self) -> None:
         """Put every cell into bar."""
-        self.set_puc_states([[puc, 0.0, 0.0] for puc in self._world.puc_states(self._device)])
+        self.set_puc_states([[puc, 0.0, 0.0] for puc in self._world.meshes.states(self._device)])
 
     def answer(self, request: bytes) -> tuple[bytes, bool]:
         """What goes out for a request, and whether all of it does."""

@@ -6,12 +6,10 @@ links, LLDP frames), event by event in the order of time, so that nobody can tel
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
-from lumctl.devices.types import Alarm, Progress, PucState
+from lumctl.devices.types import Progress
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sim.world.boot import boot_at, boot_of
@@ -19,21 +17,14 @@ from lumctl.sim.world.faults import Fault, FaultKind, Faults, component_kinds, p
 from lumctl.sim.world.gpus import GpuCondition, gpus_of
 from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.kernel import KernelLog
-from lumctl.sim.world.light import Chip
 from lumctl.sim.world.links import LLDP_INTERVAL_S, Link
+from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
 from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
-from lumctl.sim.world.work import Work, Works
+from lumctl.sim.world.work import Works
 from lumctl.sim.world.writes import WriteLog
-
-
-@dataclass(frozen=True, slots=True)
-class _Revert:
-    device: str
-    at: float
-    before: Mapping[int, PucState]
 
 
 class World:
@@ -54,68 +45,13 @@ class World:
         self._shown = Instruments(seed, self._plant, self._faults, self._gpus)
         self.boots = {host: boot_of(host, seed=seed, started_at=self._started_at) for host in inventory.hosts}
         self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
-        self._reverts: dict[str, _Revert] = {}
         self.writes = WriteLog()
         self._works = Works()
+        self.meshes = Meshes(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
         self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
         self._plant.relight(self._started_at)
 
     # --- the fabric ---
-
-    def puc_states(self, device: str) -> dict[int, PucState]:
-        """The state of every cell of a mesh.
-
-        Raises:
-            DeviceUnreachableError: its controller is down.
-        """
-        with self._caught_up():
-            return self._answering(device).states()
-
-    def write_pucs(
-        self, device: str, changes: Mapping[int, PucState], *, receipt: str = "", revert_after_s: float | None = None
-    ) -> None:
-        """Set cells of a mesh; with ``revert_after_s`` they go back unless ``receipt`` is confirmed in time.
-
-        Raises:
-            DeviceUnreachableError: its controller is down.
-            DeviceRefusedError: it has no such cell; nothing changed. Or a fault makes it say no, in the middle or at
-                once.
-        """
-        with self._caught_up() as now:
-            chip = self._answering(device)
-            chip.require(changes)
-            self.writes.add(device, f"{len(changes)} PUCs", now)
-            conduct = misbehaviour_of(self._faults, device)
-            if not (conduct.lying or conduct.refuses):
-                self._works.require_none(device)
-                taken = dict(conduct.taken(changes.items()))
-                self._set(chip, taken, now, receipt, revert_after_s, commit_s=conduct.commit_s)
-            if conduct.says_no:
-                raise DeviceRefusedError(f"{device}: {conduct.complaint}")
-
-    def _set(
-        self,
-        chip: Chip,
-        changes: Mapping[int, PucState],
-        now: float,
-        receipt: str,
-        revert_after_s: float | None,
-        *,
-        commit_s: float,
-    ) -> None:
-        armed = self._reverts.pop(receipt, None)
-        self._supersede(chip.device.id, changes)
-        if revert_after_s is not None:
-            states = chip.states()
-            before = armed.before if armed else {puc: states[puc] for puc in changes}
-            self._reverts[receipt] = _Revert(chip.device.id, now + revert_after_s, before)
-        parts = list(changes.items())
-        at_once = parts[: len(parts) // 2] if commit_s else parts
-        chip.write(dict(at_once))
-        if commit_s:
-            rest = dict(parts[len(at_once) :])
-            self._works.begin(chip.device.id, Work(len(at_once), len(parts), now + commit_s, lambda: chip.write(rest)))
-        self._plant.relight(now)
 
     def progress(self, device: str) -> Progress | None:
         """What a mesh or a switch is still doing of a change; ``None``: nothing.
@@ -123,36 +59,9 @@ class World:
         Raises:
             DeviceUnreachableError: it is down.
         """
-        with self._caught_up():
-            if device not in self._plant.chips:
-                with self.switches.held(device):
-                    return self._works.progress(device)
-            self._answering(device)
+        devices = self.meshes if device in self._plant.chips else self.switches
+        with devices.held(device):
             return self._works.progress(device)
-
-    def confirm(self, receipt: str) -> bool:
-        """Keep a change: disarm its revert timer. False if none was armed (any more)."""
-        with self._caught_up():
-            return self._reverts.pop(receipt, None) is not None
-
-    def port_powers(self, device: str, ports: tuple[int, ...]) -> dict[int, float]:
-        """Power that leaves each port, in dBm; ``-inf`` for no light."""
-        with self._caught_up() as now:
-            self._answering(device)
-            leaving = self._plant.leaving
-            return {port: self._shown.power_dbm(leaving.get((device, port)), f"{device}/{port}", now) for port in ports}
-
-    def chip_temperature(self, device: str) -> float:
-        """Temperature of a mesh's chip in degrees Celsius."""
-        with self._caught_up() as now:
-            self._answering(device)
-            return self._shown.device_c(device, now)
-
-    def chip_alarms(self, device: str) -> tuple[Alarm, ...]:
-        """What a mesh complains of by itself."""
-        with self._caught_up():
-            self._answering(device)
-            return self._shown.alarms(device)
 
     def lit_lanes(self) -> tuple[list[tuple[str, str]], float]:
         """Which transmitter each lit receiver hears (transponders), and until when nothing changes that by itself.
@@ -363,8 +272,8 @@ class World:
         """Begin again with nothing programmed, nothing switched off and no fault; hosts and their logs go on."""
         self.clear()
         with self._caught_up() as now:
-            self._reverts.clear()
             self._works.forget()
+            self.meshes.forget()
             self.switches.forget()
             self._plant.renew()
             self._plant.relight(now)
@@ -399,10 +308,7 @@ class World:
             while (due := self._next_event()) <= now:
                 self._frames_until(due)
                 self._works.finish(due)
-                for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
-                    del self._reverts[receipt]
-                    self._works.drop(revert.device)
-                    self._plant.chips[revert.device].write(revert.before)
+                self.meshes.revert(due)
                 self.switches.revert(due)
                 self._caught_up_to = due
                 self._plant.relight(due)
@@ -410,18 +316,9 @@ class World:
             self._caught_up_to = now
             yield now
 
-    def _supersede(self, device: str, pucs: Iterable[int]) -> None:
-        """Cells that are written again do not go back with an earlier change that still waits to be confirmed."""
-        written = set(pucs)
-        for receipt, revert in self._reverts.items():
-            if revert.device == device:
-                kept = {puc: state for puc, state in revert.before.items() if puc not in written}
-                self._reverts[receipt] = replace(revert, before=kept)
-
     def _next_event(self) -> float:
-        timers = min((revert.at for revert in self._reverts.values()), default=math.inf)
-        ends = self._works.next_end()
-        return min(timers, ends, self.switches.next_revert(), self._plant.next_turn(self._caught_up_to))
+        timers = (self.meshes.next_revert(), self.switches.next_revert())
+        return min(*timers, self._works.next_end(), self._plant.next_turn(self._caught_up_to))
 
     def _frames_until(self, until: float) -> None:
         """Every host announces itself at each whole interval; while nothing else happens only the last one counts."""
@@ -431,12 +328,3 @@ class World:
             self._last_frames_at = last
             for link in self._plant.links.values():
                 self._plant.frame(link, last)
-
-    # --- what a reader is shown ---
-
-    def _answering(self, device: str) -> Chip:
-        if device not in self._plant.chips:
-            raise UsageError(f"the simulator has no mesh {device!r}")
-        if misbehaviour_of(self._faults, device).down:
-            raise DeviceUnreachableError(f"{device} does not answer (its controller is down)")
-        return self._plant.chips[device]

@@ -172,7 +172,7 @@ def make_shelf(tmp_path):
         path.write_text(RACK)
         world = World(load_inventory(path), seed=0, now=time.time)
         dark = dict.fromkeys(range(SHAPE.puc_count), PucState.BAR)
-        world.write_pucs("chip", changes(dark, route(SHAPE, [(0, 4)], states=dark)))
+        world.meshes.write("chip", changes(dark, route(SHAPE, [(0, 4)], states=dark)))
         shelves.append(Shelf(world, keys.new_private_key(), candidate))
         return shelves[-1]
 

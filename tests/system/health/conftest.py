@@ -134,25 +134,25 @@ class VirtualRack:
         """Write the jobs' circuits onto the meshes, whole."""
         for device in self.inventory.devices.values():
             here = [circuit for circuit in self.circuits if circuit.device == device.id]
-            states = self.world.puc_states(device.id)
+            states = self.world.meshes.states(device.id)
             shape = mesh(device.geometry.columns, device.geometry.rows)
             routes = route(shape, [circuit.ports for circuit in here], states=states)
             self.routes |= {circuit.id: found for circuit, found in zip(here, routes, strict=True)}
-            self.world.write_pucs(device.id, changes(states, routes))
+            self.world.meshes.write(device.id, changes(states, routes))
             meant = {**states, **changes(states, routes)}
             self.losses |= circuit_losses(device, meant, here)
 
     def rewrite(self, device: str) -> None:
         """Write all cells again as they are meant to be."""
         routes = [self.routes[circuit.id] for circuit in self.circuits if circuit.device == device]
-        self.world.write_pucs(device, changes(self.world.puc_states(device), routes))
+        self.world.meshes.write(device, changes(self.world.meshes.states(device), routes))
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self.at, 0.1, {name: reader.read() for name, reader in self.readers.items()})
 
     def device_reading(self, device: str) -> DeviceReading:
         try:
-            alarms, celsius = self.world.chip_alarms(device), self.world.chip_temperature(device)
+            alarms, celsius = self.world.meshes.alarms(device), self.world.meshes.temperature(device)
         except DeviceError as error:
             return DeviceReading(self.at, problem=error.message)
         return DeviceReading(self.at, None, self.at, alarms, celsius)

@@ -89,7 +89,7 @@ def test_no_light_reads_as_no_light(bench):
 
 def test_neighbours_are_read_by_the_fleet_freshest_first(bench):
     bench.clock.time += 12
-    bench.world.write_pucs("m1", {0: PucState.CROSS, 1: PucState.CROSS})
+    bench.world.meshes.write("m1", {0: PucState.CROSS, 1: PucState.CROSS})
     bench.world.announce("c", MARK)
     text = bench.run("a", "lldpctl -f json").stdout
     assert '"age": "0 day, 00:00:12"' in text
@@ -97,7 +97,7 @@ def test_neighbours_are_read_by_the_fleet_freshest_first(bench):
 
 
 def test_an_update_is_heard_at_the_far_end(bench):
-    bench.world.write_pucs("m1", {0: PucState.CROSS, 1: PucState.CROSS})
+    bench.world.meshes.write("m1", {0: PucState.CROSS, 1: PucState.CROSS})
     assert set(bench.hears("a")) == {"b"}
     assert bench.run("c", "lldpcli update") == (0, "", "", 0.0)
     assert set(bench.hears("a")) == {"b", "c"}
@@ -113,7 +113,7 @@ def test_what_lldpcli_cannot_say_is_refused(bench, oui):
 
 def test_of_two_neighbours_within_a_second_the_later_one_is_taken_for_the_fresher(bench):
     bench.clock.time += 0.4
-    bench.world.write_pucs("m1", {0: PucState.CROSS, 1: PucState.CROSS})
+    bench.world.meshes.write("m1", {0: PucState.CROSS, 1: PucState.CROSS})
     bench.run("c", "lldpcli update")
     heard = parse_lldp(bench.run("a", "lldpctl -f json").stdout)["eth2"]
     assert [(n.system, n.age_s) for n in heard] == [("c", 0.0), ("b", 0.0)]
@@ -124,7 +124,7 @@ def test_the_shape_of_the_neighbour_table_follows_lldpd(bench):
         return json.loads(bench.run("a", "lldpctl -f json").stdout)["lldp"]
 
     assert isinstance(shape()["interface"], dict)
-    bench.world.write_pucs("m1", {0: PucState.CROSS, 1: PucState.CROSS})
+    bench.world.meshes.write("m1", {0: PucState.CROSS, 1: PucState.CROSS})
     bench.world.announce("c", MARK)
     assert [list(entry) for entry in shape()["interface"]] == [["eth2"], ["eth2"]]
     bench.world.set_interface("a", "eth2", up=False)

@@ -88,7 +88,7 @@ def test_an_overheated_gpu_is_above_its_own_threshold(bench, value, least):
 @pytest.mark.parametrize("device", ["m1", "x1"])
 @pytest.mark.parametrize(("value", "celsius"), [(None, 95), (110, 110)])
 def test_an_overheated_device_shows_it(bench, device, value, celsius):
-    read = bench.world.chip_temperature if device == "m1" else bench.world.switches.temperature
+    read = bench.world.meshes.temperature if device == "m1" else bench.world.switches.temperature
     assert read(device) < 40
     bench.world.inject(device, "overheat", value)
     assert read(device) == pytest.approx(celsius, abs=4)
@@ -101,7 +101,7 @@ def test_an_overheated_device_shows_it(bench, device, value, celsius):
 )
 @pytest.mark.parametrize("device", ["m1", "x1"])
 def test_a_device_raises_an_alarm_until_it_is_cleared(bench, device, value, severity):
-    read = bench.world.chip_alarms if device == "m1" else bench.world.switches.alarms
+    read = bench.world.meshes.alarms if device == "m1" else bench.world.switches.alarms
     assert read(device) == ()
     bench.world.inject(device, "alarm", value)
     assert read(device) == (Alarm("power supply 1 has failed", severity, "psu/1", bench.clock.time),)
@@ -184,21 +184,21 @@ def test_a_dim_port_loses_in_both_directions_and_a_dim_transmitter_in_one(bench)
 
 def test_a_stuck_cell_moves_at_once_and_ignores_writes(bench):
     bench.world.inject("m1/puc/3", "stuck-cross")
-    assert bench.world.puc_states("m1")[3] is PucState.CROSS
-    bench.world.write_pucs("m1", {3: PucState.BAR, 4: PucState.CROSS})
-    assert bench.world.puc_states("m1")[3] is PucState.CROSS
-    assert bench.world.puc_states("m1")[4] is PucState.CROSS
+    assert bench.world.meshes.states("m1")[3] is PucState.CROSS
+    bench.world.meshes.write("m1", {3: PucState.BAR, 4: PucState.CROSS})
+    assert bench.world.meshes.states("m1")[3] is PucState.CROSS
+    assert bench.world.meshes.states("m1")[4] is PucState.CROSS
     bench.world.inject("m1/puc/3", "stuck-bar")
     assert [fault.kind for fault in bench.world.faults()] == ["stuck-bar"]
     bench.world.clear("m1/puc/3")
-    bench.world.write_pucs("m1", {3: PucState.CROSS})
-    assert bench.world.puc_states("m1")[3] is PucState.CROSS
+    bench.world.meshes.write("m1", {3: PucState.CROSS})
+    assert bench.world.meshes.states("m1")[3] is PucState.CROSS
 
 
 def test_a_lying_mesh_does_nothing_and_says_nothing(bench):
     bench.world.inject("m1", "mesh-lying")
-    bench.world.write_pucs("m1", {3: PucState.CROSS}, receipt="r", revert_after_s=1)
-    assert bench.world.puc_states("m1")[3] is PucState.BAR
+    bench.world.meshes.write("m1", {3: PucState.CROSS}, receipt="r", revert_after_s=1)
+    assert bench.world.meshes.states("m1")[3] is PucState.BAR
 
 
 def test_a_slow_host_delays_every_answer(bench):

@@ -73,41 +73,41 @@ def test_a_cut_answer_ends_in_mid_line(answer):
 def test_a_mesh_that_refuses_takes_nothing_and_says_so(bench):
     bench.world.inject("m1", "device-refuse")
     with pytest.raises(DeviceRefusedError, match="no change is accepted now"):
-        bench.world.write_pucs("m1", FOUR)
-    assert set(bench.world.puc_states("m1").values()) == {BAR}
+        bench.world.meshes.write("m1", FOUR)
+    assert set(bench.world.meshes.states("m1").values()) == {BAR}
 
 
 def test_a_mesh_that_stops_midway_keeps_what_it_did_and_says_so(bench):
     bench.world.inject("m1", "device-half")
     with pytest.raises(DeviceRefusedError, match="stopped in the middle"):
-        bench.world.write_pucs("m1", FOUR)
-    assert [bench.world.puc_states("m1")[puc] for puc in range(5)] == [CROSS, CROSS, BAR, BAR, BAR]
+        bench.world.meshes.write("m1", FOUR)
+    assert [bench.world.meshes.states("m1")[puc] for puc in range(5)] == [CROSS, CROSS, BAR, BAR, BAR]
 
 
 def test_half_a_change_that_was_to_revert_reverts(bench):
     bench.world.inject("m1", "device-half")
     with pytest.raises(DeviceRefusedError):
-        bench.world.write_pucs("m1", FOUR, receipt="r", revert_after_s=5)
+        bench.world.meshes.write("m1", FOUR, receipt="r", revert_after_s=5)
     bench.clock.time += 5
-    assert set(bench.world.puc_states("m1").values()) == {BAR}
+    assert set(bench.world.meshes.states("m1").values()) == {BAR}
 
 
 def test_a_mesh_that_lies_does_not_even_disarm_a_timer(bench):
-    bench.world.write_pucs("m1", FOUR, receipt="r", revert_after_s=5)
+    bench.world.meshes.write("m1", FOUR, receipt="r", revert_after_s=5)
     bench.world.inject("m1", "device-lying")
-    bench.world.write_pucs("m1", FOUR, receipt="r")
+    bench.world.meshes.write("m1", FOUR, receipt="r")
     bench.clock.time += 5
-    assert set(bench.world.puc_states("m1").values()) == {BAR}
+    assert set(bench.world.meshes.states("m1").values()) == {BAR}
 
 
 def test_a_cell_that_does_not_exist_is_refused_before_anything_misbehaves(bench):
     bench.world.inject("m1", "device-half")
     with pytest.raises(DeviceRefusedError, match="no PUC 11"):
-        bench.world.write_pucs("m1", {0: CROSS, 11: CROSS})
-    assert bench.world.puc_states("m1")[0] is BAR
+        bench.world.meshes.write("m1", {0: CROSS, 11: CROSS})
+    assert bench.world.meshes.states("m1")[0] is BAR
 
 
 def test_a_device_that_is_down_is_not_read(bench):
     bench.world.inject("m1", "device-down")
     with pytest.raises(DeviceUnreachableError, match="controller is down"):
-        bench.world.puc_states("m1")
+        bench.world.meshes.states("m1")

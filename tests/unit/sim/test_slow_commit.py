@@ -14,16 +14,16 @@ FOUR = dict.fromkeys(range(4), CROSS)
 
 
 def crossed(bench):
-    return [puc for puc, state in bench.world.puc_states("m1").items() if state is CROSS]
+    return [puc for puc, state in bench.world.meshes.states("m1").items() if state is CROSS]
 
 
 def test_a_mesh_is_half_written_until_its_work_ends(bench):
     bench.world.inject("m1", "slow-commit", 10)
-    bench.world.write_pucs("m1", FOUR)
+    bench.world.meshes.write("m1", FOUR)
     assert crossed(bench) == [0, 1]
     assert bench.world.progress("m1") == Progress(2, 4, "commit in progress")
     with pytest.raises(DeviceBusyError, match="still at work"):
-        bench.world.write_pucs("m1", {0: BAR})
+        bench.world.meshes.write("m1", {0: BAR})
     bench.clock.time += 11
     assert bench.world.progress("m1") is None
     assert crossed(bench) == [0, 1, 2, 3]
@@ -49,7 +49,7 @@ def test_a_switch_has_taken_the_old_joins_apart_and_makes_the_new_ones_in_the_en
 
 def test_clearing_the_fault_ends_the_work_at_once(bench):
     bench.world.inject("m1", "slow-commit", 1e6)
-    bench.world.write_pucs("m1", FOUR)
+    bench.world.meshes.write("m1", FOUR)
     bench.world.clear("m1")
     assert crossed(bench) == [0, 1, 2, 3]
     assert bench.world.progress("m1") is None
@@ -57,7 +57,7 @@ def test_clearing_the_fault_ends_the_work_at_once(bench):
 
 def test_a_revert_timer_ends_it_too_and_what_was_to_come_does_not_come(bench):
     bench.world.inject("m1", "slow-commit", 50)
-    bench.world.write_pucs("m1", FOUR, receipt="r", revert_after_s=20)
+    bench.world.meshes.write("m1", FOUR, receipt="r", revert_after_s=20)
     bench.clock.time += 100
     assert crossed(bench) == []
     assert bench.world.progress("m1") is None

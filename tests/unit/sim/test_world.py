@@ -34,7 +34,7 @@ def test_no_light_is_minus_infinity_and_no_carrier(bench):
 
 
 def test_a_wrong_circuit_brings_another_transmitters_light(bench):
-    bench.world.write_pucs("m1", TO_C)
+    bench.world.meshes.write("m1", TO_C)
     bench.world.announce("c", MARK)
     assert bench.hears("a")["c"] == 0.0
     assert bench.hears("c") == {"a": 0.0}
@@ -42,7 +42,7 @@ def test_a_wrong_circuit_brings_another_transmitters_light(bench):
 
 def test_light_switched_without_a_gap_leaves_the_old_neighbour_until_its_time_is_over(bench):
     bench.clock.time += 10
-    bench.world.write_pucs("m1", TO_C)
+    bench.world.meshes.write("m1", TO_C)
     assert bench.hears("a") == {"b": 10.0}, "no frame of c has come in yet"
     bench.world.announce("c", MARK)
     assert bench.hears("a") == {"b": 10.0, "c": 0.0}
@@ -101,75 +101,75 @@ def test_readings_repeat_with_the_seed_and_vary_with_time(bench):
 
 
 def test_port_powers_show_where_light_leaves(bench):
-    powers = bench.world.port_powers("m1", (0, 1, 9))
+    powers = bench.world.meshes.powers("m1", (0, 1, 9))
     assert powers[0] == pytest.approx(-2.5, abs=0.2)
     assert powers[9] == -math.inf
 
 
 def test_a_change_that_is_not_confirmed_goes_back_by_itself(bench):
-    bench.world.write_pucs("m1", TO_C, receipt="r1", revert_after_s=5)
+    bench.world.meshes.write("m1", TO_C, receipt="r1", revert_after_s=5)
     bench.clock.time += 4.9
-    assert bench.world.puc_states("m1")[0] is CROSS
+    assert bench.world.meshes.states("m1")[0] is CROSS
     bench.clock.time += 0.2
-    assert bench.world.puc_states("m1")[0] is BAR
+    assert bench.world.meshes.states("m1")[0] is BAR
     assert set(bench.hears("c")) == set()
-    assert not bench.world.confirm("r1")
+    assert not bench.world.meshes.confirm("r1")
 
 
 def test_a_confirmed_change_stays(bench):
-    bench.world.write_pucs("m1", TO_C, receipt="r1", revert_after_s=5)
-    assert bench.world.confirm("r1")
+    bench.world.meshes.write("m1", TO_C, receipt="r1", revert_after_s=5)
+    assert bench.world.meshes.confirm("r1")
     bench.clock.time += 100
-    assert bench.world.puc_states("m1")[0] is CROSS
+    assert bench.world.meshes.states("m1")[0] is CROSS
 
 
 def test_cells_written_again_do_not_go_back_with_the_earlier_change(bench):
-    bench.world.write_pucs("m1", {0: CROSS, 1: CROSS, 2: CROSS}, receipt="r1", revert_after_s=5)
-    bench.world.write_pucs("m1", {0: BAR}, receipt="r2")
-    bench.world.write_pucs("m1", {0: CROSS}, receipt="r3")
+    bench.world.meshes.write("m1", {0: CROSS, 1: CROSS, 2: CROSS}, receipt="r1", revert_after_s=5)
+    bench.world.meshes.write("m1", {0: BAR}, receipt="r2")
+    bench.world.meshes.write("m1", {0: CROSS}, receipt="r3")
     bench.clock.time += 6
-    states = bench.world.puc_states("m1")
+    states = bench.world.meshes.states("m1")
     assert (states[0], states[1], states[2]) == (CROSS, BAR, BAR)
 
 
 def test_committing_again_with_a_timer_keeps_the_first_states_as_the_way_back(bench):
-    bench.world.write_pucs("m1", TO_C, receipt="r1", revert_after_s=5)
+    bench.world.meshes.write("m1", TO_C, receipt="r1", revert_after_s=5)
     bench.clock.time += 3
-    bench.world.write_pucs("m1", TO_C, receipt="r1", revert_after_s=5)
+    bench.world.meshes.write("m1", TO_C, receipt="r1", revert_after_s=5)
     bench.clock.time += 4
-    assert bench.world.puc_states("m1")[0] is CROSS
+    assert bench.world.meshes.states("m1")[0] is CROSS
     bench.clock.time += 2
-    assert bench.world.puc_states("m1")[0] is BAR
+    assert bench.world.meshes.states("m1")[0] is BAR
 
 
 def test_a_cell_that_is_not_there_is_refused_and_nothing_changes(bench):
     with pytest.raises(DeviceRefusedError, match="no PUC 11"):
-        bench.world.write_pucs("m1", {0: CROSS, 11: CROSS})
-    assert bench.world.puc_states("m1")[0] is BAR
+        bench.world.meshes.write("m1", {0: CROSS, 11: CROSS})
+    assert bench.world.meshes.states("m1")[0] is BAR
 
 
 def test_a_mesh_whose_controller_is_down_answers_nothing(bench):
     bench.world.inject("m1", "mesh-down")
-    for ask in (bench.world.puc_states, bench.world.chip_temperature):
+    for ask in (bench.world.meshes.states, bench.world.meshes.temperature):
         with pytest.raises(DeviceUnreachableError):
             ask("m1")
 
 
 def test_a_clock_that_is_set_back_does_no_harm(bench):
-    bench.world.write_pucs("m1", TO_C, receipt="r1", revert_after_s=5)
+    bench.world.meshes.write("m1", TO_C, receipt="r1", revert_after_s=5)
     bench.clock.time += 3
-    assert bench.world.puc_states("m1")[0] is CROSS
+    assert bench.world.meshes.states("m1")[0] is CROSS
     bench.clock.time -= 1000
     assert bench.hears("b") is not None
     bench.clock.time += 1003
-    assert bench.world.puc_states("m1")[0] is BAR
+    assert bench.world.meshes.states("m1")[0] is BAR
 
 
 @given(crossed=st.sets(st.integers(0, 10)))
 def test_who_hears_whom_is_what_the_states_really_make(make_bench, crossed):
     bench = make_bench()
     states = dict.fromkeys(crossed, CROSS)
-    bench.world.write_pucs("m1", states)
+    bench.world.meshes.write("m1", states)
     for host in "abcd":
         bench.world.announce(host, MARK)
     partner = exits(mesh(2, 1), states)
