@@ -48,6 +48,7 @@ bench-devices: $(READY) build/bench-devices/ready ## Measure what drivers add to
 
 bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verified circuits, with the journal on disk (a minute).
 	$(BIN)/python tests/bench/swap/run.py $(ARGS)
+	$(BIN)/python tests/bench/swap/gateway.py
 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)

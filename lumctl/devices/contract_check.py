@@ -24,7 +24,7 @@ TWINS = "lumctl.twins"
 LIMIT_S = 900.0
 """For all tests of one driver."""
 _KIT = "lumctl.devices.testing"
-_COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.collecting", "-p", "no:cacheprovider")
+_COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.outcomes", "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
         outcomes = _of(info, _run(info, [*map(str, wired)], _root(wired[0])))
         if any(each.driver for each in outcomes) or tests is not None:
             return Checked(info, "tests: " + ", ".join(map(str, wired)), with_device=True, outcomes=outcomes)
-    outcomes = _of(info, _run(info, ["-c", os.devnull, "--pyargs", f"{_KIT}.on_twin"], None))
+    outcomes = _of(info, _run(info, ["-c", os.devnull, "--pyargs", f"{_KIT}.twin_contract"], None))
     origin = f" of {twins[0].dist.name} {twins[0].dist.version}" if twins and twins[0].dist else ""
     against = f"twin: {twins[0].value}{origin}" if twins else "no device: its package offers no twin and no tests"
     return Checked(info, against, with_device=bool(twins), outcomes=outcomes)

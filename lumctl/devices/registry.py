@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from lumctl.containment import LateError
 from lumctl.devices.composed import Composed
-from lumctl.devices.contained import open_contained
+from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError

@@ -19,7 +19,7 @@ while much goes wrong.
 import pytest
 
 pytest.register_assert_rewrite(
-    "lumctl.devices.testing.always",
+    "lumctl.devices.testing.common_contract",
     "lumctl.devices.testing.checks",
     "lumctl.devices.testing.mesh",
     "lumctl.devices.testing.power",

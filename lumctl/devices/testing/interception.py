@@ -10,10 +10,10 @@ from typing import Any
 
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.testing.bounded import bounded, closing
 from lumctl.devices.testing.bridge import Bridge, way_of
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
 from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
+from lumctl.devices.testing.time_limit import bounded, closing
 
 Opens = Callable[[DriverContext], Any]
 _PARTS = 8

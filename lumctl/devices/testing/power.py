@@ -4,18 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from lumctl.devices.contained import class_of
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import PowerDriver
-from lumctl.devices.testing.always import AlwaysContract
 from lumctl.devices.testing.checks import supported
+from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_power
 from lumctl.devices.types import Capability
 
 
-class PowerContract(AlwaysContract):
+class PowerContract(CommonContract):
     """Subclass it and override the fixture ``power``."""
 
     @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import pytest
 
 from lumctl.devices.errors import DeviceError
-from lumctl.devices.testing.bounded import NeverEndedError, bounded
+from lumctl.devices.testing.time_limit import NeverEndedError, bounded
 
 P = ParamSpec("P")
 T = TypeVar("T")

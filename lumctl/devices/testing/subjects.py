@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lumctl.devices.contained import class_of
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import DeviceError, InconsistentError, UnsupportedError
 from lumctl.devices.protocols import Driver, DriverContext
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault

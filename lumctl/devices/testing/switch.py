@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from lumctl.devices.contained import class_of
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -14,8 +14,8 @@ from lumctl.devices.errors import (
     UnsupportedError,
 )
 from lumctl.devices.protocols import SwitchDriver
-from lumctl.devices.testing.always import AlwaysContract
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
+from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_switch, require_size_found_out
 from lumctl.devices.testing.switch_ports import SwitchPortsContract
@@ -26,7 +26,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class SwitchContract(SwitchPortsContract, AlwaysContract):
+class SwitchContract(SwitchPortsContract, CommonContract):
     """Subclass it and override the fixture ``switch``."""
 
     @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import TransponderDriver
-from lumctl.devices.testing.always import AlwaysContract
 from lumctl.devices.testing.checks import supported
+from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_transponder
 from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
@@ -16,7 +16,7 @@ HALF_STEP_DBM = 0.05
 """Modules state powers in steps of 0.1 dB at the coarsest."""
 
 
-class TransponderContract(AlwaysContract):
+class TransponderContract(CommonContract):
     """Subclass it and override the fixture ``transponder``."""
 
     @pytest.fixture

@@ -20,7 +20,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from place import Place
 
 from lumctl.change import apply
 from lumctl.change.standby import Standby
+from lumctl.devices.endpoints import Endpoints
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -48,14 +49,19 @@ _WELL_WITHIN_S = 30.0
 
 
 @contextmanager
-def rack(folder: Path, settle_ms: float) -> Iterator[tuple[SimProcess, Site, Clocks, Standby]]:
-    """A commissioned rack whose mesh settles in this time, and clocks on all that its store writes."""
+def rack(
+    folder: Path, settle_ms: float, *, way: Callable[[Endpoints], Endpoints] = lambda endpoints: endpoints
+) -> Iterator[tuple[SimProcess, Site, Clocks, Standby]]:
+    """A commissioned rack whose mesh settles in this time, and clocks on all that its store writes.
+
+    ``way`` may put something before the simulator's endpoints.
+    """
     inventory = load_inventory(example("prototype"))
     store = store_at(str(folder / "store"), rack="prototype")
     clocks = Clocks(store)
     with (
         launch(inventory, folder=folder / "sim", delay_ms=settle_ms, tied=True) as sim,
-        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+        Site(inventory, "sim", endpoints=way(sim.endpoints()), store=lambda _rack: store) as site,
     ):
         commission(site)
         with Standby(site) as standby:

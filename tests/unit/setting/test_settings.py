@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change.plan import Do, from_document, to_document
-from lumctl.devices.contained import class_of
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,

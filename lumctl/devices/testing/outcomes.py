@@ -1,4 +1,4 @@
-"""A plug-in of pytest that writes down what became of each test: ``-p lumctl.devices.testing.collecting``.
+"""A plug-in of pytest that writes down what became of each test: ``-p lumctl.devices.testing.outcomes``.
 
 It appends lines of JSON to the file that ``$LUMCTL_CHECK_REPORT`` names.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lumctl.devices.contained import class_of
-from lumctl.devices.testing.bounded import NeverEndedError
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.testing.rules import NOT_TESTED, ContractBrokenError, one_line
+from lumctl.devices.testing.time_limit import NeverEndedError
 
 FIXTURES = ("mesh", "switch", "transponder", "power")
 

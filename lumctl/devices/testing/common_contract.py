@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lumctl.devices.contained import class_of
+from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import (
     DeviceBusyError,
     DeviceError,
@@ -21,12 +21,12 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
     UnsupportedError,
 )
-from lumctl.devices.testing.answered import require_sound
-from lumctl.devices.testing.bounded import Call, closing, ended_within
+from lumctl.devices.testing.answer_checks import require_sound
 from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.testing.interception import Fault, Interception, intercepted
 from lumctl.devices.testing.rules import broken, not_tested, one_line, proves
 from lumctl.devices.testing.subjects import Subject, Write
+from lumctl.devices.testing.time_limit import Call, closing, ended_within
 
 NO_CONTEXT = "the driver keeps no `context`, so the kit cannot open another one: give `context` in the set-up"
 NO_PASSAGE = (
@@ -41,7 +41,7 @@ LEAST_TIMEOUT_S, TIMES = 0.4, 10
 BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
 
 
-class AlwaysContract:
+class CommonContract:
     """A part of each contract, which gives the fixture ``subject``."""
 
     @pytest.fixture

@@ -22,7 +22,6 @@ from lumctl.devices.drivers import load
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import CommandResult, DriverContext
 from lumctl.devices.testing.bench import BenchMesh, BenchSwitch
-from lumctl.devices.testing.bounded import bounded
 from lumctl.devices.testing.mesh import MeshContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
 from lumctl.devices.testing.power import PowerContract
@@ -30,6 +29,7 @@ from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import not_tested
 from lumctl.devices.testing.switch import SwitchContract
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
+from lumctl.devices.testing.time_limit import bounded
 from lumctl.devices.testing.transponder import TransponderContract
 from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
 from lumctl.devices.twins import GROUP

@@ -8,7 +8,7 @@ import pytest
 from wrong_drivers import HOSTILE, INPUTS, PORTS, PUCS, RIGHT, WRONG
 
 from lumctl.containment import Culprit
-from lumctl.devices.contained import open_contained
+from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.errors import DeviceError, DriverFaultError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.recorded_calls import signatures
@@ -41,7 +41,7 @@ GIVES_WHAT_CANNOT_BE = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     for name in ("GRACE_S", "CLOSES_WITHIN_S"):
-        monkeypatch.setattr(f"lumctl.devices.contained.{name}", 0.05)
+        monkeypatch.setattr(f"lumctl.devices.contained_driver.{name}", 0.05)
 
 
 def opened(offered, name):
