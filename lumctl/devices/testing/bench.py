@@ -12,6 +12,16 @@ from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 TEMPERATURE_C = 31.5
 
 
+@contextmanager
+def _stops_midway(self: "BenchMesh | BenchSwitch") -> Iterator[None]:
+    """While inside, every change is refused when half of it was made."""
+    self._stops = True
+    try:
+        yield
+    finally:
+        self._stops = False
+
+
 class BenchMesh:
     """One mesh, all PUCs in bar and dark. Inside :meth:`stops_midway` it takes half of a change and says no."""
 
@@ -43,14 +53,7 @@ class BenchMesh:
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
-    @contextmanager
-    def stops_midway(self) -> Iterator[None]:
-        """While inside, every change is refused when half of it was made."""
-        self._stops = True
-        try:
-            yield
-        finally:
-            self._stops = False
+    stops_midway = _stops_midway
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
         """No light anywhere."""
@@ -100,14 +103,7 @@ class BenchSwitch:
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
-    @contextmanager
-    def stops_midway(self) -> Iterator[None]:
-        """While inside, every change is refused when half of it was made."""
-        self._stops = True
-        try:
-            yield
-        finally:
-            self._stops = False
+    stops_midway = _stops_midway
 
     def read_ports(self) -> dict[int, PortReading]:
         """Every port."""

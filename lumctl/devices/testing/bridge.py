@@ -18,8 +18,8 @@ _UNIX = "unix:"
 class UnixSocket:
     """The way to a socket in the file system."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str | Path) -> None:
+        self._path = str(path)
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
         """Connect to it; there are no ports."""

@@ -11,6 +11,7 @@ import pytest
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
+from lumctl.devices.testing.bridge import UnixSocket
 from lumctl.devices.testing.campaign import STEPS, Rig, Tally, run_sequence
 from lumctl.devices.testing.campaign_settings import run_settings
 from lumctl.devices.testing.faults import FaultyWay
@@ -70,23 +71,6 @@ def run_campaign(capsys):
     return run
 
 
-class UnixWay:
-    """The way to a socket of the simulator."""
-
-    def __init__(self, path):
-        self._path = str(path)
-
-    def tcp(self, _default_port, timeout_s):
-        connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(timeout_s)
-        try:
-            connected.connect(self._path)
-        except OSError:
-            connected.close()
-            raise
-        return connected
-
-
 class Pipe:
     """The way into a NETCONF server of ours without SSH, which only takes time here."""
 
@@ -115,7 +99,7 @@ class Bench:
         self.world = World(load_inventory(folder / "rack.yaml"), seed=0, now=lambda: self.time)
         self.folder = folder
         self.path = folder / "control"
-        self.way = FaultyWay(UnixWay(self.path))
+        self.way = FaultyWay(UnixSocket(self.path))
         self._control = Control(
             self.world,
             self.path,

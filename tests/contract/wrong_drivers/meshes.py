@@ -253,13 +253,20 @@ class BoolForReceipt(RightMesh):
         return True
 
 
-class NeverTimesOut(RightMesh):
-    """Waits for an answer for as long as it takes."""
+class TimeOfEachByte(RightMesh):
+    """Bounds each byte of an answer, not the whole of it."""
+
+    @property
+    def byte_within_s(self):
+        return self.context.timeout_s
 
     def _whole(self, line):
-        stream = self.context.way.tcp(7000, self.context.timeout_s)
         try:
-            stream.settimeout(None)
+            stream = self.context.way.tcp(7000, self.context.timeout_s)
+        except OSError as error:
+            raise DeviceUnreachableError(str(error)) from error
+        try:
+            stream.settimeout(self.byte_within_s)
             stream.sendall(f"{line}\n".encode())
             answer, piece = b"", b" "
             while piece and not answer.endswith(b"\n"):
@@ -278,26 +285,10 @@ class NeverTimesOut(RightMesh):
         return {puc: PucState(mark) for puc, mark in enumerate(words[1])}
 
 
-class TimeOfEachByte(NeverTimesOut):
-    """Bounds each byte of an answer, not the whole of it."""
+class NeverTimesOut(TimeOfEachByte):
+    """Waits for an answer for as long as it takes."""
 
-    def _whole(self, line):
-        try:
-            stream = self.context.way.tcp(7000, self.context.timeout_s)
-        except OSError as error:
-            raise DeviceUnreachableError(str(error)) from error
-        try:
-            stream.settimeout(self.context.timeout_s)
-            stream.sendall(f"{line}\n".encode())
-            answer, piece = b"", b" "
-            while piece and not answer.endswith(b"\n"):
-                piece = stream.recv(4096)
-                answer += piece
-            return answer.decode().split()
-        except (OSError, ValueError) as error:
-            raise DeviceUnreachableError(str(error)) from error
-        finally:
-            stream.close()
+    byte_within_s = None
 
 
 class RetriesPastDeadline(RightMesh):
