@@ -41,50 +41,53 @@ def _annotation(kind: str, call: str) -> Any:
 
 def _mistyped(value: Any, hint: Any) -> str | None:
     """What a value is that is not of a type, and what it should be; ``None`` if it is."""
-    if _is(value, hint):
+    if _check(hint)(value):
         return None
     name = getattr(hint, "__name__", None) if get_origin(hint) is None else None
     return f"{_shown(value)}, which is no {name or str(hint).replace('lumctl.devices.types.', '')}"
 
 
-def _is(value: Any, hint: Any) -> bool:
-    origin, given = get_origin(hint), get_args(hint)
+_Check = Callable[[Any], bool]
+
+
+@cache
+def _check(hint: Any) -> _Check:
+    """Whether values are of a type; put together once for each, because every call of every driver is checked."""
     if hint in _PLAIN:
-        return _PLAIN[hint](value)
-    if origin in _NESTED:
-        return _NESTED[origin](value, given)
-    return isinstance(value, origin or hint) and (not is_dataclass(value) or _fields_are(value))
+        return _PLAIN[hint]
+    origin, given = get_origin(hint), get_args(hint)
+    of: Any = origin or hint
+    if origin in {Union, types.UnionType}:
+        any_of = [_check(each) for each in given]
+        return lambda value: any(check(value) for check in any_of)
+    if origin is tuple:
+        item = _check(given[0])
+        return lambda value: isinstance(value, tuple) and all(map(item, value))
+    if origin in {dict, Mapping}:
+        key, item = (_check(each) for each in given)
+        return lambda value: isinstance(value, of) and all(map(key, value)) and all(map(item, value.values()))
+    with_fields = is_dataclass(of)
+    return lambda value: isinstance(value, of) and (not with_fields or _fields_are(value))
 
 
-_PLAIN: Mapping[Any, Callable[[Any], bool]] = {
+def _fields_are(value: Any) -> bool:
+    of: Any = type(value)
+    return all(check(getattr(value, name)) for name, check in _field_checks(of))
+
+
+@cache
+def _field_checks(of: Any) -> tuple[tuple[str, _Check], ...]:
+    hints = get_type_hints(of)
+    return tuple((field.name, _check(hints[field.name])) for field in fields(of))
+
+
+_PLAIN: Mapping[Any, _Check] = {
     None: lambda value: value is None,
     type(None): lambda value: value is None,
     int: lambda value: isinstance(value, int) and not isinstance(value, bool),
     float: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     Change: lambda value: isinstance(value, PucChange | JoinChange) and _fields_are(value),
 }
-_NESTED: Mapping[Any, Callable[[Any, tuple[Any, ...]], bool]] = {
-    Union: lambda value, given: any(_is(value, each) for each in given),
-    types.UnionType: lambda value, given: any(_is(value, each) for each in given),
-    tuple: lambda value, given: isinstance(value, tuple) and all(_is(each, given[0]) for each in value),
-    dict: lambda value, given: isinstance(value, dict) and _pairs_are(value, given),
-    Mapping: lambda value, given: isinstance(value, Mapping) and _pairs_are(value, given),
-}
-
-
-def _pairs_are(value: Mapping[Any, Any], given: tuple[Any, ...]) -> bool:
-    return all(_is(key, given[0]) and _is(item, given[1]) for key, item in value.items())
-
-
-def _fields_are(value: Any) -> bool:
-    of: Any = type(value)
-    hints = _hints(of)
-    return all(_is(getattr(value, field.name), hints[field.name]) for field in fields(value))
-
-
-@cache
-def _hints(of: Any) -> dict[str, Any]:
-    return get_type_hints(of)
 
 
 def _shown(value: Any) -> str:

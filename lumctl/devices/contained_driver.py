@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from lumctl.containment import Culprit, LateError, MisbehavedError, contained
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained, contained_here
 from lumctl.devices.answers import fault_of
 from lumctl.devices.errors import DeviceError, DriverFaultError, OutcomeUnknownError
 from lumctl.devices.protocols import Driver, DriverContext
@@ -16,6 +16,8 @@ from lumctl.errors import LumctlError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+T = TypeVar("T")
 
 GRACE_S = 1.0
 """What a call may take beyond the time that its driver was given, before it is left behind."""
@@ -38,7 +40,7 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
         return made, {"api_version": made.api_version, "kind": made.kind, "proven": str(made.proven)}
 
     try:
-        made, about = contained(culprit, f"opening {context.device}", opened, context.timeout_s + GRACE_S)
+        made, about = _bounded(culprit, f"opening {context.device}", opened, context.timeout_s + GRACE_S)
     except DeviceError:
         raise
     except LumctlError as error:
@@ -64,6 +66,7 @@ class _Contained:
         self.context = context
         self._culprit = culprit
         self._late: tuple[str, Future[Any], float] | None = None
+        self._is_plain = isinstance(getattr_static(driver, "capabilities", None), frozenset)
 
     @property
     def slow_calls(self) -> Mapping[str, float]:
@@ -74,7 +77,7 @@ class _Contained:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """As the driver declares them; a plain attribute is simply read, anything else may have to ask the device."""
-        if isinstance(getattr_static(self._driver, "capabilities"), frozenset):
+        if self._is_plain:
             return self._driver.capabilities
         able = self._contained("capabilities", lambda: self._driver.capabilities)
         if not isinstance(able, frozenset) or not all(isinstance(each, Capability) for each in able):
@@ -84,7 +87,7 @@ class _Contained:
     def close(self) -> None:
         """Close the driver, if it can be closed."""
         with suppress(LumctlError):
-            contained(self._culprit, "close", self._driver.close, CLOSES_WITHIN_S)
+            _bounded(self._culprit, "close", self._driver.close, CLOSES_WITHIN_S)
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         answer = self._contained(name, lambda: getattr(self._driver, name)(*args, **kwargs))
@@ -97,7 +100,7 @@ class _Contained:
         self._require_back()
         limit_s = max(self.context.timeout_s, self.slow_calls.get(name, 0.0)) + self.context.settle_s + GRACE_S
         try:
-            return contained(self._culprit, f"{name} of {self.context.device}", call, limit_s)
+            return _bounded(self._culprit, f"{name} of {self.context.device}", call, limit_s)
         except DeviceError:
             raise
         except LateError as error:
@@ -124,6 +127,11 @@ class _Contained:
     def _failed(name: str, error: LumctlError) -> DeviceError:
         kind = OutcomeUnknownError if name in WRITES else DriverFaultError
         return kind(error.message, hint=error.hint)
+
+
+def _bounded(culprit: Culprit, name: str, call: Callable[[], T], within_s: float) -> T:
+    """A call within its time: a driver that comes with lumctl keeps it by itself."""
+    return contained_here(culprit, name, call) if culprit.is_ours else contained(culprit, name, call, within_s)
 
 
 def _call(name: str) -> Callable[..., Any]:
