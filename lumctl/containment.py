@@ -1,18 +1,21 @@
 """What a plug-in may do wrong, contained: it raises anything, prints, or does not come back.
 
 A plug-in runs in this process, in a thread of its own that is left behind when it is late. What it prints through
-``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. (What
-it writes to the file descriptors themselves, or from threads that it starts, is not seen here.)
+``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. What
+threads print that it has started is escaped; what is written to the file descriptors themselves is
+:mod:`lumctl.descriptors`'s to catch.
 """
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lumctl.descriptors import catch_stray_output
 from lumctl.errors import LumctlError
 from lumctl.printable import printable
 from lumctl.workers import Workers
@@ -68,6 +71,8 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
         LateError: it has not come back within so many seconds.
         MisbehavedError: it raised anything else.
     """
+    if not culprit.is_ours:
+        catch_stray_output()
     context = copy_context()
     done = _workers.submit(lambda: context.run(_silent, call))
     try:
@@ -114,9 +119,11 @@ _drops: ContextVar[bool] = ContextVar("drops", default=False)
 @contextmanager
 def _dropped() -> Iterator[None]:
     """While inside, what this thread prints is dropped."""
-    for name in ("stdout", "stderr"):
-        if not isinstance(getattr(sys, name), _Selective):
-            setattr(sys, name, _Selective(getattr(sys, name)))
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, _Selective):
+            # The dashboard draws through sys.__stderr__, in a thread.
+            setattr(sys, name, _Selective(stream, escapes=not name.startswith("_")))
     token = _drops.set(True)
     try:
         yield
@@ -125,18 +132,31 @@ def _dropped() -> Iterator[None]:
 
 
 class _Selective:
-    """A standard stream that takes nothing from those who are to be silent; all else is the stream's own."""
+    """A standard stream that takes nothing from those who are to be silent; all else is the stream's own.
 
-    def __init__(self, stream: Any) -> None:
+    What comes from another thread than the main one may be a plug-in's; if ``escapes``, it is made printable.
+    """
+
+    def __init__(self, stream: Any, *, escapes: bool) -> None:
         self._stream = stream
+        self._escapes = escapes
 
     def write(self, text: Any) -> Any:
-        return len(text) if _drops.get() else self._stream.write(text)
+        if _drops.get():
+            return len(text)
+        return self._stream.write(self._escaped(text))
 
     def writelines(self, lines: Any) -> None:
-        if not _drops.get():
-            self._stream.writelines(lines)
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._stream, name)
-        return _Selective(found) if name == "buffer" else found
+        return _Selective(found, escapes=self._escapes) if name == "buffer" else found
+
+    def _escaped(self, text: Any) -> Any:
+        if not self._escapes or threading.current_thread() is threading.main_thread():
+            return text
+        if isinstance(text, str):
+            return printable(text, lines=True)
+        return printable(bytes(text).decode(errors="backslashreplace"), lines=True).encode()
