@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lumctl.descriptors import catch_stray_output
 from lumctl.errors import LumctlError
-from lumctl.printable import printable
+from lumctl.printable import one_line, printable
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOST_SAID = 300
+_MOST_SAID = 500
 """How many characters of a plug-in's own words an error repeats."""
 
 
@@ -65,7 +65,7 @@ class Culprit:
 def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: float) -> T:
     """What a call of a plug-in returns. ``name`` is what messages call it (``read_states of m1``).
 
-    A domain error of lumctl is the plug-in's answer, and raised as it is.
+    A domain error of lumctl is the plug-in's answer, and raised; a text of another package is shortened to a line.
 
     Raises:
         LateError: it has not come back within so many seconds.
@@ -77,7 +77,12 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
     done = _workers.submit(lambda: context.run(_silent, call))
     try:
         return done.result(within_s)
-    except LumctlError:
+    except LumctlError as error:
+        if not culprit.is_ours:
+            try:
+                _shorten(error)
+            except Exception:  # noqa: BLE001 - its own class, of which nothing can be had
+                raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         raise
     except BaseException as error:
         if done.done():
@@ -102,10 +107,18 @@ def _named(error: BaseException) -> str:
     """An error in a line; a plug-in's error may even fail to say what it is."""
     kind = type(error).__name__
     try:
-        said = " ".join(str(error).split())
+        said = str(error).strip()
     except Exception:  # noqa: BLE001 - it is a plug-in's own class
         said = ""
-    return printable(f"{kind}: {said}"[:_MOST_SAID] if said else kind)
+    return one_line(f"{kind}: {said}" if said else kind, _MOST_SAID)
+
+
+def _shorten(error: LumctlError) -> None:
+    """Keep what a plug-in says in an error to a line: it goes into messages, the journal and incidents."""
+    error.message = one_line(str(error.message), _MOST_SAID)
+    error.args = (error.message,)
+    if error.hint is not None:
+        error.hint = one_line(str(error.hint), _MOST_SAID)
 
 
 def _silent(call: Callable[[], T]) -> T:

@@ -47,6 +47,32 @@ def test_a_domain_error_is_its_answer():
         call(raises(RefusedError("no")))
 
 
+def test_what_it_says_in_an_error_is_kept_to_a_line():
+    with pytest.raises(RefusedError) as refused:
+        call(raises(RefusedError("no\n" * 50_000, hint="do " * 50_000)))
+    with pytest.raises(MisbehavedError) as misbehaved:
+        call(raises(ValueError("x" * 200_000)))
+    assert refused.value.message == str(refused.value)
+    for text in (refused.value.message, refused.value.hint, misbehaved.value.what):
+        assert len(text) <= len("raised ") + 500
+        assert text.endswith("…")
+        assert "\n" not in text
+
+
+def test_a_domain_error_without_a_text_is_named():
+    class SpeechlessError(RefusedError):
+        @property
+        def message(self):
+            raise RuntimeError("no text")
+
+        @message.setter
+        def message(self, text):
+            pass
+
+    with pytest.raises(MisbehavedError, match="raised SpeechlessError"):
+        call(raises(SpeechlessError("no")))
+
+
 def test_a_call_that_does_not_come_back_is_left_behind():
     goes_on = threading.Event()
     with pytest.raises(LateError, match="read_states of m1 has not come back within") as caught:
