@@ -73,6 +73,7 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
     """
     if not culprit.is_ours:
         catch_stray_output()
+        _keep_the_process()
     context = copy_context()
     done = _workers.submit(lambda: context.run(_silent, call))
     try:
@@ -85,11 +86,39 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
                 raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         raise
     except BaseException as error:
+        if isinstance(error, _EndOfProcessError):
+            raise MisbehavedError(culprit, name, str(error)) from None
         if done.done():
             raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         if isinstance(error, TimeoutError):
             raise LateError(culprit, name, within_s, done) from None
         raise  # Ctrl-C, say: it is ours
+
+
+_ENDS = ("_exit", "abort", "execv", "execve")
+"""Functions of ``os`` that end this process, or replace it: a false success at worst."""
+
+
+class _EndOfProcessError(BaseException):
+    """A plug-in called one of these; no ``except Exception`` of its own catches it."""
+
+
+def _keep_the_process() -> None:
+    """Make the functions of ``os`` that end the process raise in a contained call; a forked child may end."""
+    for name in _ENDS:
+        real = getattr(os, name)
+        if not hasattr(real, "ends_the_process"):
+            setattr(os, name, _refusing(name, real, os.getpid()))
+
+
+def _refusing(name: str, real: Callable[..., Any], process: int) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if _drops.get() and os.getpid() == process:
+            raise _EndOfProcessError(f"called os.{name}, which ends the process")
+        return real(*args, **kwargs)
+
+    vars(refuse)["ends_the_process"] = True
+    return refuse
 
 
 _workers = Workers("plug-in")
