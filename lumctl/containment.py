@@ -1,20 +1,23 @@
 """What a plug-in may do wrong, contained: it raises anything, prints, or does not come back.
 
 A plug-in runs in this process, in a thread of its own that is left behind when it is late. What it prints through
-``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. (What
-it writes to the file descriptors themselves, or from threads that it starts, is not seen here.)
+``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. What
+threads print that it has started is escaped; what is written to the file descriptors themselves is
+:mod:`lumctl.descriptors`'s to catch.
 """
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lumctl.descriptors import catch_stray_output
 from lumctl.errors import LumctlError
-from lumctl.printable import printable
+from lumctl.printable import one_line, printable
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOST_SAID = 300
+_MOST_SAID = 500
 """How many characters of a plug-in's own words an error repeats."""
 
 
@@ -62,19 +65,29 @@ class Culprit:
 def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: float) -> T:
     """What a call of a plug-in returns. ``name`` is what messages call it (``read_states of m1``).
 
-    A domain error of lumctl is the plug-in's answer, and raised as it is.
+    A domain error of lumctl is the plug-in's answer, and raised; a text of another package is shortened to a line.
 
     Raises:
         LateError: it has not come back within so many seconds.
         MisbehavedError: it raised anything else.
     """
+    if not culprit.is_ours:
+        catch_stray_output()
+        _keep_the_process()
     context = copy_context()
     done = _workers.submit(lambda: context.run(_silent, call))
     try:
         return done.result(within_s)
-    except LumctlError:
+    except LumctlError as error:
+        if not culprit.is_ours:
+            try:
+                _shorten(error)
+            except Exception:  # noqa: BLE001 - its own class, of which nothing can be had
+                raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         raise
     except BaseException as error:
+        if isinstance(error, _EndOfProcessError):
+            raise MisbehavedError(culprit, name, str(error)) from None
         if done.done():
             raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         if isinstance(error, TimeoutError):
@@ -94,8 +107,34 @@ def contained_here(culprit: Culprit, name: str, call: Callable[[], T]) -> T:
         return _silent(call)
     except LumctlError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, _EndOfProcessError) as error:
         raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
+
+
+_ENDS = ("_exit", "abort", "execv", "execve")
+"""Functions of ``os`` that end this process, or replace it: a false success at worst."""
+
+
+class _EndOfProcessError(BaseException):
+    """A plug-in called one of these; no ``except Exception`` of its own catches it."""
+
+
+def _keep_the_process() -> None:
+    """Make the functions of ``os`` that end the process raise in a contained call; a forked child may end."""
+    for name in _ENDS:
+        real = getattr(os, name)
+        if not hasattr(real, "ends_the_process"):
+            setattr(os, name, _refusing(name, real, os.getpid()))
+
+
+def _refusing(name: str, real: Callable[..., Any], process: int) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if _drops.get() and os.getpid() == process:
+            raise _EndOfProcessError(f"called os.{name}, which ends the process")
+        return real(*args, **kwargs)
+
+    vars(refuse)["ends_the_process"] = True
+    return refuse
 
 
 _workers = Workers("plug-in")
@@ -113,10 +152,18 @@ def _named(error: BaseException) -> str:
     """An error in a line; a plug-in's error may even fail to say what it is."""
     kind = type(error).__name__
     try:
-        said = " ".join(str(error).split())
+        said = str(error).strip()
     except Exception:  # noqa: BLE001 - it is a plug-in's own class
         said = ""
-    return printable(f"{kind}: {said}"[:_MOST_SAID] if said else kind)
+    return one_line(f"{kind}: {said}" if said else kind, _MOST_SAID)
+
+
+def _shorten(error: LumctlError) -> None:
+    """Keep what a plug-in says in an error to a line: it goes into messages, the journal and incidents."""
+    error.message = one_line(str(error.message), _MOST_SAID)
+    error.args = (error.message,)
+    if error.hint is not None:
+        error.hint = one_line(str(error.hint), _MOST_SAID)
 
 
 def _silent(call: Callable[[], T]) -> T:
@@ -130,9 +177,11 @@ _drops: ContextVar[bool] = ContextVar("drops", default=False)
 @contextmanager
 def _dropped() -> Iterator[None]:
     """While inside, what this thread prints is dropped."""
-    for name in ("stdout", "stderr"):
-        if not isinstance(getattr(sys, name), _Selective):
-            setattr(sys, name, _Selective(getattr(sys, name)))
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, _Selective):
+            # The dashboard draws through sys.__stderr__, in a thread.
+            setattr(sys, name, _Selective(stream, escapes=not name.startswith("_")))
     token = _drops.set(True)
     try:
         yield
@@ -141,18 +190,31 @@ def _dropped() -> Iterator[None]:
 
 
 class _Selective:
-    """A standard stream that takes nothing from those who are to be silent; all else is the stream's own."""
+    """A standard stream that takes nothing from those who are to be silent; all else is the stream's own.
 
-    def __init__(self, stream: Any) -> None:
+    What comes from another thread than the main one may be a plug-in's; if ``escapes``, it is made printable.
+    """
+
+    def __init__(self, stream: Any, *, escapes: bool) -> None:
         self._stream = stream
+        self._escapes = escapes
 
     def write(self, text: Any) -> Any:
-        return len(text) if _drops.get() else self._stream.write(text)
+        if _drops.get():
+            return len(text)
+        return self._stream.write(self._escaped(text))
 
     def writelines(self, lines: Any) -> None:
-        if not _drops.get():
-            self._stream.writelines(lines)
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._stream, name)
-        return _Selective(found) if name == "buffer" else found
+        return _Selective(found, escapes=self._escapes) if name == "buffer" else found
+
+    def _escaped(self, text: Any) -> Any:
+        if not self._escapes or threading.current_thread() is threading.main_thread():
+            return text
+        if isinstance(text, str):
+            return printable(text, lines=True)
+        return printable(bytes(text).decode(errors="backslashreplace"), lines=True).encode()

@@ -28,6 +28,12 @@ def printable(text: str, *, lines: bool = False) -> str:
     return (_UNPRINTABLE_IN_LINES if lines else _UNPRINTABLE).sub(_escape, text)
 
 
+def one_line(text: str, most: int) -> str:
+    """The text printable and on one line, of at most so many characters; an ellipsis is in the place of what is cut."""
+    line = printable(" ".join(text[: 4 * most].split()))
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
+
+
 def printable_json(text: str) -> str:
     """A JSON document whose strings hold such characters as JSON's own escapes: the values stay the same."""
     return _UNPRINTABLE_IN_LINES.sub(_json_escape, text)

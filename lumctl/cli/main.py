@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from lumctl.cli.nouns import NOUNS
 from lumctl.cycles import search_seldom
+from lumctl.descriptors import separate_streams
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.printable import printable
 
@@ -159,19 +160,9 @@ def _report_unexpected(error: Exception) -> int:
     return ExitCode.UNEXPECTED
 
 
-def _keep_stdout() -> None:
-    """Give standard output to the command alone: what a vendor's library writes to the descriptor goes to stderr."""
-    ours = os.dup(1)
-    os.dup2(2, 1)
-    told = sys.stdout
-    sys.stdout = sys.__stdout__ = open(  # type: ignore[misc]  # noqa: SIM115, PTH123 - it lasts as long as we do
-        ours, "w", encoding=told.encoding, errors=told.errors, buffering=1 if told.isatty() else -1
-    )
-
-
 def main() -> None:
     """The console script."""
     search_seldom()
     with suppress(OSError, AttributeError):  # it was started without one
-        _keep_stdout()
+        separate_streams()
     sys.exit(run())

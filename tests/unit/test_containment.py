@@ -2,6 +2,7 @@
 
 # ruff: noqa: T201 - printing is what is tested
 
+import os
 import sys
 import threading
 from contextvars import ContextVar
@@ -45,6 +46,56 @@ def test_whatever_it_raises_is_named_with_the_plugin_and_the_call(error, said):
 def test_a_domain_error_is_its_answer():
     with pytest.raises(RefusedError, match=r"^no$"):
         call(raises(RefusedError("no")))
+
+
+@pytest.mark.parametrize(
+    ("end", "name"),
+    [
+        (lambda: os._exit(0), "_exit"),
+        (lambda: os.abort(), "abort"),  # noqa: PLW0108 - looked up when it is called
+        (lambda: os.execv("/bin/true", ["true"]), "execv"),  # noqa: S606 - it is not started
+        (lambda: os.execve("/bin/true", ["true"], {}), "execve"),  # noqa: S606
+    ],
+)
+def test_it_does_not_end_the_process(end, name):
+    with pytest.raises(MisbehavedError, match=f"read_states of m1 called os.{name}, which ends the process"):
+        call(end)
+
+
+def test_a_child_that_it_forks_may_end():
+    def fork():
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert call(fork) == 7
+
+
+def test_what_it_says_in_an_error_is_kept_to_a_line():
+    with pytest.raises(RefusedError) as refused:
+        call(raises(RefusedError("no\n" * 50_000, hint="do " * 50_000)))
+    with pytest.raises(MisbehavedError) as misbehaved:
+        call(raises(ValueError("x" * 200_000)))
+    assert refused.value.message == str(refused.value)
+    for text in (refused.value.message, refused.value.hint, misbehaved.value.what):
+        assert len(text) <= len("raised ") + 500
+        assert text.endswith("…")
+        assert "\n" not in text
+
+
+def test_a_domain_error_without_a_text_is_named():
+    class SpeechlessError(RefusedError):
+        @property
+        def message(self):
+            raise RuntimeError("no text")
+
+        @message.setter
+        def message(self, text):
+            pass
+
+    with pytest.raises(MisbehavedError, match="raised SpeechlessError"):
+        call(raises(SpeechlessError("no")))
 
 
 def test_a_call_that_does_not_come_back_is_left_behind():

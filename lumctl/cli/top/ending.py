@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lumctl.cli.invocation import Invocation
+from lumctl.descriptors import stray_output_dropped
 from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
     """Show it until somebody leaves; gives the exit code."""
-    with stopped_by_signals(dashboard):
+    with stopped_by_signals(dashboard), stray_output_dropped():
         # What lives by now lives as long as the screen: no search for cycles needs to look at it.
         gc.freeze()
         dashboard.run()
@@ -45,8 +46,9 @@ def stopped_by_signals(dashboard: "Dashboard | Session") -> Iterator[None]:
 def _forget_the_terminal() -> None:
     """Write into the void where the terminal has gone: an error of writing must not keep the screen from closing."""
     void = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(void, stream)
+    own = {stream.fileno() for stream in (sys.__stdout__, sys.__stderr__) if stream is not None}
+    for descriptor in {0, 1, 2} | own:
+        os.dup2(void, descriptor)
     os.close(void)
 
 

@@ -21,6 +21,7 @@ HOSTILE = (
     "recurses-for-ever",
     "exits",
     "interrupts",
+    "ends-the-process",
     "hangs",
     "fails-at-close",
     "fails-at-opening",

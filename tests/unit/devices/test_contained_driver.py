@@ -15,7 +15,6 @@ from lumctl.devices.recorded_calls import signatures
 from lumctl.devices.types import PucState
 
 TIMEOUT_S = 0.2
-NOT_IN_THIS_PROCESS = {"ends-the-process"}
 OPENS_BADLY = {"fails-at-opening", "hangs-at-opening"}
 READS = {
     "mesh": ("identify", "read_states", "read_temperature", "read_alarms"),
@@ -51,7 +50,7 @@ def opened(offered, name):
     return open_contained(offered[name].driver, context, Culprit("driver", name, "wrong-drivers 0.7"))
 
 
-@pytest.mark.parametrize("name", sorted(set(HOSTILE) - NOT_IN_THIS_PROCESS - OPENS_BADLY))
+@pytest.mark.parametrize("name", sorted(set(HOSTILE) - OPENS_BADLY))
 def test_a_hostile_driver_raises_device_errors_that_name_it(name, capsys):
     driver = opened(HOSTILE, name)
     for call in READS[driver.kind]:

@@ -1,0 +1,163 @@
+"""File descriptors 1 and 2: lumctl's own output has private ones, so that what a plug-in writes there can be caught.
+
+A vendor's library may write to the descriptors themselves, past ``sys.stdout`` and ``sys.stderr``. Once code of another
+package is loaded, the descriptors are a pipe: a thread passes on what comes out of it to standard error, escaped, line
+by line, and not more than a reader can follow. Standard output gets nothing of it, and while a screen is drawn all of
+it is dropped. Child processes that inherit the descriptors write to the same pipe, and get ``SIGPIPE`` if they go on
+after lumctl has ended; lumctl's own children are each given a standard error of their own.
+
+A line of a library may come after a later line of lumctl. What a crash of the interpreter prints is lost.
+"""
+
+import atexit
+import faulthandler
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from lumctl.printable import one_line
+
+MOST_LINES, WITHIN_S = 100, 60.0
+"""How many lines are passed on in so many seconds."""
+MOST_CHARACTERS = 500
+_MOST_BYTES = 4096
+"""What is read of a line without an end before it counts as a line."""
+_QUIET_S = 0.2
+"""After so long without more, what has come of a line counts as a line."""
+_ENDS_WITHIN_S = 1.0
+_TOO_MUCH = f"lumctl: a plug-in prints more than {MOST_LINES} lines in {WITHIN_S:g} s; the rest of them is not shown"
+
+_own_stderr: int | None = None
+_stray: "_StrayOutput | None" = None
+_lock = threading.Lock()
+
+
+def separate_streams() -> None:
+    """Move ``sys.stdout`` and ``sys.stderr`` to private descriptors; what else is written to 1 goes to 2.
+
+    Raises:
+        OSError, AttributeError: the program was started without one of them.
+    """
+    global _own_stderr  # noqa: PLW0603 - a process has one standard error
+    err, out = os.dup(2), os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.__stdout__ = _opened(out, sys.stdout, 1 if sys.stdout.isatty() else -1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _opened(err, sys.stderr, 1)  # type: ignore[misc]
+    _own_stderr = err
+
+
+def catch_stray_output() -> None:
+    """From now on, pass on what is written to descriptors 1 and 2, escaped. Only after :func:`separate_streams`."""
+    global _stray  # noqa: PLW0603 - a process has one of each descriptor
+    if _stray is not None or _own_stderr is None:
+        return
+    with _lock:
+        if _stray is None:
+            _stray = _StrayOutput(_own_stderr, getattr(sys.stderr, "encoding", None) or "ascii")
+
+
+def is_caught() -> bool:
+    """Whether stray output is caught, for code of another package is loaded."""
+    return _stray is not None
+
+
+def end_stray_output() -> None:
+    """Pass on what has been written so far; nothing is shown of what comes later."""
+    if _stray is not None:
+        _stray.end()
+
+
+_screens = 0
+
+
+@contextmanager
+def stray_output_dropped() -> Iterator[None]:
+    """While inside, stray output is dropped: a screen is drawn."""
+    global _screens  # noqa: PLW0603 - a process has one terminal
+    _screens += 1
+    try:
+        yield
+    finally:
+        _screens -= 1
+
+
+def _opened(descriptor: int, like: Any, buffering: int) -> Any:
+    """A stream that lasts as long as the process."""
+    return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=buffering)
+
+
+class _StrayOutput:
+    """The pipe in the place of both descriptors, and the thread that reads it."""
+
+    def __init__(self, own_stderr: int, encoding: str) -> None:
+        self._own_stderr, self._encoding = own_stderr, encoding
+        self._pid = os.getpid()
+        self._window_s, self._lines = 0.0, 0
+        self._pipe, written = os.pipe()
+        os.set_blocking(self._pipe, False)
+        self._ending, self._end = os.pipe()
+        for standard in (1, 2):
+            os.dup2(written, standard)
+        os.close(written)
+        if faulthandler.is_enabled():
+            faulthandler.enable(file=own_stderr)
+        self._thread = threading.Thread(target=self._read, name="stray-output", daemon=True)
+        self._thread.start()
+        atexit.register(self.end)  # after what the plug-in registers itself, which comes later
+
+    def end(self) -> None:
+        """Read what is there, and no more. A child that holds the pipe open is not waited for."""
+        if self._end < 0 or os.getpid() != self._pid:
+            return
+        end, self._end = self._end, -1
+        void = os.open(os.devnull, os.O_WRONLY)
+        for standard in (1, 2):
+            os.dup2(void, standard)
+        os.close(void)
+        os.close(end)
+        self._thread.join(_ENDS_WITHIN_S)
+
+    def _read(self) -> None:
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        poll.register(self._ending, 0)
+        begun = b""
+        while True:
+            ready = dict(poll.poll(_QUIET_S * 1000 if begun else None))
+            piece = self._piece()
+            *lines, begun = (begun + piece).split(b"\n")
+            if not piece or len(begun) > _MOST_BYTES:
+                lines, begun = [*lines, begun], b""
+            with suppress(OSError):  # whoever read our standard error is gone
+                self._pass_on(lines)
+            if not piece and self._ending in ready:
+                return
+
+    def _piece(self) -> bytes:
+        try:
+            return os.read(self._pipe, _MOST_BYTES)
+        except BlockingIOError:
+            return b""
+
+    def _pass_on(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if _screens or not line.strip():
+                continue
+            now = time.monotonic()
+            if now - self._window_s > WITHIN_S:
+                self._window_s, self._lines = now, 0
+            self._lines += 1
+            if self._lines <= MOST_LINES:
+                self._write(one_line(line.decode(errors="backslashreplace"), MOST_CHARACTERS))
+            elif self._lines == MOST_LINES + 1:
+                self._write(_TOO_MUCH)
+
+    def _write(self, text: str) -> None:
+        left = f"{text}\n".encode(self._encoding, "backslashreplace")
+        while left:
+            left = left[os.write(self._own_stderr, left) :]
