@@ -25,7 +25,7 @@ def put(path: Path, data: bytes) -> None:
 def make_private(folder: Path) -> None:
     """Make a folder, and what is missing above it, that only this user may enter, whatever the umask is.
 
-    ``Path.mkdir`` gives its mode to the last folder only; a user who may write one above can replace it.
+    ``Path.mkdir`` applies its mode to the last folder only; a user who can write to a parent folder could replace it.
 
     Raises:
         OSError: it cannot be made.

@@ -16,7 +16,7 @@ JOB_KINDS = "lumctl.jobs"
 IMPORT_WITHIN_S = 5.0
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}
-"""Imports that were given up: another attempt would wait for the same lock."""
+"""Imports that were abandoned; another attempt would wait for the same import lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Offer:
     version: str
 
     def culprit(self, what: str) -> Culprit:
-        """Whom an error names; ``what`` is what it is (``driver``)."""
+        """What errors call it; ``what`` is its category (``driver``)."""
         return Culprit(what, self.name, self.origin)
 
     @property
@@ -102,10 +102,10 @@ def _offer(point: EntryPoint) -> Offer:
 
 
 def usable(group: str, name: str, what: str, fitted: Callable[[object], type | Misfit]) -> Any:
-    """Import what is offered under a name; ``fitted`` gives what is to be used, or says why it cannot be.
+    """Import the plug-in of a name; ``fitted`` returns the object to use, or why it cannot be used.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or it does not fit.
+        UsageError: no plug-in has that name, two packages offer it, it does not import, or it does not fit.
     """
     offer = the_offer(group, name, what)
     found = fitted(imported(group, offer, what))

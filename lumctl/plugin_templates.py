@@ -26,15 +26,15 @@ def template(kind: str) -> Path:
     for folder in _FOLDERS:
         if (folder / kind).is_dir():
             return folder / kind
-    raise UsageError(f"this installation of lumctl lacks the template {kind!r}", hint="install it again")
+    raise UsageError(f"this installation of lumctl lacks the template {kind!r}", hint="reinstall lumctl")
 
 
 def copy_template(kind: str, folder: Path) -> tuple[Path, ...]:
-    """Copy a template into a folder that is not there yet, or is empty; the files that were written.
+    """Copy a template into a new or empty folder; return the files that were written.
 
     Raises:
         UsageError: there is no such template, or the folder cannot be written.
-        RefusedError: the folder holds something.
+        RefusedError: the folder is not empty.
     """
     found = template(kind)
     try:

@@ -51,7 +51,7 @@ def run_program(
 ) -> Ended:
     """Run a program to its end. ``given`` is what it reads, ``variables`` are added to our own environment.
 
-    ``begun`` is told of the process, for another thread that may have to end it.
+    ``begun`` receives the process, so that another thread can end it.
 
     Of what it prints, the last ``most_said`` bytes are kept.
 

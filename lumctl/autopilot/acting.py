@@ -75,9 +75,9 @@ def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
 def carry_out(
     site: Site, plan: Plan, policy: Policy, progress: Callable[[str], None], require_wanted: Callable[[], None]
 ) -> Ended:
-    """Apply a plan; whatever happens, how it ended is what the store says of its run.
+    """Apply a plan. The result is always read from the store's record of the run, even after an error.
 
-    ``require_wanted`` may refuse the run when the store shows it and nothing is touched yet.
+    ``require_wanted`` may refuse the run; it is called after the store lists the run and before anything is changed.
     """
     store, began_at = site.store(plan.rack), site.now()
     try:

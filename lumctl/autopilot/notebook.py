@@ -17,7 +17,7 @@ GONE = ("gone",)
 
 
 def stopped_by_anybody(rack: str, store: Store) -> str | None:
-    """Why nothing may be done unasked in a rack now, by its stop files or its journal; ``None`` if it may.
+    """Why the stop files or the journal forbid automatic actions in a rack now; ``None`` if they are allowed.
 
     Raises:
         StoreError: the journal cannot be read.

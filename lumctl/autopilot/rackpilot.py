@@ -218,10 +218,10 @@ class RackPilot:
         self._end(plan.id, decision.trouble.key, ended, policy, told_of(policy, decision, plan=plan.id))
 
     def _require_not_stopped(self) -> None:
-        """Refuse to begin where somebody has stopped it by now, in this process or by the journal.
+        """Refuse to begin if the autopilot was stopped meanwhile, in this process or through the journal.
 
         Raises:
-            RefusedError: it is stopped.
+            RefusedError: the autopilot is stopped.
             StoreError: the journal cannot be read.
         """
         self._notebook.recall((), self._now(), whole=False)

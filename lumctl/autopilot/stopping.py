@@ -21,7 +21,7 @@ STORE_S = 10.0
 """How long a database may take before it counts as gone."""
 OPEN, RUNNING, STOPPED = "open", "running", "stopped"
 JOB_RUN = "job run "
-"""What the name of a job's recovery begins with: it swaps by a consent that was given when the job was started."""
+"""Prefix of a recovery run's name. The operator approved its swaps when starting the job."""
 
 
 def stop_by_files(where: Sequence[Path], said: str) -> list[Written]:
@@ -95,7 +95,7 @@ def release_files(where: Sequence[Path]) -> list[Path]:
 
 
 def own_runs(store: Store, *, now: float) -> list[Run]:
-    """The runs under way that no person started by hand: they are finished, or rolled back by their engine, not cut."""
+    """The running runs that no operator started. Their engines finish or undo them; runs that were cut are left out."""
     cut, unasked = set(store.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
     return [r for r in store.runs() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
 

@@ -70,7 +70,7 @@ def at_once(_step: Step) -> None:
 
 
 def wanted() -> None:
-    """Let a run begin in any case."""
+    """Allow every run to begin."""
 
 
 def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covered
@@ -87,8 +87,8 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
 ) -> RunResult:
     """Apply a plan. ``before_step`` is called before each step and may raise to stop the run, which is then undone.
 
-    ``require_wanted`` is called once, when the store shows the run and before its first step; it may raise to refuse
-    the run. Whoever stops runs first says so and then looks for runs: one of the two always sees the other.
+    ``require_wanted`` is called once, after the store lists the run and before its first step; it may raise to refuse
+    the run. A stop command first records the stop and then lists runs, so at least one side always sees the other.
 
     ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook.
 

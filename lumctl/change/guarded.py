@@ -128,7 +128,7 @@ def _may_take_s(site: Site, step: Step) -> float:
     inventory = site.inventory
     if step.do is Do.PROGRAM:
         device = inventory.devices[step.data["device"]]
-        # Undone, it may be waited for twice: for what it was at work on, and for what is written back.
+        # Undoing a step may wait twice: for the change still in progress, and for the one that undoes it.
         return device.settle_ms / 1000 + 2 * goes_on_for_s(site.devices.changing(device.id))
     if step.do is Do.VERIFY:
         blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)

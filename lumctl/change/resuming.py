@@ -92,7 +92,7 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
 
 
 def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
-    """Where the jobs run once these steps of a run are done, or undone."""
+    """Where the jobs run after these steps of a run are done or undone."""
     placed = site.assignment(sound=False)
     for step in steps:
         if step.do is Do.ASSIGN:

@@ -114,7 +114,7 @@ class Run(Undoing):
         self.undone_as = "superseded" if steps else self.undone_as
 
     def narrate(self, say: Callable[[str], None]) -> None:
-        """Narrate what goes on within a step from now on; ``say`` is called from several threads."""
+        """Report progress within steps to ``say``, which is called from several threads."""
         self._bench.say = say
 
     def unasked(self) -> Self:

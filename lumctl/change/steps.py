@@ -58,7 +58,7 @@ class Bench:
         self.facts = NOBODY
         """What the hooks of jobs are told of the run."""
         self.say: Callable[[str], None] = lambda _line: None
-        """Narrates what goes on within a step; called from several threads."""
+        """Reports progress within a step; called from several threads."""
         chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
         self._turns = {device: threading.Lock() for device in chassis}
 
@@ -68,7 +68,7 @@ class Bench:
         return self._turns[module.device] if module else nullcontext()
 
     def watch(self, device: str, progress: Progress) -> None:
-        """Narrate how far a device has come."""
+        """Report how far a device has come."""
         self.say(f"{device} {in_words(progress)}")
 
     def settle(self, device: str) -> None:
@@ -123,7 +123,7 @@ class Program:
             bench.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
-            # It runs from the answer on, and the device may go on with the change long after that.
+            # The timer starts at the answer; the device may keep working on the change long after that.
             timer = REVERT_AFTER_S + 2 * bench.site.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
         watch = partial(bench.watch, device)
         bench.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)

@@ -98,7 +98,7 @@ def show(
 ) -> int:
     """Show what a component says of itself: readings with units, ports, alarms, and the record against the read-back.
 
-    The state of a mesh or a switch is what health finds in its alarms and its temperature at this one look.
+    The state of a mesh or a switch is judged from its alarms and temperature as this command reads them.
 
     Exits 3 when it could not be reached; what the record says of it is shown all the same.
     """

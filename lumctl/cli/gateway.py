@@ -122,11 +122,11 @@ def connect(
 
 
 def warn_of_folder(cx: Invocation, place: Path) -> None:
-    """Say so where another user can put a socket of their own in the place of the gateway's."""
+    """Warn if another user can replace the gateway's socket with their own."""
     from lumctl.inventory.files import folder_writable_by_others
 
     if reason := folder_writable_by_others(place.absolute().parent):
-        cx.out.narrate(f"warning: another user can take the place of this gateway: {reason}")
+        cx.out.narrate(f"warning: another user can replace this gateway's socket: {reason}")
 
 
 def naming(target: str, place: Path) -> str:
@@ -161,7 +161,12 @@ def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -
     try:
         said = gateway.ask({"call": "status"}, about=f"rack {rack}")
         if not isinstance(said, Mapping):
-            return {**row, "socket": where.place, "state": "failed", "problem": "it does not say what it has written"}
+            return {
+                **row,
+                "socket": where.place,
+                "state": "failed",
+                "problem": "it does not report what it has written",
+            }
         return {**row, "socket": where.place, "state": "ok", **{key: said[key] for key in row.keys() & said.keys()}}
     except LumctlError as error:
         return {**row, "socket": where.place, "state": "failed", "problem": error.message}

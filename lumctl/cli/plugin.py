@@ -94,9 +94,9 @@ def _loaded_control(info: Offer) -> dict[str, Any]:
 def copy(
     cx: Invocation,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power or job.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that does not exist, or is empty.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
 ) -> None:
-    """Copy a whole plug-in to begin with: code, a twin of its device, the contract suite. Prints the files."""
+    """Copy a complete plug-in as a starting point: code, a twin of its device, the contract suite. Prints the files."""
     from lumctl.plugin_templates import copy_template
 
     written = [str(each) for each in copy_template(kind, folder)]

@@ -1,4 +1,4 @@
-"""``lumctl plugin check``: the contract of drivers run over a package, as a page that its author can publish."""
+"""``lumctl plugin check``: test a package against the driver contract; print a page that its author can publish."""
 
 import platform
 from collections import Counter
@@ -35,18 +35,18 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A driver, a package, or its folder of sources.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A driver, a package, or its source folder.")],
     tests: Annotated[
-        Path | None, typer.Option("--tests", metavar="PATH", help="Tests that give the driver to the kit.", exists=True)
+        Path | None, typer.Option("--tests", metavar="PATH", help="Tests that run the kit on the driver.", exists=True)
     ] = None,
 ) -> int:
-    """Hold each driver of an installed package against the contract of drivers, and print a report to publish.
+    """Test each driver of an installed package against the driver contract, and print a report to publish.
 
-    The kit of lumctl.devices.testing runs in a process of its own (it needs pytest), with faults between the driver and
-    its device: on the twin that the package offers (entry point group lumctl.twins), or by the package's own tests that
-    wire the kit, or by --tests. It writes to what it is run against: never a device that carries light.
+    The kit of lumctl.devices.testing runs in its own process (it needs pytest) and injects faults between the driver
+    and its device. It uses the twin that the package offers (entry point group lumctl.twins), or else the package's
+    tests that run the kit, or those that --tests names. It writes to the device: never use one that carries light.
 
-    Without a twin or tests only what needs no device is tested. Exits 4 if a rule is broken or no device was there.
+    Without a twin or tests it tests only what needs no device. Exits 4 if a rule is broken or there was no device.
     """
     from lumctl.devices.contract_check import check, drivers_named
 
@@ -84,7 +84,7 @@ def _document(checked: "Checked") -> dict[str, Any]:
 
 
 def _declared(checked: "Checked") -> dict[str, Any]:
-    """What the driver says of itself; of one that does not load, its package's metadata alone."""
+    """What the driver declares; only its package's metadata if it does not load."""
     from lumctl.devices.drivers import load
 
     info = checked.info
@@ -104,7 +104,7 @@ def _declared(checked: "Checked") -> dict[str, Any]:
 
 
 def _rules(checked: "Checked") -> list[dict[str, Any]]:
-    """Each rule of the contract, and how its tests ended."""
+    """One row per rule of the contract with the results of its tests."""
     from lumctl.devices.testing.rules import RULES as WRITTEN
 
     ended: Mapping[str, Counter[str]] = {rule: Counter() for rule in WRITTEN}
@@ -115,7 +115,7 @@ def _rules(checked: "Checked") -> list[dict[str, Any]]:
     rows = []
     for rule, counts in ended.items():
         if not counts:
-            continue  # it is a rule for another kind of driver
+            continue  # the rule is for another kind of driver
         result = next((word for word in ("failed", *STATES) if counts[word]), None)
         rows.append(
             {
@@ -135,10 +135,10 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
     from lumctl.devices.testing.rules import RULES as WRITTEN
 
     about, say = _about(), cx.out.text
-    say(f"Contract of drivers: {document['name']}")
+    say(f"Driver contract: {document['name']}")
     say(f"  driver   {document['class']}, {document['distribution']} {document['version']}, kind {document['kind']}, "
         f"API {document['api_version']}")  # fmt: skip
-    say(f"  declares {', '.join(document['capabilities'] or ()) or 'no capability beyond the least'}")
+    say(f"  declares {', '.join(document['capabilities'] or ()) or 'no optional capability'}")
     say(f"  proven   {document['proven']}")
     say(f"  checked  {about['at']} by lumctl {about['lumctl']}, Python {about['python']}")
     say(f"  against  {document['against']}")
@@ -164,7 +164,7 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
 
 
 def _once(failed: Any) -> list[Any]:
-    """The first failure of each rule: the others mostly have the same cause."""
+    """The first failure of each rule; the others usually have the same cause."""
     first: dict[str, Any] = {}
     for each in failed:
         first.setdefault(str(each.rule), each)

@@ -31,11 +31,11 @@ def command(
     cx: Invocation,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One plug-in; all of them unless said.")] = None,
 ) -> int:
-    """Look into each driver: whether it loads, what it declares, on what that was proven, what it imports.
+    """Check each driver: whether it loads, what it declares, on what that was proven, what it imports.
 
-    And into each kind of job control. Where there is an inventory, those that it uses are looked into, and whether
-    their devices answer on the target; the others are listed as not used. Without one, all that are installed. Exits 4
-    if something is not well.
+    Also checks each kind of job control. With an inventory, it checks the plug-ins that the inventory uses and whether
+    their devices answer on the target, and lists the others as not used. Without one, it checks all installed plug-ins.
+    Exits 4 if a check fails.
     """
     from lumctl.jobs import examining
 
@@ -52,12 +52,12 @@ def command(
     found += [finding for info in controls for finding in examining.examine(info, inventory)]
     if inventory is not None:
         lacking = not_installed(inventory).items() if name is None else ()
-        found += [Finding(driver, well=False, text=text, advice=advice) for driver, (text, advice) in lacking]
+        found += [Finding(driver, ok=False, text=text, advice=advice) for driver, (text, advice) in lacking]
         found += _used(cx, inventory, {info.name for info in drivers})
     elif name is None and cx.out.format is not OutputFormat.NAME:
         cx.out.narrate("no inventory: which devices use these drivers is not known")
     _print(cx, sorted(found, key=lambda finding: finding.driver))
-    return ExitCode.DONE if all(finding.well for finding in found) else ExitCode.UNHEALTHY
+    return ExitCode.DONE if all(finding.ok for finding in found) else ExitCode.UNHEALTHY
 
 
 def _wanted(inventory: "Inventory") -> set[str]:
@@ -67,8 +67,8 @@ def _wanted(inventory: "Inventory") -> set[str]:
 
 
 def _not_used(name: str, inventory: "Inventory") -> Finding:
-    text = f"not used by {inventory.path}; not looked into"
-    return Finding(name, well=True, text=text, advice=f"lumctl plugin doctor {name}", state="disabled")
+    text = f"not used by {inventory.path}; not checked"
+    return Finding(name, ok=True, text=text, advice=f"lumctl plugin doctor {name}", state="disabled")
 
 
 def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo]:
@@ -115,7 +115,7 @@ def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Fin
             answers = call(site, concerned)
     except LumctlError as error:
         return [
-            Finding(driver, well=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",
+            Finding(driver, ok=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",
                     advice=error.hint or "")
             for driver, names in users.items()
         ]  # fmt: skip
@@ -128,11 +128,11 @@ def _answered(cx: Invocation, driver: str, names: list[str], answers: list["Answ
     silent = [answer for answer in asked if answer.problem]
     if not silent:
         told = f"; on target {cx.target} {'it answers' if len(names) == 1 else 'all answer'}" if asked else ""
-        return [Finding(driver, well=True, text=f"used by {few(names)}{told}")]
+        return [Finding(driver, ok=True, text=f"used by {few(names)}{told}")]
     return [
         Finding(
             driver,
-            well=False,
+            ok=False,
             text=f"used by {each.id}, on target {cx.target}: {each.problem}",
             advice=f"lumctl device show {each.id} --target {cx.target}",
         )
@@ -142,9 +142,10 @@ def _answered(cx: Invocation, driver: str, names: list[str], answers: list["Answ
 
 def _print(cx: Invocation, found: list[Finding]) -> None:
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names(sorted({finding.driver for finding in found if not finding.well}))
+        cx.out.names(sorted({finding.driver for finding in found if not finding.ok}))
         return
-    rows: list[dict[str, Any]] = [asdict(finding) | {"state": finding.shown} for finding in found]
+    # `well` is the older name of `ok`; scripts may read it.
+    rows: list[dict[str, Any]] = [asdict(finding) | {"well": finding.ok, "state": finding.shown} for finding in found]
     if cx.out.structured:
         cx.out.document("plugin-doctor", {"target": str(cx.target), "findings": rows})
     else:

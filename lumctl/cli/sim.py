@@ -18,7 +18,7 @@ KINDS = (
     "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
     "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
     "slow-commit (meshes, switches); "
-    "mesh-down, mesh-lying (meshes: device-down and device-lying by their older names)."
+    "mesh-down, mesh-lying (meshes: older names of device-down and device-lying)."
 )
 
 app = noun_app("A rack of any inventory on loopback, with faults on request.")
@@ -46,9 +46,9 @@ def up(
 ) -> None:
     """Start the simulator and program the circuits of the inventory's jobs; without --detach it runs until Ctrl-C.
 
-    A mesh or switch is served as its driver expects: by lumctl itself, or by the twin that the driver's package ships
-    (see lumctl-driver(7)). In the place of one without a twin there is a generic mesh or switch, and that is said.
-    Where a twin fails, its device does not answer, and no circuits are programmed in its rack.
+    Each mesh or switch speaks its driver's protocol: lumctl serves it, or the twin that the driver's package ships
+    (see lumctl-driver(7)). If there is no twin, a generic mesh or switch replaces it, and a message names the device.
+    If a twin fails, its device does not answer, and no circuits are programmed in its rack.
     """
     from lumctl.sim.launch import launch
 
@@ -127,7 +127,9 @@ def fault(
     ],
     value: Annotated[
         float | None,
-        typer.Option("--value", metavar="V", help="How much: C, dB or s; of an alarm 1 critical to 4 warning."),
+        typer.Option(
+            "--value", metavar="V", help="How much, in C, dB or s; for an alarm, 1 (critical) to 4 (warning)."
+        ),
     ] = None,
 ) -> None:
     """Make a component faulty.
@@ -135,10 +137,10 @@ def fault(
     A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
     no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
     many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual. One with
-    slow-commit answers a change when it is half made and goes on for so many seconds; clear ends that at once.
+    slow-commit answers a change when half of it is made and makes the rest V seconds later; clear completes it at once.
 
-    A mesh or a switch with an alarm says that a power supply has failed, and goes on carrying light. What lumctl sees
-    of an alarm, or of overheat, is what the device's driver reads: sim-mesh and sim-switch read both.
+    A mesh or a switch with an alarm reports a failed power supply and keeps carrying light. lumctl sees an alarm or
+    overheat only if the device's driver reads it: sim-mesh and sim-switch read both.
 
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
     fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and
@@ -169,13 +171,13 @@ def clear(
 
 
 def _commission(cx: Invocation, unserved: Collection[str]) -> None:
-    """Program the jobs' circuits as on a real rack, through the change engine; but not where a device is missing."""
+    """Program the jobs' circuits through the change engine, as on a real rack; skip racks where a device is missing."""
     from lumctl.site import Site
     from lumctl.swap import commission
 
     dark = {d.rack: d.id for d in cx.inventory.light_devices if d.id in unserved}
     for rack, device in dark.items():
-        cx.out.narrate(f"rack {rack}: no circuits are programmed, for {device} does not answer")
+        cx.out.narrate(f"rack {rack}: no circuits are programmed because {device} does not answer")
     with Site(cx.inventory, "sim") as site:
         commission(site, without=dark, left_dark=cx.out.narrate)
 

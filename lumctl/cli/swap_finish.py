@@ -40,7 +40,7 @@ def resume(
 ) -> None:
     """Go on with a run that was cut or left half done, to its planned end.
 
-    What its journal says is done is not done again. A step without an outcome is repeated, and so is what a
+    Steps that the journal records as done are not repeated. A step without an outcome is repeated, and so is one whose
     device reverted by itself. Before that the spares must read well, each device must hold what it held or what this
     run wrote, and nobody else's circuit may be touched. Transmitters that placed ranks need and that are off are lit
     first. Then the light is proved and the run is done. Where it cannot
@@ -77,7 +77,7 @@ def abort(
 
     Each step that may have acted is undone, the last one first, and what was sound before must be sound again. What
     cannot be undone leaves the run half done (exit code 7), and this command can be tried again. A run that came to its
-    end is rolled back with swap rollback. Beside its steps, the transmitters of the rack are brought to what is
+    end is rolled back with swap rollback. Besides undoing steps, the command sets the rack's transmitters as
     recorded: those of placed ranks are lit, those of replaced accelerators are darkened.
 
     Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With

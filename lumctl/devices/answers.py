@@ -1,4 +1,4 @@
-"""Whether what a driver answers is of the types and units that its Protocol states: a wrong answer is no reading."""
+"""Checks that a driver's answers have the types and units of its Protocol; a wrong answer is not used as a reading."""
 
 import math
 import types
@@ -21,12 +21,12 @@ from lumctl.devices.types import (
 )
 
 MOST_DBM, LEAST_DBM = 50.0, -100.0
-"""No optical port of a rack carries more than 100 W, and no monitor shows less than -100 dBm but as no light."""
+"""Limits in dBm: no optical port of a rack carries more than 100 W; a monitor shows less than -100 dBm as no light."""
 MOST_C, LEAST_C = 200.0, -80.0
 
 
 def fault_of(kind: str, call: str, answer: Any, arguments: Mapping[str, Any], context: DriverContext) -> str | None:
-    """What is wrong with the answer to a call of a driver of that kind, in words; ``None`` if nothing is."""
+    """What is wrong with the answer to a call of a driver of that kind, as text; ``None`` if nothing is."""
     wrong = _mistyped(answer, _annotation(kind, call))
     if wrong:
         return f"answered {wrong}"
@@ -40,11 +40,11 @@ def _annotation(kind: str, call: str) -> Any:
 
 
 def _mistyped(value: Any, hint: Any) -> str | None:
-    """What a value is that is not of a type, and what it should be; ``None`` if it is."""
+    """What a value is and what it should be, as text; ``None`` if it is of that type."""
     if _check(hint)(value):
         return None
     name = getattr(hint, "__name__", None) if get_origin(hint) is None else None
-    return f"{_shown(value)}, which is no {name or str(hint).replace('lumctl.devices.types.', '')}"
+    return f"{_shown(value)}, expected {name or str(hint).replace('lumctl.devices.types.', '')}"
 
 
 _Check = Callable[[Any], bool]
@@ -93,10 +93,10 @@ _PLAIN: Mapping[Any, _Check] = {
 def _shown(value: Any) -> str:
     try:
         said = repr(value)
-    except Exception:  # noqa: BLE001 - it is a plug-in's own class
+    except Exception:  # noqa: BLE001 - the class belongs to the plug-in
         said = ""
     kind = type(value).__name__
-    return said if said and len(said) < 60 else f"a {kind}"  # noqa: PLR2004 - a long one says nothing in a line
+    return said if said and len(said) < 60 else f"a {kind}"  # noqa: PLR2004 - a longer one does not fit in a message
 
 
 Sound = Callable[[Any, Mapping[str, Any], DriverContext], str | None]
@@ -108,7 +108,7 @@ def _states(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverCont
 
 def _circuits(answer: Mapping[int, int], _: Mapping[str, Any], context: DriverContext) -> str | None:
     if len(set(answer.values())) < len(answer):
-        return "answered circuits of which two leave at one port"
+        return "answered two circuits that leave at one port"
     return _outside([*answer, *answer.values()], context.port_count, "port")
 
 
@@ -120,20 +120,20 @@ def _ports(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverConte
 
 def _outside(numbers: Iterable[int], count: int, what: str) -> str | None:
     wrong = [number for number in numbers if number < 0 or (count and number >= count)]
-    return f"answered {what} {wrong[0]}, and there are {count} from 0 on" if wrong else None
+    return f"answered {what} {wrong[0]}; numbers start at 0, and there are {count}" if wrong else None
 
 
 def _powers(answer: Mapping[int, float], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
     extra = set(answer) - set(arguments["ports"])
     if extra:
-        return f"answered for port {min(extra)}, which was not asked for"
+        return f"answered for port {min(extra)}, which was not requested"
     return _first(_dbm(value) for value in answer.values())
 
 
 def _dbm(value: float | None) -> str | None:
     if value is None or value == -math.inf or LEAST_DBM <= value <= MOST_DBM:
         return None
-    return f"answered {value:g} dBm, which no port of a rack has"
+    return f"answered {value:g} dBm, which is not a possible port power"
 
 
 def _celsius(value: float | None) -> str | None:
@@ -183,18 +183,18 @@ def _staged(answer: Staged[Any], arguments: Mapping[str, Any], _: DriverContext)
     told = {_cell(change): change.after for change in answer.changes}
     if len(told) < len(answer.changes):
         return "staged a cell twice"
-    return None if told == dict(wanted) else "staged something else than it was asked"
+    return None if told == dict(wanted) else "staged a different change than requested"
 
 
 def _difference(answer: tuple[Any, ...], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
     wanted = {_cell(change): change.after for change in arguments["staged"].changes}
     strange = [change for change in answer if wanted.get(_cell(change), change) != change.after]
-    return "compared something else than it was asked" if strange else None
+    return "compared a different change than requested" if strange else None
 
 
 def _receipt(answer: Receipt[Any], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
     if answer.staged.changes != arguments["staged"].changes:
-        return "gave a receipt for something else than was committed"
+        return "returned a receipt for a different change than was committed"
     return None
 
 

@@ -10,7 +10,7 @@ from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, Po
 class _Base:
     """A driver that remembers its context and can do nothing yet."""
 
-    api_version: ClassVar[int]  # stated by each driver itself: an inherited one would follow lumctl and not the author
+    api_version: ClassVar[int]  # each driver states it: an inherited one would change with lumctl, not with the driver
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     proven: ClassVar[str] = "not stated"
 

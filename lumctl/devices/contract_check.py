@@ -1,7 +1,7 @@
-"""The contract kit run over installed drivers, by pytest in a process of its own, and what it found.
+"""Runs the contract kit on installed drivers, with pytest in its own process, and collects the results.
 
-A driver is held against the twin that its package offers (entry point group ``lumctl.twins``), or else by those tests
-of its package that wire the kit. Without either only what needs no device is tested.
+A driver is tested on the twin that its package offers (entry point group ``lumctl.twins``), or else with its package's
+tests that run the kit. Without either, only what needs no device is tested.
 """
 
 import json
@@ -22,16 +22,16 @@ from lumctl.inventory.hints import nearest
 
 TWINS = "lumctl.twins"
 LIMIT_S = 900.0
-"""For all tests of one driver."""
+"""Time limit for all tests of one driver, in seconds."""
 _KIT = "lumctl.devices.testing"
 _COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.outcomes", "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one test: ``passed``, ``failed``, ``not-tested`` or ``not-applicable``, and why.
+    """Outcome of one test: ``passed``, ``failed``, ``not-tested`` or ``not-applicable``, and why.
 
-    ``rule`` is the rule of the contract that it proves, ``None`` of a package's own tests; ``also`` are others.
+    ``rule`` is the rule of the contract that it tests, ``None`` for a package's own tests; ``also`` are more rules.
     """
 
     test: str
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found out about one driver, and against what."""
+    """The results of testing one driver, and what it was tested against."""
 
     info: DriverInfo
     against: str
@@ -54,24 +54,24 @@ class Checked:
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """The tests that found it to break a rule."""
+        """The tests in which the driver broke a rule."""
         return tuple(each for each in self.outcomes if each.outcome == "failed")
 
     @property
     def not_tested(self) -> tuple[Outcome, ...]:
-        """The tests that could not show anything."""
+        """The tests that could not be run."""
         return tuple(each for each in self.outcomes if each.outcome == "not-tested")
 
     @property
     def verdict(self) -> str:
-        """``passed``, ``failed``, or ``incomplete`` where no device was there to be tested against."""
+        """``passed``, ``failed``, or ``incomplete`` if there was no device to test against."""
         if self.failed or not self.outcomes:
             return "failed"
         return "passed" if self.with_device else "incomplete"
 
 
 def drivers_named(package: str) -> list[DriverInfo]:
-    """The drivers of a name: one driver, all of a distribution, or all of a folder of sources that is installed.
+    """The drivers of a name: one driver, all of a distribution, or all of an installed source folder.
 
     Raises:
         UsageError: nothing of that name is installed.
@@ -82,8 +82,8 @@ def drivers_named(package: str) -> list[DriverInfo]:
         found = [info for info in offers if _is_in(_sources(info.distribution), folder.resolve())]
         if not found:
             raise UsageError(
-                f"no installed package has its sources in {folder}",
-                hint=f"install it beside lumctl: {sys.executable} -m pip install --editable {folder}",
+                f"no installed package has its source in {folder}",
+                hint=f"install it next to lumctl: {sys.executable} -m pip install --editable {folder}",
             )
         return found
     found = [info for info in offers if info.name == package] or [i for i in offers if i.distribution == package]
@@ -96,10 +96,10 @@ def drivers_named(package: str) -> list[DriverInfo]:
 
 
 def check(info: DriverInfo, tests: Path | None = None) -> Checked:
-    """Run the contract over a driver: by the tests in a file or folder, else on its twin, else by its package's tests.
+    """Test a driver with the tests in a file or folder, or else on its twin, or else with its package's tests.
 
     Raises:
-        UsageError: pytest is not installed, or does not end.
+        UsageError: pytest is not installed or does not end.
     """
     if find_spec("pytest") is None:
         raise UsageError("the contract kit needs pytest", hint=f"{sys.executable} -m pip install 'pytest>=8'")
@@ -116,7 +116,7 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
 
 
 def _of(info: DriverInfo, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Those of the contract's tests that were of this driver, or of none that they said."""
+    """The contract tests of this driver, and those that name no driver."""
     attribute = info.target.rpartition(":")[2]
     return tuple(
         each
@@ -136,7 +136,7 @@ def _run(info: DriverInfo, targets: Sequence[str], folder: Path | None) -> list[
                 check=False, errors="replace",
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            raise UsageError(f"the tests of {info.name} did not end within {LIMIT_S:.0f} s") from error
+            raise UsageError(f"the tests of {info.name} did not finish within {LIMIT_S:.0f} s") from error
         lines = report.read_text().splitlines() if report.exists() else []
         found = [json.loads(line) for line in lines]
         begun = [each["test"] for each in found if each["outcome"] == "begun"]
@@ -145,13 +145,13 @@ def _run(info: DriverInfo, targets: Sequence[str], folder: Path | None) -> list[
         if open_tests or (done.returncode not in (0, 1) and not any(each.outcome == "failed" for each in ended)):
             said = " ".join((done.stdout + done.stderr).split())[-300:]
             lost = min(open_tests, default="pytest")
-            detail = f"the process of the tests ended (status {done.returncode}) in {lost}: {said}"
-            ended.append(Outcome(lost, "the process of the tests ends", None, "errors", "failed", detail))
+            detail = f"the test process ended (status {done.returncode}) in {lost}: {said}"
+            ended.append(Outcome(lost, "the test process ended", None, "errors", "failed", detail))
         return ended
 
 
 def _wired(info: DriverInfo) -> Iterator[Path]:
-    """The test files of a package's sources that give its driver to the kit."""
+    """The test files in a package's source that run the kit on its driver."""
     sources = _sources(info.distribution)
     names = (info.target.partition(":")[0].partition(".")[0], info.target.rpartition(":")[2])
     if sources is None:
@@ -163,7 +163,7 @@ def _wired(info: DriverInfo) -> Iterator[Path]:
 
 
 def _sources(package: str) -> Path | None:
-    """The folder that a distribution was installed from, if that is still there."""
+    """The source folder that a distribution was installed from, if it still exists."""
     try:
         written = distribution(package).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -178,6 +178,6 @@ def _is_in(sources: Path | None, folder: Path) -> bool:
 
 
 def _root(tests: Path) -> Path:
-    """The folder whose settings of pytest hold for these tests: the nearest above with a pyproject.toml."""
+    """The folder whose pytest settings apply to these tests: the nearest parent with a pyproject.toml."""
     above = [folder for folder in tests.resolve().parents if (folder / "pyproject.toml").exists()]
     return above[0] if above else tests.resolve().parent

@@ -54,21 +54,21 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found out about a driver. ``advice`` is what to do, where it is not well.
+    """One result of checking a driver. ``advice`` says what to do if the check failed.
 
-    ``state`` is ``ok`` or ``failed`` by default, as it is well or not; ``disabled`` of one that was not looked into.
+    ``state`` overrides the displayed state, by default ``ok`` or ``failed``; ``disabled`` means not checked.
     """
 
     driver: str
-    well: bool
+    ok: bool
     text: str
     advice: str = ""
     state: str = ""
 
     @property
     def shown(self) -> str:
-        """The state as a word of the house."""
-        return self.state or ("ok" if self.well else "failed")
+        """The state to display: ok, degraded, failed or disabled."""
+        return self.state or ("ok" if self.ok else "failed")
 
 
 def examine(info: DriverInfo) -> list[Finding]:
@@ -77,43 +77,43 @@ def examine(info: DriverInfo) -> list[Finding]:
         driver = load(info.name)
     except UsageError as error:
         missing = lacking(info)
-        if any(not each.well for each in missing) and "ModuleNotFoundError" in error.message:
+        if any(not each.ok for each in missing) and "ModuleNotFoundError" in error.message:
             return missing
-        return [Finding(info.name, well=False, text=error.message, advice=error.hint or ""), *missing]
+        return [Finding(info.name, ok=False, text=error.message, advice=error.hint or ""), *missing]
     able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the least"
-    found = [Finding(info.name, well=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
+    found = [Finding(info.name, ok=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
     found += _declared(info, driver)
     proven = str(getattr(driver, "proven", "") or "not stated")
     if proven == base.BaseMesh.proven:
         advice = "a driver says on what it was proven, such as `firmware 7.2`: do not trust one that does not"
-        found.append(Finding(info.name, well=False, text="it does not say on what it was proven", advice=advice))
+        found.append(Finding(info.name, ok=False, text="it does not say on what it was proven", advice=advice))
     else:
-        found.append(Finding(info.name, well=True, text=f"proven on: {proven}"))
+        found.append(Finding(info.name, ok=True, text=f"proven on: {proven}"))
     missing = lacking(info)
     libraries = sorted(name for name in imported(_module(info)) if _is_library(name) and _is_there(name))
     if libraries and not missing:
-        found.append(Finding(info.name, well=True, text=f"what it imports is installed: {', '.join(libraries)}"))
+        found.append(Finding(info.name, ok=True, text=f"what it imports is installed: {', '.join(libraries)}"))
     return found + missing
 
 
 def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[Finding]:
-    """What is declared and not there, and what is there and not declared: the one fails, the other is never asked."""
+    """Capabilities declared but not implemented, which fail; calls implemented but not declared, never used."""
     calls, author = _CALLS[driver.kind], f"report it to the author of {info.distribution}"
     for capability in sorted(driver.capabilities):
         if capability not in calls:
             text = f"it declares {capability}, which a {driver.kind} does not have"
-            yield Finding(info.name, well=False, text=text, advice=author)
+            yield Finding(info.name, ok=False, text=text, advice=author)
         for call in calls.get(capability, ()):
             if _refuses(driver, call):
                 text = f"it declares {capability} and does not implement {call}()"
-                yield Finding(info.name, well=False, text=text, advice=author)
+                yield Finding(info.name, ok=False, text=text, advice=author)
     for capability, names in calls.items():
         optional = [name for name in names if hasattr(_BASES[driver.kind], name)]
         if capability in driver.capabilities or not optional or not issubclass(driver, _BASES[driver.kind]):
             continue  # who writes the refusals by hand has them all
         if not any(_refuses(driver, name) for name in optional) and _static(driver):
             text = f"it implements {', '.join(f'{name}()' for name in optional)} and does not declare {capability}"
-            yield Finding(info.name, well=False, text=f"{text}: it is never asked", advice=author)
+            yield Finding(info.name, ok=False, text=f"{text}, so it is never called", advice=author)
 
 
 def _static(driver: type[Driver]) -> bool:
@@ -136,17 +136,17 @@ def _refuses(driver: type[Driver], call: str) -> bool:
 
 
 def lacking(info: DriverInfo) -> list[Finding]:
-    """The libraries that a driver's package imports and that are not installed, unless it goes on without them."""
+    """Findings about libraries that a driver's package imports and that are missing; optional ones are left out."""
     found = []
     for name, need in sorted(imported(_module(info)).items()):
         if need is Need.OPTIONAL or _is_there(name):
             continue
         if need is Need.LATER:
             text = f"some of its calls import {name}, which is not installed"
-            found.append(Finding(info.name, well=True, text=text, advice=_advice(info, name), state="degraded"))
+            found.append(Finding(info.name, ok=True, text=text, advice=_advice(info, name), state="degraded"))
         else:
             text = f"it needs {name}, which is not installed"
-            found.append(Finding(info.name, well=False, text=text, advice=_advice(info, name)))
+            found.append(Finding(info.name, ok=False, text=text, advice=_advice(info, name)))
     return found
 
 
@@ -166,10 +166,10 @@ def _is_there(name: str) -> bool:
 
 
 def _advice(info: DriverInfo, module: str) -> str:
-    """The command that installs what a module needs, as a shell takes it; where that is not known, who knows it.
+    """The shell command that installs the package of a missing module; if that package is not known, whom to ask.
 
-    Of the package's own requirements the one that the module belongs to is taken: as an extra of the package, or with
-    the versions that it asks for. A module's name alone is no name of a package: anybody may have taken it.
+    It uses the plug-in's own requirement for the module: an extra of the package, or the versions required. It never
+    guesses a package from the module's name, because anyone can register an unrelated package under that name.
     """
     try:
         wanted = requires(info.distribution) or []
@@ -183,7 +183,7 @@ def _advice(info: DriverInfo, module: str) -> str:
             continue
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", marker)
         return pip(f"{info.distribution}[{extra[1]}]" if extra else requirement.strip())
-    author = f"{info.distribution} does not say which package brings it: ask its author"
+    author = f"{info.distribution} does not declare which package provides it; ask its author"
     known = _OTHERWISE.get(module)
     return pip(known) if known else author
 
@@ -206,7 +206,7 @@ _OTHERWISE = {
     "dateutil": "python-dateutil",
     "google.protobuf": "protobuf",
 }
-"""Packages whose module has another name."""
+"""Packages by the name of their module, where the two names differ."""
 
 
 def _canonical(name: str) -> str:

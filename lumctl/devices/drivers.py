@@ -20,7 +20,7 @@ KINDS = tuple(PROTOCOLS)
 _UPGRADE = "upgrade {package} or lumctl"
 
 _LATER = {"read_progress": Capability.PROGRESS}
-"""Calls that drivers of this API came without at first: only one that declares the capability must have them."""
+"""Calls that this API did not have at first: only drivers that declare the capability must have them."""
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
     for kind, protocol in PROTOCOLS.items()
@@ -43,7 +43,7 @@ def load(name: str) -> type[Driver]:
 
 
 def culprit(name: str) -> Culprit:
-    """Whom an error of a driver of that name names."""
+    """What errors call the driver of that name."""
     return the_offer(GROUP, name, "driver").culprit("driver")
 
 
@@ -66,7 +66,7 @@ def _complaint(found: type) -> str | None:
         return "does not declare its capabilities as a frozenset of Capability"
     slow = getattr(found, "slow_calls", {})
     if not isinstance(slow, Mapping) or not all(isinstance(each, int | float) for each in slow.values()):
-        return "does not give its slow_calls as a mapping of calls to seconds"
+        return "does not state slow_calls as a mapping from call names to seconds"
     unasked = {call for call, capability in _LATER.items() if capability not in capabilities}
     missing = sorted(name for name in _METHODS[kind] - unasked if not callable(getattr(found, name, None)))
     return f"lacks {', '.join(missing)}" if missing else None

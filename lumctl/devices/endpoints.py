@@ -45,7 +45,7 @@ class DeviceEndpoint:
     via: HostEndpoint | None = None
     login: Login = field(default_factory=Login)
     stand_in: str = ""
-    """The driver of the generic device that a simulator offers in its place, where it does."""
+    """The driver of the generic device that replaces it on a simulator, if any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class DeviceLoginError(DeviceUnreachableError):
 
 
 class DriverFaultError(DeviceUnreachableError):
-    """The device cannot be asked because its driver misbehaves, or is not there; nothing was changed."""
+    """The device cannot be asked because its driver misbehaves or is missing; nothing was changed."""
 
 
 class DeviceRefusedError(DeviceError):
@@ -62,7 +62,7 @@ class UnsupportedError(DeviceError):
 
 @contextmanager
 def after_sending() -> Iterator[None]:
-    """Inside, any error of a device leaves the outcome of a change unknown: something of it was sent before.
+    """Turn device errors inside into OutcomeUnknownError, because part of a change was already sent.
 
     Raises:
         OutcomeUnknownError: reading back, or waiting for the device to finish, failed.
@@ -73,6 +73,6 @@ def after_sending() -> Iterator[None]:
         raise
     except DeviceError as error:
         raise OutcomeUnknownError(
-            f"{error.message}; a change was sent before, and may or may not have been done",
+            f"{error.message}; a change was sent before this and may or may not have been made",
             hint="read the device before anything is sent again",
         ) from error

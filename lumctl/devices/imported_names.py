@@ -1,4 +1,4 @@
-"""What the sources of a plug-in import, by how much it needs it: read from their syntax trees, importing nothing."""
+"""The packages that a plug-in's sources import and how much it needs each; found by parsing, nothing is imported."""
 
 import ast
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ _CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
 class Need(IntEnum):
-    """How much a plug-in needs what it imports; the least is the weakest."""
+    """How much a plug-in needs a package; a smaller value is a weaker need."""
 
     OPTIONAL = 0
-    """It goes on without: the error of the import is caught, and something else is done."""
+    """The plug-in works without it: it catches the import error and uses something else."""
     LATER = 1
-    """Some of its calls import it, when they are made."""
+    """Some of its calls import it when they run."""
     ALWAYS = 2
-    """It is imported with the plug-in."""
+    """Importing the plug-in imports it."""
 
 
 def imported(module: str) -> dict[str, Need]:
-    """The outermost names of other packages that a module imports, itself or by modules of its own package.
+    """The top-level names of other packages that a module imports, directly or through modules of its own package.
 
-    What is imported for type checkers only is left out.
+    Imports for type checkers only are left out.
     """
     own = module.partition(".")[0]
     found: dict[str, Need] = {}
@@ -50,7 +50,7 @@ def imported(module: str) -> dict[str, Need]:
 
 
 def _file(name: str, own: str) -> tuple[str, Path | None]:
-    """The package that a module's relative imports begin at, and its file; found without importing it."""
+    """The package that a module's relative imports start from, and the module's file; found without importing it."""
     try:
         spec = find_spec(own)
     except (ImportError, ValueError):
@@ -72,7 +72,7 @@ def _imports(file: Path, package: str) -> Iterator[tuple[str, Need]]:
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return  # that it does not import is said elsewhere
+        return  # another check reports that it does not import
     yield from _walk(tree.body, Need.ALWAYS, package)
 
 
@@ -92,7 +92,7 @@ def _walk(body: list[ast.stmt], need: Need, package: str) -> Iterator[tuple[str,
             fallback = any(_goes_on(handler) for handler in node.handlers)
             yield from _walk(node.body, Need.OPTIONAL if fallback else need, package)
             for handler in node.handlers:
-                # In place of what is missing: needed only where that is.
+                # A replacement for the missing package: needed only if that is missing.
                 yield from _walk(handler.body, Need.OPTIONAL if fallback else need, package)
             yield from _walk([*node.orelse, *node.finalbody], need, package)
         else:
@@ -103,7 +103,7 @@ def _walk(body: list[ast.stmt], need: Need, package: str) -> Iterator[tuple[str,
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:
-    """The module that names are imported from, relative ones as their absolute name."""
+    """The module that names are imported from, as an absolute name."""
     if node.level == 0:
         return node.module or ""
     parts = package.split(".")
@@ -112,7 +112,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches a failed import and does something else: one that raises makes it no less needed."""
+    """Whether a handler catches a failed import and goes another way; if it raises, the package stays required."""
     named = {"ImportError"} if handler.type is None else {
         each.id for each in ast.walk(handler.type) if isinstance(each, ast.Name)
     }  # fmt: skip

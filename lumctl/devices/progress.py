@@ -1,7 +1,7 @@
-"""Waiting for a device that goes on with a change after its answer, or after no answer came.
+"""Waiting for a device that completes a change after it answered, or after its answer was lost.
 
-A driver with :attr:`Capability.PROGRESS` says whether its device is still at work. Until it says that nothing is in
-progress, what the device shows is on its way to something else, and is taken for nothing.
+A driver with :attr:`Capability.PROGRESS` reports whether its device is still working on a change. Until it reports
+none, values read from the device are provisional and are ignored.
 """
 
 import threading
@@ -13,23 +13,23 @@ from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, Progress
 
 TIMEOUTS = 6
-"""A driver that does not state how long a change takes is given so many times what a single call may take."""
+"""Time limit for a change, in multiples of the limit for one call, if the driver does not state its own."""
 _TIMEOUT_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
-"""No device calls us when it is done. Asked soon at first, for most need no time, and then at longer distances."""
+"""Seconds between polls. Devices do not notify us, and most finish at once: poll quickly at first, then more slowly."""
 
 Watch = Callable[[Progress], object]
-"""Told of each new progress."""
+"""Called with each new progress."""
 
 
 def goes_on_for_s(driver: MeshDriver | SwitchDriver) -> float:
-    """How long the device may go on with a change after its answer; 0 where the driver cannot say when it has ended.
+    """Seconds that the device may work on a change after its answer; 0 if the driver cannot report the end.
 
-    The driver's own ``slow_calls["commit"]``, if it states that.
+    The driver's own ``slow_calls["commit"]``, if stated.
     """
     if Capability.PROGRESS not in driver.capabilities:
         return 0.0
-    # A driver behind a gateway has neither: these are the gateway's.
+    # A driver behind a gateway has neither; only the gateway does.
     timeout_s = float(getattr(getattr(driver, "context", None), "timeout_s", _TIMEOUT_S))
     return float(getattr(driver, "slow_calls", {}).get("commit", TIMEOUTS * timeout_s))
 
@@ -41,11 +41,11 @@ def await_idle(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] | None = None,
 ) -> None:
-    """Ask until nothing is in progress. One that was at work and cannot be asked now is asked again until the deadline.
+    """Poll until nothing is in progress. A device that stops answering while it works is polled until the deadline.
 
     Raises:
-        OutcomeUnknownError: the deadline has passed, and the device is still at work or does not say; or it cannot be
-            asked at all.
+        OutcomeUnknownError: at the deadline the device is still working or does not report its progress; or it never
+            answered.
     """
     if Capability.PROGRESS not in driver.capabilities:
         return
@@ -71,23 +71,23 @@ def await_idle(
             waited = f", {within_s:g} s after the change" if left_s <= 0 else ""
             raise OutcomeUnknownError(
                 f"{_name(driver)} {said}{waited}" + (f": {failure.message}" if failure else ""),
-                hint="nothing that it shows is certain before it has come to an end",
+                hint="wait until the device has finished, then read it: what it shows until then is not final",
             ) from failure
         wait(min(pause_s, left_s))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def require_idle(driver: MeshDriver | SwitchDriver) -> None:
-    """Require that what the device shows now is not on its way to something else.
+    """Require that no change is in progress, so that what the device shows is final.
 
     Raises:
-        DeviceBusyError: it is still at work on an earlier change.
-        DeviceError: it does not say.
+        DeviceBusyError: it is still working on an earlier change.
+        DeviceError: it does not report its progress.
     """
     if Capability.PROGRESS in driver.capabilities and (progress := driver.read_progress()) is not None:
         raise DeviceBusyError(
-            f"{_name(driver)} {in_words(progress)}: what it holds is not read before that has ended",
-            hint="wait until it has ended, and try again",
+            f"{_name(driver)} {in_words(progress)}; its state is not read until that ends",
+            hint="wait until the device has finished, then try again",
         )
 
 
@@ -96,7 +96,7 @@ def _name(driver: MeshDriver | SwitchDriver) -> str:
 
 
 def in_words(progress: Progress) -> str:
-    """A progress as narration has it: ``is still at work: 12 of 40 cells; text``."""
+    """A progress as a message shows it: ``is still at work: 12 of 40 cells; text``."""
     if progress.done is None:
         counted = "" if progress.total is None else f"{progress.total} cells to write"
     else:

@@ -164,11 +164,11 @@ class Changing(Driver, Protocol[Change]):
         ...
 
     def read_progress(self) -> Progress | None:
-        """What the device is still doing of an earlier change; ``None``: nothing, and what is read now stays.
+        """Progress of an earlier change that the device is still making; ``None``: no change is in progress.
 
         Only with :attr:`Capability.PROGRESS`. ``commit`` and ``roll_back`` of such a driver may return, or raise
-        OutcomeUnknownError, while the device goes on: it is asked until it gives ``None``, and what it holds is not
-        read before. The class states how long that may take in ``slow_calls``, by call in seconds.
+        OutcomeUnknownError, while the device still works: lumctl polls until this returns ``None`` and reads the device
+        only then. The class states the time limit in ``slow_calls``, in seconds by call.
         """
         ...
 

@@ -86,7 +86,7 @@ class DeviceSet:
 
         Raises:
             UsageError: no such device.
-            DriverFaultError: its driver is not installed, broken, or no driver of a mesh.
+            DriverFaultError: its driver is not installed, is broken, or is not a mesh driver.
             UnsupportedError: the device has no PUCs.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -114,7 +114,7 @@ class DeviceSet:
 
         Raises:
             UsageError: no such device.
-            DriverFaultError: its driver is not installed, broken, or no driver of a switch.
+            DriverFaultError: its driver is not installed, is broken, or is not a switch driver.
             UnsupportedError: the device is no switch.
         """
         device = _named(self._inventory.devices, device_id, "device")
@@ -135,7 +135,7 @@ class DeviceSet:
 
         Raises:
             UsageError: no such device.
-            DriverFaultError: its driver is not installed, broken, or no driver of power.
+            DriverFaultError: its driver is not installed, is broken, or is not a power driver.
         """
         device = _named(self._inventory.devices, part.device, "device")
         held = self._gated.driver("power", part.device, part.component)
@@ -149,7 +149,7 @@ class DeviceSet:
 
         Raises:
             UsageError: no such transponder.
-            DriverFaultError: its driver is not installed, broken, or no driver of a transponder.
+            DriverFaultError: its driver is not installed, is broken, or is not a transponder driver.
         """
         transponder = _named(self._inventory.transponders, transponder_id, "transponder")
         held = self._gated.driver("transponder", transponder_id)
@@ -159,10 +159,10 @@ class DeviceSet:
 
     @contextmanager
     def _turn(self, key: tuple[str, str]) -> Iterator[None]:
-        """One thread at a time opens a driver; those of other devices are opened meanwhile, for one may hang.
+        """Open a driver in one thread at a time. Other devices' drivers can be opened meanwhile, because one may hang.
 
         Raises:
-            DriverFaultError: it is still being opened since an earlier time.
+            DriverFaultError: an earlier attempt to open it has not finished.
         """
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
@@ -233,7 +233,7 @@ class DeviceSet:
         )
 
     def _driver_of(self, device: Device) -> str:
-        """The name of a device's driver, or of that of the generic device which stands in for it on this target."""
+        """The name of a device's driver, or of the driver of the generic device that replaces it on this target."""
         endpoint = self._endpoints.devices.get(device.id)
         return (endpoint.stand_in if endpoint else "") or device.driver
 

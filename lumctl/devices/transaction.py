@@ -1,9 +1,9 @@
 """Writing to a device so that afterwards it is known what it holds, or known that nobody knows.
 
 A driver's ``commit`` may end without a clear answer, and an answer may be a lie. Where a device can be read, it is read
-after every write; nothing is ever sent a second time before that. One that goes on with a change after its answer is
-read once it says that nothing is in progress (:mod:`lumctl.devices.progress`). Where it cannot, an unclear outcome
-stays unclear, and whoever asked must treat the device as unknown until its known state was written again.
+after every write; nothing is ever sent a second time before that. A device that completes a change after its answer is
+read only when it reports that nothing is in progress (:mod:`lumctl.devices.progress`). If a device cannot be read, an
+unclear outcome stays unclear, and the caller must treat the device as unknown until its known state is written again.
 """
 
 from collections.abc import Iterable
@@ -77,10 +77,10 @@ def committed(driver: LightDriver, cells: Iterable[Cell], token: str) -> Staged[
 
 
 def read_cells(driver: LightDriver, own: Iterable[int]) -> dict[int, str]:
-    """What a device that can be read holds in its cells of these numbers; PUCs between bar and cross are left out.
+    """The values of these cells of a readable device; PUCs between bar and cross are left out.
 
     Raises:
-        DeviceBusyError: it is still at work on an earlier change.
+        DeviceBusyError: it is still working on an earlier change.
         DeviceError: it does not answer.
     """
     require_idle(driver)
@@ -105,13 +105,13 @@ def write(
 ) -> Receipt[Any]:
     """Commit a change; when this returns, a device that can be read was seen to hold it.
 
-    A device that goes on with it after its answer is waited for; ``watch`` is told how far it has come.
+    Waits for a device that completes the change after its answer, and reports its progress to ``watch``.
 
     Raises:
         DeviceUnreachableError, DeviceRefusedError, UnsupportedError: the device holds what it held
             (:class:`NotTakenError` where that was only found by reading).
-        OutcomeUnknownError: nobody knows what the device holds: it gave no clear answer and cannot be read (now), or it
-            is still at work at the deadline.
+        OutcomeUnknownError: the device's state is unknown: it gave no clear answer and cannot be read (now), or it is
+            still working at the deadline.
         InconsistentError: the device was read and holds something else.
     """
     try:
@@ -138,7 +138,7 @@ def _await_end(driver: LightDriver, watch: Watch, unknown: OutcomeUnknownError |
 def take_back(driver: LightDriver, receipt: Receipt[Any], *, watch: Watch = _unwatched) -> None:
     """Write what was before a change; when this returns, a device that can be read was seen to hold it.
 
-    Nothing is sent to a device that is still at work: it is waited for, as after a write.
+    Waits until the device has finished earlier work before sending anything, as after a write.
 
     A lost answer is followed by a read-back, and by one second attempt if that shows that the first did not arrive.
 

@@ -1,8 +1,8 @@
 """Device twins that plug-ins ship, so that racks with their devices can be rehearsed on the simulator.
 
-A twin is offered under the entry point group :data:`GROUP`, by the name of the driver that it is for. It speaks the
-device's protocol on loopback, and reads and changes one device of the simulated world: light follows. It is code for
-rehearsals only; the program itself never reads a simulated world but through drivers.
+A package offers a twin under the entry point group :data:`GROUP`, by the name of the driver. The twin speaks the
+device's protocol on loopback and reads and changes one device of the simulated world, which moves the simulated light.
+Only rehearsals use twins; the program itself accesses a simulated world through drivers only.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ GROUP = "lumctl.twins"
 class SimulatedMesh(Protocol):
     """One mesh of a simulated world. Safe to use from several threads.
 
-    Every call raises DeviceUnreachableError while a fault has the device down.
+    Every call raises DeviceUnreachableError while a fault keeps the device down.
     """
 
     id: str
@@ -31,8 +31,8 @@ class SimulatedMesh(Protocol):
         """Set PUCs, all or none; light has moved when this returns.
 
         Raises:
-            DeviceRefusedError: there is no such PUC, or a fault has the device say no: answer with your protocol's
-                error. What the fault lets it make of the change was made.
+            DeviceRefusedError: a PUC does not exist, or a fault makes the device refuse: answer with your protocol's
+                error. The fault may have let part of the change happen.
         """
         ...
 
@@ -52,7 +52,7 @@ class SimulatedMesh(Protocol):
 class SimulatedSwitch(Protocol):
     """One switch of a simulated world. Ports are numbered from 0, whatever the device calls them.
 
-    Safe to use from several threads. Every call raises DeviceUnreachableError while a fault has the device down.
+    Safe to use from several threads. Every call raises DeviceUnreachableError while a fault keeps the device down.
     """
 
     id: str
@@ -67,8 +67,8 @@ class SimulatedSwitch(Protocol):
         """Join ingress ports to egress ports (``None``: to nothing), all or none; light has moved when this returns.
 
         Raises:
-            DeviceRefusedError: a port is wrong or in use, or a fault has the device say no: answer with your protocol's
-                error. What the fault lets it make of the change was made.
+            DeviceRefusedError: a port is wrong or in use, or a fault makes the device refuse: answer with your
+                protocol's error. The fault may have let part of the change happen.
         """
         ...
 
@@ -77,7 +77,7 @@ class SimulatedSwitch(Protocol):
         ...
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not. Raises: as :meth:`write`."""
+        """Enable or disable light through a port. Raises: as :meth:`write`."""
         ...
 
     def set_label(self, port: int, label: str) -> None:
@@ -85,7 +85,7 @@ class SimulatedSwitch(Protocol):
         ...
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the monitor of each port sees, in dBm; ``-inf`` for no light."""
+        """The power at each port's monitor in dBm; ``-inf`` for no light."""
         ...
 
     def read_temperature(self) -> float:
@@ -104,6 +104,6 @@ class SimulatedSwitch(Protocol):
 SimulatedDevice = SimulatedMesh | SimulatedSwitch
 
 Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int]]
-"""``twin(device, listen)``: inside the block, the device's protocol is served at the address ``listen`` (``127.0.0.1``)
-on the TCP port that entering it gives; a free one, so bind to port 0. Served nowhere else. The block is entered and
-left in one thread of its own."""
+"""``twin(device, listen)`` returns a context manager. Entering it starts serving the device's protocol at the address
+``listen`` (``127.0.0.1``) only, on a free TCP port (bind to port 0), and returns that port. One thread of the twin's
+own enters and leaves it."""

@@ -31,7 +31,7 @@ class Capability(StrEnum):
     READ_TEMPERATURE = "read-temperature"
     READ_ALARMS = "read-alarms"
     PROGRESS = "progress"
-    """The device says whether it is still at work on a change: a write may go on after its answer, or without one."""
+    """The device reports whether it is still making a change; a write may continue after its answer or without one."""
     READ_PORTS = "read-ports"
     SET_PORTS = "set-ports"
     SET_LABELS = "set-labels"
@@ -94,11 +94,11 @@ class PortReading:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What a device complains of by itself, in its own words. ``since`` is epoch seconds, where it says.
+    """An alarm that a device raises, in the device's words. ``since`` is in epoch seconds, if the device gives it.
 
-    ``severity`` is the device's own word, empty where it has none. Health knows the usual words (``critical``,
-    ``major``, ``minor``, ``warning``, ``cleared``, and those of TL1 and syslog); any other makes the device degraded.
-    ``source`` is the part that it is about: ``port/3`` for a port, by which health joins it with the light lost there.
+    ``severity`` is the device's own word, empty if it has none. Health knows the usual words (``critical``, ``major``,
+    ``minor``, ``warning``, ``cleared``, and those of TL1 and syslog); any other word makes the device degraded.
+    ``source`` is the affected part: ``port/3`` for a port, which lets health relate the alarm to light lost there.
     """
 
     text: str
@@ -109,13 +109,13 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
-    """A mesh or a switch at one look. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
+    """One reading of a mesh or a switch. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
 
-    ``by_driver``: the problem is its driver's, and the device was perhaps not asked at all.
+    ``by_driver``: the driver failed, and the device was perhaps not asked at all.
 
-    ``alarms``, ``temperature_c`` and ``powers_dbm`` (by port, ``-inf`` for no light) were read at ``read_at``; each is
-    ``None`` where the driver cannot read it, and where it could not be read: ``unread`` then says why, by the name of
-    the reading (``alarms``, ``temperature``, ``powers``). Times are epoch seconds.
+    ``alarms``, ``temperature_c`` and ``powers_dbm`` (by port, ``-inf`` for no light) were read at ``read_at``. Each is
+    ``None`` if the driver does not support it or the reading failed; ``unread`` then gives the reason of a failure, by
+    reading (``alarms``, ``temperature``, ``powers``). Times are epoch seconds.
     """
 
     taken_at: float
@@ -130,7 +130,7 @@ class DeviceReading:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a device has come with a change that it is still making. Cells, where the device counts them."""
+    """Progress of a change that a device is still making, in cells if the device counts them."""
 
     done: int | None = None
     total: int | None = None

@@ -108,7 +108,7 @@ class Nowhere:
 
 
 def host_and_port(address: str, default_port: int) -> tuple[str, int]:
-    """Split ``host``, ``host:port``, ``[v6]:port``, also after ``http://``; the default port if none is written."""
+    """Split ``host``, ``host:port``, ``[v6]:port``, also after ``http://``; without a port, the default one."""
     address = address.rpartition("://")[2]
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():

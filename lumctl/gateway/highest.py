@@ -32,7 +32,7 @@ class Highest:
         self.number = number
         new = self.path.with_name(f"{self.path.name}.new")
         try:
-            # Its owner's alone, whatever the umask is: who writes it decides which leases are refused.
+            # Private to its owner, whatever the umask: its content decides which leases are refused.
             new.unlink(missing_ok=True)
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
                 file.write(b"%d\n" % number)

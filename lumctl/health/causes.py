@@ -87,7 +87,7 @@ class Causes:
         ]
         if dead:
             return ("link", dead[0])
-        # A device that was merely not asked is suspected of nothing, nor is one that answers and has an alarm.
+        # A device that was not asked is not suspected, nor is one that answers and has an alarm.
         if self._is_unreachable(circuit.device) and self._is_fault(circuit):
             return ("device", circuit.device)
         weak = [lane.id for lane in senders if self._sends_weakly(lane.id)]

@@ -1,4 +1,4 @@
-"""The verdict on a mesh or a switch: whether it answers, what it complains of, and what its instruments show."""
+"""The verdict on a mesh or a switch: whether it answers, its alarms, and its instruments."""
 
 from math import inf
 
@@ -11,7 +11,7 @@ from lumctl.health.states import ComponentHealth, State
 def judge_device(
     name: str, reading: DeviceReading | None, now: float, *, stale_after_s: float = inf
 ) -> ComponentHealth:
-    """Judge one device by what it said; ``None``: it was never asked. An answer may be ``stale_after_s`` old."""
+    """Judge one device by its reading; ``None``: it was never asked. An answer may be ``stale_after_s`` old."""
     age_s = now - reading.taken_at if reading is not None else 0.0
     stale = f"last answered {age_s:.0f} s ago (limit: {stale_after_s:g} s)" if age_s > stale_after_s else None
     case = DeviceCase(name, reading, stale, now)
@@ -29,7 +29,7 @@ def judge_device(
 
 
 def _seen(case: DeviceCase) -> frozenset[str]:
-    """``driver`` where it was asked, ``answer`` where it answers, and the readings that can be judged."""
+    """``driver`` if it was asked, ``answer`` if it answers, and the readings that can be judged."""
     if case.reading is None or case.stale is not None:
         return frozenset()
     if (reading := case.answered) is None:

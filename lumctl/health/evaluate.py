@@ -35,8 +35,8 @@ def evaluate(
 ) -> HealthReport:
     """Judge every component of an inventory by one collection.
 
-    ``losses`` are expected losses (dB) by circuit id. ``devices`` is what each mesh and switch said; one
-    that is missing was never asked. ``disabled`` are accelerators out of service besides those that the inventory
+    ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing one
+    was never asked. ``disabled`` are accelerators out of service besides those that the inventory
     itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
 
     What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.

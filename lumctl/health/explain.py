@@ -134,9 +134,9 @@ def _because(
 
 
 def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
-    """Why a component is well, and what could not be looked at: a probe failed, or a driver reads no such thing."""
+    """Why a component is ok, and what was not checked: a probe failed, or the driver does not support a reading."""
     if kind == "device" and (unread := [check.rule for check in checks if not check.told]):
-        return f"no fault was found, but its driver does not read what these look at: {', '.join(unread)}"
+        return f"no fault was found, but its driver lacks the readings of these rules: {', '.join(unread)}"
     blind = [check.rule for check in checks if not check.told and rulebook().looks_at[check.rule].probes & failed]
     if not blind:
         return "every rule looked at it and found no fault"

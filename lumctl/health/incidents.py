@@ -29,7 +29,7 @@ from lumctl.health.states import (
 
 _OLD = frozenset({"gpu.stale", "link.stale"})
 _PORT = re.compile(r"port/(\d{1,6})\b")
-"""How the source of an alarm names a port of its device; see :class:`lumctl.devices.types.Alarm`."""
+"""Prefix of an alarm source that names a port of the device; see :class:`lumctl.devices.types.Alarm`."""
 _LEAST_MEMBERS = 2
 """One component with its findings is no incident: there is nothing to correlate."""
 
@@ -160,7 +160,7 @@ class _Correlation:
         self._ports_of_devices()
 
     def _ports_of_devices(self) -> None:
-        """A device that complains only of ports at which light is lost is part of that incident."""
+        """A device whose alarms name only ports where light is lost is part of that incident."""
         for device in self._look.inventory.light_devices:
             place = ("device", device.id)
             causes = {self._owner_at(device.id, port) for port in _alarmed_ports(self._health[place])}
@@ -236,7 +236,7 @@ class _Correlation:
 
 
 def _alarmed_ports(health: ComponentHealth | CircuitHealth) -> frozenset[int]:
-    """The ports that a device complains of; none where anything else is wrong with it."""
+    """The ports that a device's alarms name; none if it has any other finding."""
     grave = [finding for finding in health.findings if is_fault(finding.state)]
     ports = [_PORT.match(finding.about) if finding.rule == "device.alarm" else None for finding in grave]
     return frozenset(int(port[1]) for port in ports if port) if all(ports) else frozenset()

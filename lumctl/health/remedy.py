@@ -27,7 +27,7 @@ _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
 _LIGHT_ARRIVES_WEAK = frozenset({"link.rx-power", "circuit.dim", "circuit.rx-margin"})
 _DEVICE_GOES_ON = frozenset({"device.alarm", "device.temperature"})
-"""Findings of a device that answers: it can be changed, and no swap is needed for them."""
+"""Findings on a device that answers: it can be changed, and no swap is needed."""
 Health = ComponentHealth | CircuitHealth
 
 
@@ -219,12 +219,12 @@ class _Remedies:
 
 
 def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
-    """What to do about a rack or a device, which no spare replaces."""
+    """What to do about a rack or a device, which a spare cannot replace."""
     if kind == "rack":
-        return f"look at what its hosts share (power, network, cooling): no spare is outside {cause}"
+        return f"check what its hosts share (power, network, cooling): no spare is outside {cause}"
     if finding.rule in _DEVICE_GOES_ON:
         return finding.advice
-    return f"{finding.advice}; until then no change of {cause} can be made, so no swap repairs anything"
+    return f"{finding.advice}; until then {cause} cannot be changed, so no swap can help"
 
 
 def _or_at(pucs: Collection[str]) -> str:

@@ -101,7 +101,7 @@ class Rulebook:
     xid_actions: Mapping[int, str]
     xid_meanings: Mapping[int, str]
     severities: Mapping[str, str]
-    """The case of device.alarm for each word that devices use for the severity of an alarm, in lower case."""
+    """The case of device.alarm for each severity word of devices, in lower case."""
     counted_by_unit: frozenset[int]
     """XIDs whose lines name the unit of the chip, so that one unit can be told to fail again and again."""
     forgets_after_s: float

@@ -142,7 +142,7 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
 
 
 def _of_device(reading: DeviceReading | None) -> dict[str, str]:
-    """What a mesh or a switch says of itself, as far as its driver reads it."""
+    """The readings of a mesh or a switch that its driver supports."""
     if reading is None:
         return {"answer": "it was never asked"}
     if reading.problem is not None:

@@ -132,7 +132,7 @@ def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
     address = scope.fill(written, mark, "id", name)
     if address is None:
         return written
-    # Without http:// it is by TLS where a driver speaks HTTP; both name one device.
+    # Without http:// a driver that speaks HTTP uses TLS; both forms name the same device.
     place = address.removeprefix("http://")
     match = _ADDRESS.fullmatch(place)
     if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:

@@ -193,7 +193,7 @@ class DeviceEntry(Entry):
         5.0, description="How long after a change light is where it should be."
     )
     timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
-        5.0, description="How long one call of its driver may take; one that is late is given up."
+        5.0, description="Time limit in seconds for one call of its driver; a late call is abandoned."
     )
     stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="PUCs that do not move, and how they stand.")
     damaged: list[Number] = Field([], description="PUCs through which nothing may be routed.")

@@ -30,15 +30,15 @@ def writable_by_others(path: Path) -> str | None:
 
 
 def folder_writable_by_others(folder: Path) -> str | None:
-    """Why another user may replace a file in a folder, links followed; ``None`` if only this user and root may."""
+    """Why another user can replace a file in a folder, links followed; ``None`` if only this user and root can."""
     try:
         return _opens(folder.resolve(strict=True))
     except OSError:
-        return None  # it is made for this user alone, or making it says what is wrong
+        return None  # lumctl makes it private, or fails with an error
 
 
 def _opens(path: Path) -> str | None:
-    """Why another user may write a file, or replace what is in a folder. Nobody replaces it in a sticky folder."""
+    """Why another user can write a file or replace files in a folder; in a sticky folder no other user can."""
     status = path.stat()
     if status.st_uid not in {0, os.geteuid()}:
         return f"{path} is owned by {_user(status.st_uid)}"

@@ -185,8 +185,8 @@ class Device:
     A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves at
     the others; where that is all of them, any may be joined to any. A chassis and a power controller have neither.
     ``stuck`` PUCs carry light as they stand; through ``damaged`` ones nothing may be routed. ``puc_loss_db`` and
-    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``. A call of
-    its driver may take ``timeout_s``.
+    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
+    ``timeout_s`` limits one call of its driver.
     """
 
     id: str

@@ -171,7 +171,7 @@ def load(kind: str) -> type[JobControl]:
 
 @cache
 def culprit(kind: str) -> Culprit:
-    """Whom an error of that kind names."""
+    """What errors call that kind."""
     return the_offer(GROUP, kind, WHAT).culprit(WHAT)
 
 
@@ -193,14 +193,14 @@ def programs_of(hook: JobHook) -> Mapping[str, Sequence[str]]:
     """The programs that a hook runs, by what each does.
 
     Raises:
-        UsageError: its kind is not there, or does not say.
+        UsageError: its kind is not installed, or does not name its programs.
     """
     kind = load(hook.kind)
     return _asked(hook.kind, "programs", lambda: kind.programs(hook.for_control))
 
 
 def words_of(hook: JobHook) -> str:
-    """How a hook controls its job, in words for a person. Raises as :func:`programs_of`."""
+    """A description for operators of how a hook controls its job. Raises as :func:`programs_of`."""
     kind = load(hook.kind)
     return str(_asked(hook.kind, "words", lambda: kind.words(hook.settings)))
 

@@ -18,10 +18,10 @@ def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
     try:
         load(offer.name)
     except UsageError as error:
-        yield Finding(offer.name, well=False, text=error.message, advice=error.hint or "")
+        yield Finding(offer.name, ok=False, text=error.message, advice=error.hint or "")
         yield from lacking(offer)
         return
-    yield Finding(offer.name, well=True, text=f"a kind of job control, API {API_VERSION}")
+    yield Finding(offer.name, ok=True, text=f"a kind of job control, API {API_VERSION}")
     yield from lacking(offer)
     if inventory is not None:
         yield from _used(offer.name, inventory)
@@ -34,11 +34,11 @@ def _used(name: str, inventory: Inventory) -> Iterator[Finding]:
         try:
             programs = programs_of(job.hook)
         except UsageError as error:
-            yield Finding(name, well=False, text=f"used by job {job.name}: {error.message}", advice=error.hint or "")
+            yield Finding(name, ok=False, text=f"used by job {job.name}: {error.message}", advice=error.hint or "")
             continue
         absent = sorted({argv[0] for argv in programs.values() if shutil.which(argv[0]) is None})
         if absent:
             text = f"used by job {job.name}, and {', '.join(absent)} cannot be run here"
-            yield Finding(name, well=False, text=text, advice="install it, or see `hook` of the job in the inventory")
+            yield Finding(name, ok=False, text=text, advice="install it, or see `hook` of the job in the inventory")
         else:
-            yield Finding(name, well=True, text=f"used by job {job.name}")
+            yield Finding(name, ok=True, text=f"used by job {job.name}")

@@ -44,7 +44,7 @@ def read_simulator(context: DriverContext, do: str, **arguments: Any) -> dict[st
 
 
 def read_progress(context: DriverContext) -> Progress | None:
-    """What the simulated mesh or switch of a context is still doing of a change; ``None``: nothing.
+    """Progress of a change that the context's simulated mesh or switch is still making; ``None``: no change.
 
     Raises: as :func:`read_simulator`.
     """

@@ -81,7 +81,7 @@ def _answer(connection: socket.socket, within_s: float | None) -> dict[str, Any]
     received = bytearray()
     ends = time.monotonic() + within_s if within_s is not None else None
     while not received.endswith(b"\n"):
-        if ends is not None:  # for the whole answer, however small the pieces are that arrive
+        if ends is not None:  # one deadline for the whole answer, however small its pieces
             left_s = ends - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError("timed out")

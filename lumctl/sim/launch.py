@@ -59,16 +59,16 @@ class SimProcess:
         ask(self.control, "renew")
 
     def unserved(self) -> dict[str, str]:
-        """The devices that do not answer here, and why."""
+        """The devices that do not answer on the simulator, and why."""
         return dict(ask(self.control, "status")["unserved"])
 
     def remarks(self) -> list[str]:
-        """What is not as on the rack, in words: devices that do not answer, and those in whose place others do."""
+        """Messages about differences from the rack: devices that do not answer or that a generic device replaces."""
         told = ask(self.control, "status")
         missing = [f"{device} does not answer: {why}" for device, why in told["unserved"].items()]
         return missing + [
-            f"{device}: driver {self.inventory.devices[device].driver!r} brings no twin; a generic "
-            f"{self.inventory.devices[device].kind} stands in, with every capability of {driver}"
+            f"{device}: driver {self.inventory.devices[device].driver!r} has no twin; a generic "
+            f"{self.inventory.devices[device].kind} replaces it, with every capability of {driver}"
             for device, driver in told["runtime"]["stand_ins"].items()
         ]
 

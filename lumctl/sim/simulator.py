@@ -256,12 +256,12 @@ class Simulator:
 
 
 _GENERIC = {DeviceKind.MESH: "sim-mesh", DeviceKind.SWITCH: "sim-switch"}
-"""What drives the generic device that stands in for one whose driver brings no twin."""
+"""Drivers of the generic devices that replace devices without a twin."""
 _BUILT_IN = {SMARTLIGHT_DRIVER, OBJECT_DRIVER, SCPI_DRIVER, NETCONF_DRIVER, "replay-mesh", "replay-switch"}
 
 
 def _is_built_in(device: Device) -> bool:
-    """Whether what a mesh's or switch's driver speaks is served here, or it needs nobody that serves it."""
+    """Whether the simulator serves the protocol of a mesh or switch driver, or the driver needs no service."""
     return _is_simulated(device) or device.driver in _BUILT_IN
 
 

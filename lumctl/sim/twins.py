@@ -1,7 +1,6 @@
-"""The twins that plug-ins ship (see :mod:`lumctl.devices.twins`), each behind a relay that brings its device's faults.
+"""The twins that plug-ins ship (see :mod:`lumctl.devices.twins`), each behind a relay that injects its device's faults.
 
-Each begins in a thread of its own: one that raises, hangs, or listens elsewhere than on loopback costs its own device,
-which then does not answer.
+Each runs in its own thread. If one raises, hangs, or listens beyond loopback, only its own device does not answer.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ _LISTENING = "0A"
 
 
 def twins_for(drivers: set[str]) -> dict[str, list[Offer]]:
-    """What installed plug-ins offer as twins for these drivers."""
+    """The twins that installed plug-ins offer for these drivers."""
     found: dict[str, list[Offer]] = {}
     for offer in offered(GROUP):
         if offer.name in drivers:
@@ -39,7 +38,7 @@ def twins_for(drivers: set[str]) -> dict[str, list[Offer]]:
 
 
 class MeshOfWorld:
-    """One mesh of a world, as its twin has it."""
+    """One mesh of a world, as passed to its twin."""
 
     def __init__(self, world: World, device: Device) -> None:
         self.id = device.id
@@ -68,7 +67,7 @@ class MeshOfWorld:
 
 
 class SwitchOfWorld:
-    """One switch of a world, as its twin has it."""
+    """One switch of a world, as passed to its twin."""
 
     def __init__(self, world: World, device: Device) -> None:
         self.id = device.id
@@ -93,7 +92,7 @@ class SwitchOfWorld:
             }
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not."""
+        """Enable or disable light through a port."""
         with self._world.switches.held(self.id) as state:
             state.require((port,))
             state.switch(self._taken(port), on=enabled)
@@ -107,7 +106,7 @@ class SwitchOfWorld:
         self._say_no()
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the monitor of each port sees, in dBm."""
+        """The power at each port's monitor in dBm."""
         return self._world.switches.powers(self.id, ports)
 
     def read_progress(self) -> Progress | None:
@@ -119,7 +118,7 @@ class SwitchOfWorld:
         return self._world.switches.temperature(self.id)
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """One alarm of each port that has failed."""
+        """One alarm for each failed port."""
         with self._world.switches.held(self.id) as state:
             failed = sorted(state.failed.items())
         return tuple(Alarm(f"port {port} has failed", source=f"port/{port}", since=since) for port, since in failed)
@@ -134,14 +133,14 @@ class SwitchOfWorld:
 
 
 def device_of(world: World, device: Device) -> SimulatedDevice:
-    """One mesh or switch of a world, to be handed to a twin."""
+    """One mesh or switch of a world, to pass to a twin."""
     return MeshOfWorld(world, device) if device.geometry else SwitchOfWorld(world, device)
 
 
 class PlugInTwin:
     """One device behind the twin that a plug-in ships for its driver.
 
-    ``service`` is what drivers connect to: a relay, which is slow, cut off or down as the device's faults say.
+    Drivers connect to ``service``, a relay that is slow, cut or down according to the device's faults.
     """
 
     def __init__(
@@ -169,28 +168,28 @@ class PlugInTwin:
         return f"twin {self._offers[0].name!r} of {' and '.join(offer.origin for offer in self._offers)}"
 
     def begin(self) -> None:
-        """Let it begin; does not wait."""
+        """Start the twin without waiting."""
         self._thread.start()
 
     def await_begun(self, deadline: float) -> None:
-        """Wait until it serves or has failed, until ``deadline`` (monotonic) at most; then open its relay."""
+        """Wait until the twin serves or fails, at most until ``deadline`` (monotonic); then open its relay."""
         in_time = self._begun.wait(max(0.0, deadline - time.monotonic()))
         with self._lock:
             if not in_time and not self._begun.is_set():
-                self.failure = f"{self.name} did not begin in time"
+                self.failure = f"{self.name} did not start in time"
                 self._end.set()
         if self.failure is None:
             self.service.open()
 
     def close(self) -> None:
-        """End it; a twin that does not end is left behind, and dies with the process."""
+        """Stop the twin; one that does not stop is abandoned and dies with the process."""
         self._end.set()
         self.service.close()
         if self._thread.is_alive():
             self._thread.join(_ENDS_WITHIN_S if self.failure is None else 0.0)
 
     def _run(self) -> None:
-        """The twin from its beginning to its end."""
+        """Run the twin from start to end."""
         try:
             with self._made() as port:
                 _require_local(port)
@@ -200,19 +199,19 @@ class PlugInTwin:
                 self._end.wait()
         except UsageError as error:
             self._fail(error.message)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())
             self._fail(f"{self.name} failed: {said}")
 
     def _made(self) -> contextlib.AbstractContextManager[int]:
         if len(self._offers) > 1:
-            raise UsageError(f"{self.name}: it is offered twice; uninstall one of them")
+            raise UsageError(f"{self.name}: two packages offer it; uninstall one of them")
         twin = imported(GROUP, self._offers[0], "twin")
         if not callable(twin):
-            raise UsageError(f"{self.name} cannot be called")
+            raise UsageError(f"{self.name} is not callable")
         made = twin(self._device, LISTEN)
         if not isinstance(made, contextlib.AbstractContextManager):
-            raise UsageError(f"{self.name} gave no context manager, but {type(made).__name__}")
+            raise UsageError(f"{self.name} returned {type(made).__name__}, not a context manager")
         return made
 
     def _fail(self, why: str) -> None:
@@ -244,7 +243,7 @@ class PlugInTwin:
             self.service.done_with(connection)
 
     def _answer(self, twin: socket.socket, connection: socket.socket, asked: threading.Event) -> None:
-        """Carry answers to whoever asked, as the device's faults say; a greeting comes whole and in time."""
+        """Forward answers with the device's faults applied; a greeting is forwarded complete and in time."""
         with contextlib.suppress(OSError):
             while data := twin.recv(_MOST_READ):
                 if asked.is_set():
@@ -261,7 +260,7 @@ class PlugInTwin:
 
 
 def _carry(source: socket.socket, sink: socket.socket, came: Callable[[], object]) -> None:
-    """Carry bytes until their end, and hand on that."""
+    """Forward bytes until end of file, and forward the end of file."""
     with contextlib.suppress(OSError):
         while data := source.recv(_MOST_READ):
             came()
@@ -271,13 +270,13 @@ def _carry(source: socket.socket, sink: socket.socket, came: Callable[[], object
 
 
 def _require_local(port: object) -> None:
-    """Check that a twin gave a port, and that nobody but this machine is served there.
+    """Check that a twin returned a port and listens on loopback only.
 
     Raises:
-        UsageError: no.
+        ValueError: it returned no port, or listens beyond loopback.
     """
     if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
-        raise ValueError(f"{port!r} is no TCP port")
+        raise ValueError(f"{port!r} is not a TCP port")
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
@@ -288,7 +287,7 @@ def _require_local(port: object) -> None:
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether an address of the kernel's tables (words of four bytes, each in the machine's order) is of loopback."""
+    """Whether an address of the kernel's tables (words of four bytes, each in native byte order) is loopback."""
     words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
     found = ipaddress.ip_address(b"".join(words))
     inner = getattr(found, "ipv4_mapped", None)

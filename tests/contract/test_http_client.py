@@ -1,4 +1,4 @@
-"""The HTTP client that drivers share: one deadline, bounded answers, errors that say what was sent."""
+"""The HTTP client that drivers share: one deadline, bounded answers, errors that state what was sent."""
 
 import base64
 import json
@@ -114,7 +114,7 @@ def test_a_status_is_the_error_that_it_means(client, device, status, read, sent)
 )
 def test_a_lost_answer_to_a_change_leaves_its_outcome_unknown_and_it_is_sent_once(client, device, cut):
     device.says = lambda connection: connection.sendall(cut)
-    with pytest.raises(OutcomeUnknownError, match="it may or may not have been done"):
+    with pytest.raises(OutcomeUnknownError, match="it may or may not have been made"):
         client.send("POST", "/commits", {})
     assert len(device.asked) == 1
     with pytest.raises(DeviceUnreachableError, match="no answer to GET /ports"):
@@ -148,7 +148,7 @@ def test_a_dripping_answer_ends_with_the_call(context, device):
 
 def test_an_answer_is_bounded(context, device):
     device.says = whole(200, b" " * 5000)
-    with pytest.raises(DeviceUnreachableError, match="more than 4096 bytes came"):
+    with pytest.raises(DeviceUnreachableError, match="the answer exceeds 4096 bytes"):
         HttpClient(context, most_bytes=4096).get("/ports")
     assert HttpClient(context, most_bytes=6000).get("/ports").body == b" " * 5000
 
@@ -185,7 +185,7 @@ def test_the_login_is_shown_with_each_request(context, device, monkeypatch):
 def test_a_token_that_could_not_be_sent_is_a_wrong_login(context, device, monkeypatch):
     monkeypatch.setenv(VARIABLE, "two\nlines")
     client = HttpClient(replace(context, login=Login(secret_variable=VARIABLE)))
-    with pytest.raises(DeviceLoginError, match="is no token"):
+    with pytest.raises(DeviceLoginError, match="is not a valid token"):
         client.send("POST", "/a")
     assert device.asked == []
 

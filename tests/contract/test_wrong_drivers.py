@@ -1,4 +1,4 @@
-"""The contract kit catches every driver that is deliberately wrong, and its failure names the rule that is broken."""
+"""The contract kit catches every deliberately wrong driver, and its failure names the broken rule."""
 
 import contextlib
 import inspect
@@ -61,7 +61,7 @@ CAUGHT = {
     "confirm-does-nothing": ("a_confirmed_change_stays", "confirm", "went back all the same"),
     "no-timer-armed": (TIMER, "revert-timer", ""),
     "timer-ignored": (TIMER, "revert-timer", "DID NOT RAISE"),
-    "bool-for-receipt": ("committing_again_is_harmless", "types", "no Receipt"),
+    "bool-for-receipt": ("committing_again_is_harmless", "types", "not a Receipt"),
     "never-times-out": (IN_TIME, "deadline", "read_states had not ended"),
     "time-of-each-byte": (IN_TIME, "deadline", "the answer never ends"),
     "retries-past-deadline": (IN_TIME, "deadline", "identify had not ended"),

@@ -63,7 +63,7 @@ def test_without_a_device_the_rest_is_not_tested_and_not_passed(lumctl):
 def test_a_driver_that_ends_its_process_is_a_failure(lumctl):
     done = lumctl("plugin", "check", "ends-the-process")
     assert done.returncode == 4
-    assert "the process of the tests ended (status 9)" in done.stdout
+    assert "the test process ended (status 9)" in done.stdout
 
 
 def test_what_is_not_installed_is_told(lumctl):

@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write every page and the references in those by hand, and remove pages whose command is gone."""
+    """Write every command page, update the references in hand-written pages, and remove pages of removed commands."""
     made = pages()
     for path in folder.glob("*.1"):
         if path.name not in made:

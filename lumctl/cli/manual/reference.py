@@ -1,6 +1,6 @@
-"""The reference sections of pages that are written by hand: signatures and docstrings, taken from the source.
+"""Reference sections of hand-written pages: signatures and docstrings, taken from the source.
 
-They stand between two comments of the page, so that they cannot drift: ``make man`` writes them, a test compares them.
+Two comments in the page mark the section. ``make man`` writes it; a test fails if it differs from the source.
 """
 
 import ast
@@ -63,14 +63,14 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.jobs.testing.bench": ("bench_context", "ranks"),
     },
 }
-"""What each page refers to, by module. A package's face (``lumctl.devices.http``) offers what its files define."""
+"""The names that each page documents, by module. A package (``lumctl.devices.http``) re-exports names of its files."""
 
 
 def with_reference(name: str, text: str) -> str:
-    """A page with its reference as the source says it now.
+    """The page with its reference section regenerated from the source.
 
     Raises:
-        ValueError: the page has no place for it.
+        ValueError: the page lacks the two comments that mark the section.
     """
     before, begin, rest = text.partition(f"{BEGIN}\n")
     _, end, after = rest.partition(f"{END}\n")
@@ -95,7 +95,7 @@ def _of_module(module: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _face(module: str) -> str:
-    """The module from which an author imports what another defines."""
+    """The public module that re-exports names of this one."""
     for face, files in _FACES.items():
         if module.startswith(f"{face}.") and module.removeprefix(f"{face}.") in files:
             return face
@@ -119,7 +119,7 @@ def _class(node: ast.ClassDef) -> Lines:
 
 
 def _field(node: ast.stmt, after: ast.stmt) -> str:
-    """A field of a class, or a member of an enumeration, with what is said of it."""
+    """A field of a class or a member of an enumeration, with its description."""
     line = ast.unparse(node) if isinstance(node, ast.AnnAssign | ast.Assign) else ""
     if not line or line.startswith(("_", "exit_code", "model_config")):
         return ""
@@ -146,7 +146,7 @@ def _function(node: ast.FunctionDef, owner: str = "") -> Lines:
 
 
 def _text(node: ast.ClassDef | ast.FunctionDef) -> Lines:
-    """A docstring: paragraphs, with a line of its own for each error that is raised."""
+    """A docstring as paragraphs; each error that is raised gets its own line."""
     text = ast.get_docstring(node) or ""
     text = _ROLE.sub(lambda found: f"``{found[2].rpartition('.')[2] if found[1] else found[2]}``", text)
     lines: Lines = []

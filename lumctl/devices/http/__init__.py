@@ -1,10 +1,10 @@
 """An HTTP client for drivers: one deadline for a whole call, bounded answers, verified TLS, the errors of devices.
 
-    with self._http.call():                               # one deadline for all that happens inside
+    with self._http.call():                               # one deadline for the whole block
         ports = self._http.get_json("/api/v1/ports")
         self._http.send("PUT", "/api/v1/ports/3", {"enabled": True})
 
-It connects by ``context.way``, shows who we are by ``context.login``, and sends a change once. See lumctl-driver(7).
+It connects by ``context.way``, authenticates with ``context.login``, and sends a change once. See lumctl-driver(7).
 """
 
 from lumctl.devices.http.client import Clock, HttpAnswer, HttpClient, LostAnswerError, login_headers

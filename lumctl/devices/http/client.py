@@ -1,6 +1,6 @@
-"""Asks one device: each change is sent once, nothing is followed that leads to another host.
+"""HTTP client for one device. It sends each change once and never follows a redirect to another host.
 
-Connections last for one call of a driver: devices have few of them.
+A connection lasts for one call of a driver, because devices accept only a few.
 """
 
 import base64
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "Clock", "HttpAnswer", "HttpClient", "LostAnswerError", "login_headers"]
 
 MOST_BYTES = 2 * 1024 * 1024
-"""How much a device may say in one answer, with its headers, by default."""
+"""Default limit for one answer with its headers, in bytes."""
 _MOST_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BROKEN = (OSError, ValueError, http.client.HTTPException)
-"""What a connection may end in, however hostile the other side is."""
+"""Errors that a connection may raise, however hostile the other side is."""
 _ALWAYS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "lumctl"}
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A whole answer of a device. Names of ``headers`` are in lower case; ``device`` is for messages."""
+    """A complete answer of a device. Names of ``headers`` are in lower case; ``device`` is for messages."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,12 +57,12 @@ class HttpAnswer:
             return parsed(self.body)
         except ValueError:
             raise DeviceUnreachableError(
-                f"{self.device}: the answer is not JSON", hint="check the address: it may be another service"
+                f"{self.device}: the answer is not JSON", hint="check the address: it may belong to another service"
             ) from None
 
 
 class LostAnswerError(Exception):
-    """The request was sent, perhaps in part, and no whole answer came; ``stale``: on a connection used before."""
+    """The request was sent, perhaps in part, and no complete answer came; ``stale``: on a connection used before."""
 
     def __init__(self, why: str, *, stale: bool) -> None:
         super().__init__(why)
@@ -70,10 +70,10 @@ class LostAnswerError(Exception):
 
 
 def login_headers(login: Login) -> dict[str, str]:
-    """HTTP Basic for a user and its secret, a bearer token for a secret without a user, nothing without both.
+    """HTTP Basic for a user with a secret, a bearer token for a secret without a user, nothing if neither is set.
 
     Raises:
-        DeviceLoginError: there is no secret, others may read it, or it is no token.
+        DeviceLoginError: the secret is missing, other users may read it, or it is not a valid token.
     """
     if login.user:
         pair = base64.b64encode(f"{login.user}:{login.secret()}".encode()).decode()
@@ -82,17 +82,17 @@ def login_headers(login: Login) -> dict[str, str]:
         return {}
     token = login.secret()
     if not all("!" <= each <= "~" for each in token):
-        raise DeviceLoginError("the secret of a login is no token: it holds spaces or signs beyond ASCII")
+        raise DeviceLoginError("the login's secret is not a valid token: it contains spaces or non-ASCII characters")
     return {"Authorization": f"Bearer {token}"}
 
 
 class HttpClient:
-    """One device by HTTP. What happens inside ``with client.call():`` has one deadline; calls of threads take turns.
+    """One device over HTTP. A block ``with client.call():`` has one deadline; threads enter it one at a time.
 
-    The address is ``HOST:PORT``, by TLS, or ``http://HOST:PORT``. ``authorization`` gives the headers that show who we
-    are, for each request; by default they come from the device's login. ``explain`` finds the device's own words in
-    the body of an error. ``ca_file`` holds the authorities to trust, in place of those of this machine
-    (``$SSL_CERT_FILE``); certificates are always checked. ``most_bytes`` bounds one answer.
+    The address is ``HOST:PORT`` (TLS) or ``http://HOST:PORT``. ``authorization`` returns the login headers of each
+    request, by default from the device's login. ``explain`` extracts the device's message from the body of an error.
+    ``ca_file`` holds the authorities to trust instead of this machine's (``$SSL_CERT_FILE``); certificates are always
+    checked. ``most_bytes`` limits one answer.
     """
 
     def __init__(
@@ -119,18 +119,18 @@ class HttpClient:
 
     @property
     def origin(self) -> str:
-        """The beginning of the device's URLs: scheme, host and port."""
+        """The origin of the device's URLs: scheme, host and port."""
         return self._place.origin
 
     @contextlib.contextmanager
     def call(self, most_s: float = math.inf) -> Iterator[None]:
-        """Everything that happens inside has one deadline, and the connection is closed at its end.
+        """Set one deadline for the block, and close the connection at its end.
 
-        The deadline is ``context.timeout_s`` from now, or ``most_s`` if that is less. A call inside a call is a part
-        of the outer one.
+        The deadline is ``context.timeout_s`` from now, or ``most_s`` if that is less. A nested call belongs to the
+        outer one.
 
         Raises:
-            DeviceUnreachableError: another call takes all the time; nothing was sent.
+            DeviceUnreachableError: another call used up the time; nothing was sent.
         """
         if self._holder == threading.get_ident():
             yield
@@ -148,17 +148,17 @@ class HttpClient:
             self._turn.release()
 
     def left_s(self) -> float:
-        """Seconds that are left of the call; 0 when its time is over."""
+        """Seconds left of the call; 0 after its deadline."""
         try:
             return self._deadline.left()
         except TimeoutError:
             return 0.0
 
     def get(self, path: str, *, headers: Mapping[str, str] | None = None) -> HttpAnswer:
-        """The answer to a reading, where redirects within the device are followed; its status is 2xx.
+        """The answer to a reading, with status 2xx. Redirects within the device are followed.
 
         Raises:
-            DeviceUnreachableError: no whole answer in time, or a status of 5xx.
+            DeviceUnreachableError: no complete answer in time, or a status of 5xx.
             DeviceLoginError: 401 or 403.
             DeviceRefusedError: any other status, or a redirect to another host.
         """
@@ -179,14 +179,14 @@ class HttpClient:
     def send(
         self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None
     ) -> HttpAnswer:
-        """Have something done, with a body as JSON; it is sent once, on a connection of its own. The status is 2xx.
+        """Send a change with a JSON body, once, on a new connection; the answer has status 2xx.
 
         Raises:
             DeviceUnreachableError: no connection; nothing was sent.
             DeviceLoginError: 401 or 403; nothing was done.
             DeviceBusyError: 423 or 429; nothing was done.
             DeviceRefusedError: any other 4xx, 3xx or 501; nothing was done.
-            OutcomeUnknownError: it was sent, and no answer came that says whether it was done (5xx among them).
+            OutcomeUnknownError: it was sent, and no answer says whether it was done (5xx included).
         """
         with self.call():
             try:
@@ -198,9 +198,9 @@ class HttpClient:
         return answer
 
     def read(self, path: str, *, headers: Mapping[str, str]) -> HttpAnswer:
-        """The answer to a reading, whatever its status says.
+        """The answer to a reading, whatever its status; redirects within the device are followed.
 
-        Raises: as :meth:`get`, but for a status that is no redirect.
+        Raises: as :meth:`get`, except for the status.
         """
         for _ in range(_MOST_REDIRECTS):
             answer = self._read_once(path, headers)
@@ -210,24 +210,24 @@ class HttpClient:
             onwards = same_origin_path(there, self.origin)
             if onwards is None:
                 raise DeviceRefusedError(
-                    f"{self.name} sends us elsewhere: {there[:100]!r}",
+                    f"{self.name} redirects to another host: {there[:100]!r}",
                     hint="write the device's own address into the inventory",
                 )
             path = onwards
-        raise DeviceRefusedError(f"{self.name} sends us from one place to the next: {path}")
+        raise DeviceRefusedError(f"{self.name} redirects too many times: {path}")
 
     def exchange(self, method: str, path: str, body: object = None, *, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send one request and read its answer, whatever its status says; inside :meth:`call` only.
+        """Send one request and return its answer, whatever its status; inside :meth:`call` only.
 
         Raises:
             DeviceUnreachableError: no connection; nothing was sent.
-            DeviceRefusedError: that is not a path; nothing was sent.
-            LostAnswerError: no whole answer came.
+            DeviceRefusedError: the path is not valid; nothing was sent.
+            LostAnswerError: no complete answer came.
         """
         if not is_path(path):
             raise DeviceRefusedError(f"{self.name}: {path[:100]!r} is not a path; nothing was sent")
         content = None if body is None else json.dumps(body).encode()
-        if method != "GET":  # a connection that was used before may be closed at any moment by the other side
+        if method != "GET":  # the device may close a reused connection at any moment
             self.close()
         stale = self._connection is not None
         connection = self._connection = self._connection or self._connected()
@@ -256,7 +256,7 @@ class HttpClient:
     ) -> tuple[HttpAnswer, bool]:
         spoken = http.client.HTTPConnection(self._place.host, self._place.port)
         spoken.auto_open = 0
-        spoken.sock = cast("socket.socket", connection)  # it has what is used of one
+        spoken.sock = cast("socket.socket", connection)  # it has the methods used here
         shown = {**_ALWAYS, "Host": self.origin.partition("://")[2], **headers}
         if content is not None:
             shown["Content-Type"] = "application/json"
@@ -273,7 +273,7 @@ class HttpClient:
             except LostAnswerError as lost:
                 if not lost.stale:
                     raise
-            # Servers may close a connection at any time between two requests; asking again changes nothing.
+            # A server may close an idle connection at any time; repeating a reading changes nothing.
             return self.exchange("GET", path, headers=headers)
         except LostAnswerError as lost:
             raise DeviceUnreachableError(f"{self.name}: no answer to GET {path}: {lost}") from None

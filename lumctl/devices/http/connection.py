@@ -1,4 +1,4 @@
-"""The bytes of one connection: TLS over whatever way leads to the device, one deadline, and a bound on memory."""
+"""The bytes of one connection: TLS over the device's route, one deadline, and a memory limit."""
 
 import io
 import ssl
@@ -19,7 +19,7 @@ _PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a device answers, and whether by TLS. ``origin`` is the beginning of its URLs."""
+    """Where a device answers, and whether it uses TLS. ``origin`` is the start of its URLs."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Place:
 
 
 def place_of(context: DriverContext) -> Place:
-    """The place that an address means: by TLS, unless it says ``http://`` itself."""
+    """Parse an address: TLS unless it begins with ``http://``."""
     secure = not context.address.startswith("http://")
     host, port = host_and_port(context.address, _PORTS["https" if secure else "http"])
     return Place(host, port, secure, context.way)
@@ -61,7 +61,7 @@ class Deadline:
 
 
 class Connection:
-    """A connection as ``http.client`` wants a socket; ended by :meth:`hang_up` alone: answers are read to their end."""
+    """A connection with the socket methods that ``http.client`` needs. Only :meth:`hang_up` closes it."""
 
     def __init__(self, place: Place, tls: ssl.SSLContext | None, deadline: Deadline, most_bytes: int) -> None:
         self._stream = _Bounded(place.way.tcp(place.port, deadline.left()), deadline, most_bytes)
@@ -99,7 +99,7 @@ class Connection:
 
 
 class _Tls:
-    """TLS over a stream that may be no socket: a channel of an SSH session has no file descriptor."""
+    """TLS over a stream that need not be a socket: an SSH channel has no file descriptor."""
 
     def __init__(self, stream: "_Bounded", context: ssl.SSLContext, host: str) -> None:
         self._stream = stream
@@ -117,7 +117,7 @@ class _Tls:
             return b""
 
     def _done(self, act: Callable[[], T]) -> T:
-        """Carry bytes both ways until OpenSSL has done something."""
+        """Transfer bytes both ways until an OpenSSL operation completes."""
         while True:
             try:
                 done = act()
@@ -155,7 +155,7 @@ class _Bounded:
         piece = self._stream.recv(min(count, _PIECE))
         self.received += len(piece)
         if self.received > self._most:
-            raise ConnectionError(f"more than {self._most} bytes came")
+            raise ConnectionError(f"the answer exceeds {self._most} bytes")
         return piece
 
     def close(self) -> None:

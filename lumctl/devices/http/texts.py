@@ -1,4 +1,4 @@
-"""Texts and paths in answers, as data that nobody vouches for."""
+"""Texts and paths in answers, treated as untrusted data."""
 
 import json
 from typing import Any
@@ -10,10 +10,10 @@ _ERROR_KEYS = ("message", "detail", "error", "title", "description", "reason")
 
 
 def parsed(data: bytes) -> Any:
-    """The JSON value that some bytes are.
+    """Parse bytes as JSON.
 
     Raises:
-        ValueError: they are something else.
+        ValueError: they are not JSON.
     """
     try:
         return json.loads(data)
@@ -22,7 +22,7 @@ def parsed(data: bytes) -> Any:
 
 
 def error_text(body: bytes) -> str:
-    """What the body of an error says: the text under ``message``, ``detail``, ``error`` or the like; else nothing."""
+    """The message in the body of an error: the text under ``message``, ``detail``, ``error`` or the like; else ""."""
     try:
         found = parsed(body)
     except ValueError:
@@ -37,18 +37,18 @@ def error_text(body: bytes) -> str:
 
 
 def one_line(said: str) -> str:
-    """Text without anything that could make it more than one line of an error; at most 200 characters."""
+    """Text reduced to one printable line of at most 200 characters."""
     line = " ".join("".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT]).split())
     return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
 
 
 def is_path(path: str) -> bool:
-    """Whether this can be sent as the path of a request."""
+    """Whether this is valid as the path of a request."""
     return 0 < len(path) <= _MOST_PATH and path.startswith("/") and all("!" <= each <= "~" for each in path)
 
 
 def same_origin_path(reference: object, origin: str = "") -> str | None:
-    """The path that a reference or redirect means; ``None`` if it is none, or leads away from ``origin``."""
+    """The path that a reference or redirect leads to; ``None`` if invalid or outside ``origin``."""
     if not isinstance(reference, str) or not 0 < len(reference) <= _MOST_PATH:
         return None
     if not all("!" <= each <= "~" for each in reference):

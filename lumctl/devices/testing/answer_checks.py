@@ -1,7 +1,7 @@
-"""Whether answers are of the types and units of the contract, by more signs than a program may go by.
+"""Checks of types and units that are stricter than :mod:`lumctl.devices.answers`.
 
-A program that watches a rack refuses only what cannot be. Here it is known that a bench is watched, where no port has
-more than a milliwatt and nothing was heard years ago.
+On a rack, lumctl refuses only impossible values. These checks know that the device is on a bench, where no port has
+more than a milliwatt and no neighbour was heard years ago.
 """
 
 import math
@@ -24,14 +24,14 @@ _UNITS = ("dBm", "degrees", " W", " mA", "rate", "time", "age", " V")
 
 
 def require_sound(kind: str, call: str, answer: Any, arguments: Mapping[str, Any], context: DriverContext) -> None:
-    """Hold an answer against the contract.
+    """Check an answer against the contract.
 
     Raises:
-        ContractBrokenError: it is of a wrong type or unit, or has wrong numbers.
+        ContractBrokenError: the answer has a wrong type or unit, or wrong port or PUC numbers.
     """
     wrong = fault_of(kind, call, answer, arguments, context)
     if wrong:
-        rule = "types" if ", which is no " in wrong and "dBm, which" not in wrong else _rule_of(wrong)
+        rule = "types" if ", expected " in wrong else _rule_of(wrong)
         broken(rule, f"{call}() {wrong}")
     if call == "identify":
         _require_line(answer)
@@ -67,14 +67,14 @@ def _require_dbm(powers: Mapping[int, float]) -> None:
         broken("units", "read_powers() gives NaN; no light is -inf")
     if powers and all(power >= 0 for power in powers.values()):
         shown = ", ".join(f"{power:g}" for power in powers.values())
-        broken("units", f"read_powers() gives {shown}: on a bench no port has 1 mW or more; these look like mW")
+        broken("units", f"read_powers() gives {shown}: no port on a bench has 1 mW or more; these look like mW")
 
 
 def _require_all(call: str, answer: Mapping[int, Any], context: DriverContext) -> None:
     count = context.puc_count if call == "read_states" else context.port_count
     missing = sorted(set(range(count)) - set(answer))
     if missing and call == "read_ports":
-        broken("numbering", f"{call}() lacks {missing[0]}; there are {count} from 0 on")
+        broken("numbering", f"{call}() lacks {missing[0]}; numbers start at 0, and there are {count}")
 
 
 def _require_optics(reading: OpticsReading, context: DriverContext) -> None:
@@ -86,22 +86,25 @@ def _require_optics(reading: OpticsReading, context: DriverContext) -> None:
         broken("units", f"read_optics() gives {tx:g} dBm sent while the transmitter is off; no light is -inf")
     frequency = reading.frequency_mhz
     if frequency is not None and not MHZ[0] <= frequency <= MHZ[1]:
-        broken("units", f"read_optics() gives {frequency:g} MHz, which is no frequency of light in a fibre")
+        broken("units", f"read_optics() gives {frequency:g} MHz, which is not an optical frequency")
     limits = [reading.thresholds.get(f"rx_power_{name}") for name in ("low_alarm", "high_alarm")]
     if None not in limits and limits[0] >= limits[1]:  # type: ignore[operator]  # neither is None
-        broken("units", f"read_optics() gives an rx_power_low_alarm of {limits[0]} and a high one of {limits[1]}")
+        broken(
+            "units",
+            f"read_optics() gives rx_power_low_alarm {limits[0]}, which is not below rx_power_high_alarm {limits[1]}",
+        )
 
 
 def _require_time(call: str, taken_at: float, context: DriverContext) -> None:
     now = context.now()
     if now and not now - 60 <= taken_at <= now + 1:
-        broken("units", f"{call}() was taken at {taken_at:g}, now is {now:g} by context.now()")
+        broken("units", f"{call}() gives taken_at {taken_at:g}; context.now() is {now:g}")
 
 
 def _require_ages(heard: tuple[Neighbour, ...]) -> None:
     for each in heard:
         if each.age_s > YEARS_S:
-            broken("units", f"neighbours() gives an age of {each.age_s:g} s: this looks like a time, or like ms")
+            broken("units", f"neighbours() gives an age of {each.age_s:g} s: this looks like a time or like ms")
 
 
 def _require_alarms(alarms: tuple[Alarm, ...]) -> None:

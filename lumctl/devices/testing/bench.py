@@ -1,4 +1,4 @@
-"""A mesh and a switch that stand alone on a bench: what a device's twin is given where there is no simulated rack."""
+"""A standalone mesh and switch on a bench: a device's twin gets one of these if there is no simulated rack."""
 
 import math
 import threading
@@ -23,7 +23,7 @@ def _stops_midway(self: "BenchMesh | BenchSwitch") -> Iterator[None]:
 
 
 class BenchMesh:
-    """One mesh, all PUCs in bar and dark. Inside :meth:`stops_midway` it takes half of a change and says no."""
+    """One dark mesh with all PUCs in bar. Inside :meth:`stops_midway` it makes half of a change, then refuses it."""
 
     def __init__(self, device: str, puc_count: int) -> None:
         self.id = device
@@ -33,7 +33,7 @@ class BenchMesh:
         self._lock = threading.Lock()
 
     def truth(self) -> dict[int, PucState]:
-        """What it holds, by PUC."""
+        """The state of each PUC."""
         with self._lock:
             return dict(self._states)
 
@@ -43,7 +43,7 @@ class BenchMesh:
         """Set PUCs.
 
         Raises:
-            DeviceRefusedError: there is no such PUC, or it stops midway.
+            DeviceRefusedError: a PUC does not exist, or the mesh stops midway.
         """
         with self._lock:
             if not changes.keys() <= self._states.keys():
@@ -69,7 +69,7 @@ class BenchMesh:
 
 
 class BenchSwitch:
-    """One switch, joined to nothing and dark. :meth:`stops_midway` as of a mesh."""
+    """One dark switch without joins. :meth:`stops_midway` is as in :class:`BenchMesh`."""
 
     def __init__(self, device: str, port_count: int, input_count: int) -> None:
         self.id = device
@@ -91,7 +91,7 @@ class BenchSwitch:
         """Join ports.
 
         Raises:
-            DeviceRefusedError: a port is wrong or in use, or it stops midway.
+            DeviceRefusedError: a port is wrong or in use, or the switch stops midway.
         """
         with self._lock:
             wanted = list(joins.items())

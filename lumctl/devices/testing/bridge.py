@@ -1,4 +1,4 @@
-"""A server on loopback in front of a device, for drivers that connect by themselves: faults befall what passes."""
+"""A server on loopback that injects faults in front of a device, for drivers that connect by themselves."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ _UNIX = "unix:"
 
 
 class UnixSocket:
-    """The way to a socket in the file system."""
+    """The route to a socket in the file system."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = str(path)
@@ -34,12 +34,12 @@ class UnixSocket:
         return connected
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Not this way."""
+        """Not supported on this route."""
         return Direct(self._path).subsystem(name, default_port, timeout_s)
 
 
 def way_of(address: str) -> Way | None:
-    """The way that a driver goes by itself to an address (``[scheme://]host:port`` or ``unix:PATH``), if it has one."""
+    """The route by which a driver itself connects to an address (``[scheme://]host:port`` or ``unix:PATH``), if any."""
     if address.startswith(_UNIX):
         return UnixSocket(address.removeprefix(_UNIX))
     place = address.rpartition("://")[2]
@@ -47,9 +47,9 @@ def way_of(address: str) -> Way | None:
 
 
 class Bridge:
-    """A server whose address has the form of another one; whoever connects is led along a way.
+    """A server whose address has the form of another one; it forwards each connection along a route.
 
-    While it is :meth:`gone` nobody listens there. Use it as a context manager.
+    While it is :meth:`gone`, nothing listens there. Use it as a context manager.
     """
 
     def __init__(self, address: str, way: Way) -> None:
@@ -109,7 +109,7 @@ class Bridge:
 def _lead(client: socket.socket, way: Way, over: threading.Event) -> None:
     try:
         stream = way.tcp(0, 5.0)
-    except Exception:  # noqa: BLE001 - whatever it is, nobody is there
+    except Exception:  # noqa: BLE001 - any error means that nothing answers
         _reset(client)
         return
     gone = threading.Event()
@@ -125,7 +125,7 @@ def _lead(client: socket.socket, way: Way, over: threading.Event) -> None:
 def _pump(
     source: Stream | socket.socket, target: Stream | socket.socket, gone: threading.Event, over: threading.Event
 ) -> None:
-    """Pass on what comes until either end has gone; a break is passed on as a break."""
+    """Forward data until either end closes; forward a broken connection as a broken connection."""
     while not (gone.is_set() or over.is_set()):
         try:
             source.settimeout(POLL_S)
@@ -146,7 +146,7 @@ def _pump(
 
 
 def _reset(client: socket.socket) -> None:
-    """Close a connection as one that broke."""
+    """Close a connection as if it broke."""
     with contextlib.suppress(OSError):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()

@@ -13,7 +13,7 @@ from lumctl.devices.types import Capability, Receipt
 
 POLL_S = 0.02
 CONFIRMED_AFTER_S = 1.0
-"""The revert timer of a change that is confirmed at once: long enough for a busy machine, short enough to wait for."""
+"""Revert timer of a change that is confirmed at once: long enough for a busy machine, short enough for a test."""
 
 
 def supported(driver: Driver, capability: Capability, call: Callable[[], object]) -> bool:
@@ -28,9 +28,9 @@ def supported(driver: Driver, capability: Capability, call: Callable[[], object]
 def stays(
     commit: Callable[[], Receipt[Any]], confirm: Callable[[Any], object], held: Callable[[], bool], *, timed: bool
 ) -> None:
-    """Commit and confirm a change, and see that it is held; with a timer, also after that would have run out.
+    """Commit and confirm a change, and check that it is held; with a timer, also after the timer's end.
 
-    Where the machine was too slow, and the device has gone back before it was asked to stay, it is done once more.
+    If the machine was so slow that the device reverted before the confirm, try once more.
     """
     for _ in range(3):
         receipt = commit()
@@ -42,7 +42,7 @@ def stays(
     assert held()
     if timed:
         Event().wait(CONFIRMED_AFTER_S * 1.3)
-        assert held(), "it was confirmed, and the device went back all the same"
+        assert held(), "the change was confirmed, but the device went back all the same"
 
 
 def becomes_true(condition: Callable[[], bool], within_s: float = 10.0) -> bool:

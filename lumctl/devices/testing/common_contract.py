@@ -1,4 +1,4 @@
-"""What every driver must do, whatever its kind, tested with faults that the kit itself puts before the device."""
+"""What every driver must do, of any kind, tested with faults that the kit injects in front of the device."""
 
 import contextlib
 import io
@@ -28,13 +28,13 @@ from lumctl.devices.testing.rules import broken, not_tested, one_line, proves
 from lumctl.devices.testing.subjects import Subject, Write
 from lumctl.devices.testing.time_limit import Call, closing, ended_within
 
-NO_CONTEXT = "the driver keeps no `context`, so the kit cannot open another one: give `context` in the set-up"
+NO_CONTEXT = "the driver keeps no `context`, so the kit cannot open another driver: give `context` in the set-up"
 NO_PASSAGE = (
-    "the driver reaches its device neither by context.way, context.shell nor a connection to context.address, so the "
-    "kit can put no faults between them"
+    "the driver uses neither context.way, context.shell nor a connection to context.address, so the kit cannot inject "
+    "faults between it and its device"
 )
 LONGEST_S = 4.0
-"""About how long the faults of one write may take; of more than go in that time a spread is tried."""
+"""Approximate seconds for the faults of one write; if all take longer, an even selection is tried."""
 LEAST = 4
 GRACE_S = 0.5
 LEAST_TIMEOUT_S, TIMES = 0.4, 10
@@ -42,16 +42,16 @@ BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
 
 
 class CommonContract:
-    """A part of each contract, which gives the fixture ``subject``."""
+    """The part common to all contracts; each contract provides the fixture ``subject``."""
 
     @pytest.fixture
     def subject(self) -> Subject:
-        """Give the driver as the tests here see it; each kind overrides this."""
+        """The driver as these tests use it; each kind overrides this."""
         pytest.fail("override the fixture `subject`")
 
     @pytest.fixture
     def between(self, subject: Subject) -> Iterator[Interception]:
-        """Stand between drivers and the device."""
+        """Intercept traffic between drivers and the device."""
         if subject.context is None:
             not_tested(NO_CONTEXT)
         with intercepted(subject.context, subject.opens, subject.reads[0].of) as interception:
@@ -63,11 +63,11 @@ class CommonContract:
 
     @proves("units", "types", "numbering")
     def test_answers_are_of_the_types_and_units_of_the_contract(self, subject: Subject) -> None:
-        """Every reading, on the device as it is, and when something was written to it."""
+        """Every reading, on the device as it is and after a write."""
         if subject.context is None:
             not_tested(NO_CONTEXT)
         self._require_sound(subject)
-        with contextlib.suppress(Exception):  # what becomes of writes is for other tests
+        with contextlib.suppress(Exception):  # other tests check writes
             for write in subject.writes:
                 write.prepare(subject.driver)()
         self._require_sound(subject)
@@ -84,12 +84,12 @@ class CommonContract:
 
     @proves("units")
     def test_ages_grow_by_seconds(self, subject: Subject) -> None:
-        """Where an age grows between two readings, it grows by no more than the time that has passed."""
+        """An age grows between two readings by no more than the time that passed."""
         calls = [read for read in subject.reads if read.call == "neighbours"]
         for read in calls:
             began = time.monotonic()
             first = {each.system: each.age_s for each in read.of(subject.driver)}
-            threading.Event().wait(0.05)  # some of milliseconds
+            threading.Event().wait(0.05)  # ages in milliseconds grow by some 50
             second = {each.system: each.age_s for each in read.of(subject.driver)}
             passed = time.monotonic() - began
             grown = {name: second[name] - age for name, age in first.items() if name in second}
@@ -99,7 +99,7 @@ class CommonContract:
 
     @proves("silence")
     def test_nothing_is_printed(self, subject: Subject) -> None:
-        """Neither by reading nor by writing."""
+        """Neither a reading nor a write prints."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             for read in subject.readings():
@@ -111,14 +111,14 @@ class CommonContract:
 
     @proves("opening")
     def test_opening_contacts_nothing(self, subject: Subject, between: Interception) -> None:
-        """A driver is made for each device of an inventory, most of which a command never asks."""
+        """A command constructs a driver for each device of an inventory and never uses most of them."""
         attempts = between.attempts
         with closing(subject.opens(between.context)):
             assert between.attempts == attempts
 
     @proves("unreachable")
     def test_a_device_that_is_gone_is_not_read(self, subject: Subject, between: Interception) -> None:
-        """Every reading says so, and nothing is made up."""
+        """Every reading raises DeviceUnreachableError, and no value is invented."""
         for read in subject.reads:
             with closing(subject.opens(between.context)) as driver:
                 between.set(between.gone())
@@ -127,7 +127,7 @@ class CommonContract:
 
     @proves("unreachable")
     def test_a_device_that_is_gone_is_not_written(self, subject: Subject, between: Interception) -> None:
-        """Every call that changes it says so, and nothing changes."""
+        """Every write raises DeviceUnreachableError, and nothing changes."""
         for write in subject.writes:
             with closing(subject.opens(between.context)) as driver:
                 act = _prepared(write, driver)
@@ -135,11 +135,11 @@ class CommonContract:
                 _require_unreachable(write.call, act)
                 between.heal()
                 if write.held is not None and write.held() != write.before:
-                    broken("unreachable", f"{write.call} was unreachable, and the device changed: {write.held()}")
+                    broken("unreachable", f"{write.call} raised unreachable, but the device changed: {write.held()}")
 
     @proves("errors")
     def test_spoilt_answers_raise_device_errors_only(self, subject: Subject, between: Interception) -> None:
-        """Answers that are cut, noise, or do not come: a reading is right or there is none."""
+        """If an answer is cut, garbled or missing, a reading returns a correct value or raises."""
         for read in subject.readings():
             with closing(subject.opens(between.unhurried)) as driver:
                 began = time.monotonic()
@@ -156,9 +156,11 @@ class CommonContract:
             answer = read.of(driver)
         except DeviceError as error:
             if isinstance(error, OutcomeUnknownError):
-                broken("unreachable", f"{fault.text}: {read.call}() changes nothing, and raised OutcomeUnknownError")
+                broken(
+                    "unreachable", f"{fault.text}: {read.call}() raised OutcomeUnknownError, though it changes nothing"
+                )
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, the driver let it through
+        except Exception as error:  # noqa: BLE001 - any error is one that the driver did not catch
             broken("errors", f"{fault.text}: {read.call}() raised {type(error).__name__}: {one_line(error)}")
         require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)  # type: ignore[arg-type]
         if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
@@ -166,21 +168,21 @@ class CommonContract:
 
     @proves("outcome", "half-applied", "atomic")
     def test_the_outcome_of_a_spoilt_write_is_the_truth(self, subject: Subject, between: Interception) -> None:
-        """Requests that are cut, answers that are lost: what the error says of the device is so."""
+        """If a request is cut or an answer is lost, the error states the truth about the device."""
         if not subject.writes:
             pytest.skip("the driver declares nothing that changes the device")
         unseen = [write.call for write in subject.writes if write.held is None]
         for write in subject.writes:
             self._spoil(subject, write, between)
         if unseen:
-            not_tested(f"nobody but the driver says what the device holds after {', '.join(unseen)}: give `truth`")
+            not_tested(f"only the driver reads what the device holds after {', '.join(unseen)}: give `truth`")
 
     def _spoil(self, subject: Subject, write: Write, between: Interception) -> None:
         began = time.monotonic()
         with closing(subject.opens(between.unhurried)) as driver:
             faults = between.faults_of(_prepared(write, driver), sending=True)
             if write.held is not None and not _comes(write, (write.after,)):
-                broken("commit", f"{write.call} returned, and the device holds {write.held()}, not {write.after}")
+                broken("commit", f"{write.call} returned, but the device holds {write.held()}, not {write.after}")
         for fault in _spread(faults, time.monotonic() - began):
             with closing(subject.opens(between.context)) as driver:
                 act = _prepared(write, driver)
@@ -191,7 +193,7 @@ class CommonContract:
 
     @proves("deadline")
     def test_every_call_ends_in_its_time(self, subject: Subject, between: Interception) -> None:
-        """Also where the device takes the connection and says nothing, or never ends its answer."""
+        """Also if the device accepts the connection and stays silent, or its answer never ends."""
         timeout_s = between.context.timeout_s
         slow = getattr(class_of(subject.driver), "slow_calls", {})
         for fault in (between.silent(), between.endless()):
@@ -217,7 +219,7 @@ class CommonContract:
 
     @staticmethod
     def _acts(subject: Subject, context: Any, opened: ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
-        """The calls, each of a driver of its own, so that all of them wait at once."""
+        """The calls, each on its own driver, so that all wait at the same time."""
         drivers = [opened.enter_context(closing(subject.opens(context))) for _ in (*subject.reads, *subject.writes)]
         prepared = [_prepared(write, driver) for write, driver in zip(subject.writes, drivers, strict=False)]
         for write, act in zip(subject.writes, prepared, strict=True):
@@ -227,7 +229,7 @@ class CommonContract:
 
 
 def _timeout_s(subject: Subject) -> float:
-    """A time limit as short as the device allows, so that faults take little of it: many times what a reading takes."""
+    """A time limit as short as the device allows, so that faults cost little time: many times one reading."""
     slowest = 0.0
     for read in subject.reads:
         began = time.monotonic()
@@ -239,7 +241,7 @@ def _timeout_s(subject: Subject) -> float:
 
 
 def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
-    """As many of the faults as go in the time, evenly chosen."""
+    """An even selection of the faults that fits into the time."""
     most = max(LEAST, int(LONGEST_S / max(took_s, 0.001)))
     if len(faults) <= most:
         return faults
@@ -247,11 +249,11 @@ def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
 
 
 def _prepared(write: Write, driver: Any) -> Callable[[], object]:
-    """The device made ready for a write; one that a lost session still has locked, or that is slow, is waited for."""
+    """Prepare the device for a write; wait if it is slow or a lost session still holds its lock."""
     for _ in range(BUSY_TRIES):
         try:
             return write.prepare(driver)
-        except (DeviceBusyError, DeviceUnreachableError):  # the time limit here is short, the machine may be busy
+        except (DeviceBusyError, DeviceUnreachableError):  # the time limit is short and the machine may be busy
             threading.Event().wait(BUSY_WAIT_S)
     return write.prepare(driver)
 
@@ -259,7 +261,7 @@ def _prepared(write: Write, driver: Any) -> Callable[[], object]:
 def _raised(act: Callable[[], object]) -> BaseException | None:
     try:
         act()
-    except Exception as error:  # noqa: BLE001 - a driver may raise anything; it is judged
+    except Exception as error:  # noqa: BLE001 - a driver may raise anything; the caller judges it
         return error
     return None
 
@@ -271,13 +273,13 @@ def _require_unreachable(call: str, act: Callable[[], object]) -> None:
         return
     except DeviceError as error:
         broken("unreachable", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
-    except Exception as error:  # noqa: BLE001 - whatever it is, the driver let it through
+    except Exception as error:  # noqa: BLE001 - any error is one that the driver did not catch
         broken("errors", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
     broken("unreachable", f"the device is gone, and {call} gave {answer!r:.200}")
 
 
 def _comes(write: Write, states: tuple[object, ...]) -> bool:
-    """Whether the device is in one of these states, or gets there in the time that it may take."""
+    """Whether the device is in one of these states, or reaches one in its allowed time."""
     held = write.held
     return held is None or becomes_true(lambda: held() in states, write.follows_within_s)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from lumctl.devices.ways import Stream, Way
 
 DRIP_S = 0.02
-"""Between two bytes of an answer without an end."""
+"""Seconds between two bytes of an endless answer."""
 
 
 class WayFault(StrEnum):
@@ -33,10 +33,10 @@ class WayFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A fault, and after how many bytes it comes, over all connections. One that ``passes`` strikes once.
+    """A fault and the number of bytes, over all connections, after which it strikes; only once if it ``passes``.
 
-    One that ``lasts`` takes its time: a silent device really lets its reader wait, a dripping one sends bytes without
-    an end. ``text`` is what comes in place of noise.
+    With ``lasts`` it takes real time: a silent device makes its reader wait, a dripping one sends bytes endlessly.
+    ``text`` replaces the noise.
     """
 
     fault: WayFault
@@ -47,10 +47,10 @@ class Trouble:
 
 
 class FaultyWay:
-    """A way that troubles befall while :attr:`trouble` is set, connections that stand already as well as new ones.
+    """A route with faults: while :attr:`trouble` is set, it affects open connections as well as new ones.
 
     ``struck`` counts how often each fault was met, which is less often than it was set. ``opened``, ``sent`` and
-    ``came`` count connections and bytes. ``over`` ends the waiting of those that a lasting fault holds.
+    ``came`` count connections and bytes. ``over`` ends every wait that a lasting fault causes.
     """
 
     def __init__(self, way: Way, seed: int = 0) -> None:
@@ -153,7 +153,7 @@ class _FaultyStream:
         self._stream.close()
 
     def _lasting(self, trouble: Trouble, count: int) -> bytes:
-        """What comes while a fault lasts: what may pass yet, then bytes without an end, or nothing at all."""
+        """Data received during a lasting fault: first what still passes, then endless bytes or nothing."""
         if self._way.left > 0:
             return self._come(min(count, self._way.left))
         self._way.strike(trouble)

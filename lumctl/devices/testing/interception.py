@@ -1,4 +1,4 @@
-"""Standing between a driver and its device, where an author supplies no faults: on its way, shell or address."""
+"""Intercepts a driver's way, shell or address to inject faults, if the author supplies none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_ANSWERS = (b"?\n", b"\n", b"error 42: busy\r\n")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault, in words and as it is set."""
+    """One fault: its description and its settings."""
 
     text: str
     trouble: Trouble | None = None
@@ -31,9 +31,9 @@ class Fault:
 
 
 class Interception:
-    """A way and a shell that faults befall.
+    """A way and a shell that inject faults.
 
-    ``context`` is for drivers that are to go by them; ``unhurried`` too, with the time limit that the device was given.
+    Drivers opened with ``context`` use them; ``unhurried`` does too, but keeps the device's own time limit.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Interception:
 
     @property
     def passed(self) -> bool:
-        """Whether a driver has gone this way."""
+        """Whether a driver has used this way."""
         return self.way.opened > 0 or (self.shell is not None and self.shell.ran > 0)
 
     @property
@@ -54,11 +54,11 @@ class Interception:
         return self.way.opened + (self.shell.ran if self.shell is not None else 0)
 
     def hurry(self, timeout_s: float) -> None:
-        """Have drivers of ``context`` wait only so long for a device that is silent."""
+        """Set how long drivers of ``context`` wait for a silent device."""
         self.context = replace(self.context, timeout_s=timeout_s)
 
     def heal(self) -> None:
-        """All is well again; those that wait are let go."""
+        """End all faults, and release the calls that wait."""
         self.way.trouble = None
         if self._bridge is not None:
             self._bridge.gone(gone=False)
@@ -71,7 +71,7 @@ class Interception:
                 hung.set()
 
     def set(self, fault: Fault) -> None:
-        """Have a fault from now on."""
+        """Start a fault."""
         self.way.trouble = fault.trouble
         if self._bridge is not None:
             self._bridge.gone(gone=fault.trouble is not None and fault.trouble.fault is WayFault.REFUSED)
@@ -83,7 +83,7 @@ class Interception:
         return Fault("the device is gone", Trouble(WayFault.REFUSED), (ShellFault.LOST_BEFORE, 0))
 
     def faults_of(self, act: Callable[[], object], *, sending: bool) -> list[Fault]:
-        """The faults that may befall an act, which is done once with all well, to see what passes."""
+        """The faults to try on an act; the act runs once without faults to count its bytes and commands."""
         sent, came, ran = self.way.sent, self.way.came, self.shell.ran if self.shell else 0
         act()
         found = []
@@ -98,23 +98,23 @@ class Interception:
             found += [
                 Fault(f"{fault} after {after} bytes of the answer", Trouble(fault, after))
                 for fault in _ANSWER_FAULTS
-                if self._bridge is None or fault is not WayFault.SILENT  # there it takes all of its time
+                if self._bridge is None or fault is not WayFault.SILENT  # on a bridge it takes the whole time limit
                 for after in _spread(came)
             ]
             found += [Fault(f"the answer is {text!r}", Trouble(WayFault.GARBAGE, text=text)) for text in _NO_ANSWERS]
         if sending and sent:
             found += [
-                Fault(f"the connection breaks after {after} bytes were sent", Trouble(WayFault.CUT_SENDING, after))
+                Fault(f"the connection breaks after {after} sent bytes", Trouble(WayFault.CUT_SENDING, after))
                 for after in _spread(sent)
             ]
         return [*found, self.gone()]
 
     def silent(self, after: int = 0) -> Fault:
-        """The device takes connections and never answers."""
+        """The device accepts connections and never answers."""
         return Fault("the device is silent", Trouble(WayFault.SILENT, after, lasts=True))
 
     def endless(self) -> Fault:
-        """The device answers byte by byte, without an end."""
+        """The device answers byte by byte without end."""
         return Fault("the answer never ends", Trouble(WayFault.DRIPPING, lasts=True))
 
 
@@ -125,10 +125,10 @@ def _spread(count: int) -> list[int]:
 
 @contextmanager
 def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], object]) -> Iterator[Interception | None]:
-    """Stand between drivers and their device; ``None`` where they reach it by no way that the kit knows.
+    """Intercept traffic between drivers and their device; ``None`` if they reach it in a way unknown to the kit.
 
-    ``probe`` asks the device something with a driver: where nothing passes then, the driver connects by itself, and a
-    server on loopback takes the place of its address.
+    ``probe`` reads from the device with a driver. If no traffic is seen then, the driver connects by itself, and a
+    server on loopback replaces its address.
     """
     shell = FaultyShell(context.shell) if context.shell is not None else None
     way = FaultyWay(context.way)

@@ -30,7 +30,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @pytest.fixture
     def subject(self, mesh: MeshUnderTest) -> Subject:
-        """The same as the tests of faults and units see it."""
+        """The set-up in the form that the common tests use."""
         return of_mesh(mesh)
 
     @proves("declaration")
@@ -56,7 +56,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("commit")
     def test_a_commit_returns_when_the_device_holds_it(self, mesh: MeshUnderTest) -> None:
-        """Before it is confirmed: an undo and a proof of light go by what is held then."""
+        """Checked before the confirm, because an undo and the proof of light read the device then."""
         mesh.write(mesh.everywhere(BAR))
         receipt = mesh.driver.commit(mesh.driver.stage({6: CROSS}))
         assert isinstance(receipt, Receipt)

@@ -68,7 +68,7 @@ class MeshDoubtsContract:
     def test_half_a_change_is_never_called_none(self, mesh: MeshUnderTest) -> None:
         """Who declares ``ATOMIC`` leaves nothing behind; who does not must not claim that nothing changed."""
         if mesh.stops_midway is None:
-            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
+            not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         mesh.write(mesh.everywhere(BAR))
         staged = mesh.driver.stage(dict.fromkeys(range(HALF_OF), CROSS))
         with mesh.stops_midway(), pytest.raises(DeviceError) as caught:
@@ -88,7 +88,7 @@ class MeshDoubtsContract:
         if mesh.readable:
             pytest.skip("the device can be read: its states are known after any outcome")
         if mesh.stops_midway is None:
-            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
+            not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         mesh.write(mesh.everywhere(BAR))
         wanted = dict.fromkeys(range(HALF_OF), CROSS)
         with mesh.stops_midway(), pytest.raises(OutcomeUnknownError):

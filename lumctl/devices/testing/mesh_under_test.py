@@ -17,9 +17,9 @@ class MeshUnderTest:
     ``truth`` gives what the chip really holds, seen apart from the driver; without it ``read_states`` is believed,
     and without that the driver's own ``compare``. ``other`` is a second driver of the same mesh, ``unreachable`` one
     aimed at where nothing answers, ``wrong_size`` one that was told another number of PUCs than the device shows.
-    ``put_between`` sets a PUC between bar and cross. While ``stops_midway`` is entered, the device stops in the middle
-    of a change and says so, in whatever way it can. ``context`` and ``opens`` (the driver's ``context`` and class by
-    default) open further drivers of the device, for the faults that the kit itself puts between the two.
+    ``put_between`` sets a PUC between bar and cross. Inside ``stops_midway``, the device stops in the middle of a
+    change and reports that in its own protocol. ``context`` and ``opens`` (by default the driver's ``context`` and
+    class) open more drivers of the device, so that the kit can inject faults between them and the device.
     """
 
     driver: MeshDriver
@@ -49,7 +49,7 @@ class MeshUnderTest:
         """Stage, commit and confirm."""
         receipt = self.driver.commit(self.driver.stage(states))
         if not isinstance(receipt, Receipt):
-            broken("types", f"commit() gave {receipt!r:.100}, which is no Receipt")
+            broken("types", f"commit() gave {receipt!r:.100}, which is not a Receipt")
         self.driver.confirm(receipt)
         return receipt
 

@@ -1,4 +1,4 @@
-"""A plug-in of pytest that writes down what became of each test: ``-p lumctl.devices.testing.outcomes``.
+"""A pytest plug-in that records the outcome of each test: ``-p lumctl.devices.testing.outcomes``.
 
 It appends lines of JSON to the file that ``$LUMCTL_CHECK_REPORT`` names.
 """
@@ -19,13 +19,13 @@ FIXTURES = ("mesh", "switch", "transponder", "power")
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Note that a test begins: one that ends its process is found by that."""
+    """Record that a test begins, which identifies a test that ends its process."""
     _note({"test": nodeid, "outcome": "begun"})
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Note how a test ended: in its call, or before that."""
+    """Record the outcome of a test, in its set-up or its call."""
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
     function = getattr(item, "function", None)

@@ -25,7 +25,7 @@ class PowerContract(CommonContract):
 
     @pytest.fixture
     def subject(self, power: PowerUnderTest) -> Subject:
-        """The same as the tests of faults and units see it."""
+        """The set-up in the form that the common tests use."""
         return of_power(power)
 
     @proves("declaration")

@@ -1,4 +1,4 @@
-"""A driver of power, as the contract is given it."""
+"""A power driver and its machine, as input to the contract."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from lumctl.devices.testing.checks import becomes_true
 
 @dataclass(frozen=True)
 class PowerUnderTest:
-    """A driver and its machine, on which nobody works: it is switched off and on, and restarted.
+    """A driver and an idle machine: the tests switch it off and on and restart it.
 
-    ``truth`` tells whether the machine is really on, seen apart from the driver. ``orders`` gives how often the
-    controller has been told to switch or restart something. ``follows_within_s`` is how long the machine may take.
-    ``unreachable`` is a driver aimed at where nothing answers, ``nobody`` one for a machine that the controller lacks.
-    ``context`` and ``opens`` are as of :class:`lumctl.devices.testing.MeshUnderTest`.
+    ``truth`` returns whether the machine is really on, read independently of the driver. ``orders`` returns how many
+    switch and restart commands the controller has received. The machine may take ``follows_within_s`` to follow.
+    ``unreachable`` is a driver for an address where nothing answers, ``nobody`` one for a machine that the controller
+    lacks. ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: PowerDriver
@@ -28,13 +28,13 @@ class PowerUnderTest:
     opens: Callable[[DriverContext], Any] | None = None
 
     def becomes(self, *, on: bool) -> bool:
-        """Whether the machine gets there in time, by the driver and by the truth."""
+        """Whether the machine reaches the state in time, according to the driver and to ``truth``."""
         return becomes_true(
             lambda: self.driver.read_power().on is on and (self.truth is None or self.truth() is on),
             self.follows_within_s,
         )
 
     def switched(self, *, on: bool, force: bool = False) -> bool:
-        """Switch the machine, and whether it follows."""
+        """Switch the machine; return whether it follows."""
         self.driver.set_power(on, force=force)
         return self.becomes(on=on)

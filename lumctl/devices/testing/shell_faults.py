@@ -27,10 +27,10 @@ class ShellFault(StrEnum):
 
 
 class FaultyShell:
-    """A host's shell that a fault befalls from ``after`` so many commands on, or once if it ``passes``.
+    """A host's shell with a fault that strikes after ``after`` commands, only once if it ``passes``.
 
-    ``struck`` counts how often each fault was met, ``ran`` the commands that were to be run.
-    While ``hung`` is set, commands take all of the time that they are given, and no less unless it happens.
+    ``struck`` counts how often each fault was met, ``ran`` the commands that were requested.
+    If ``hung`` is an event, every command waits for it, at most its own time limit, and then fails.
     """
 
     def __init__(self, shell: HostShell) -> None:

@@ -1,4 +1,4 @@
-"""A driver under test as the tests of faults, units and deadlines see it, of whatever kind it is."""
+"""A driver of any kind in the form that the tests of faults, units and deadlines use."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from lumctl.devices.types import Capability, PucState
 from lumctl.devices.ways import Direct
 
 _HALF_OF = 6
-"""PUCs of a change: as many as show which half of it was taken."""
+"""PUCs of a change: enough to show which half of it was made."""
 _JOINS = 3
 _OFF_ON = (False, True)
 
@@ -31,7 +31,7 @@ class Read:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, driver: Any) -> Any:
-        """Ask a driver."""
+        """Make the call on a driver."""
         return getattr(driver, self.call)(**self.arguments)
 
 
@@ -39,8 +39,8 @@ class Read:
 class Write:
     """A call that changes the device from ``before`` to ``after``.
 
-    ``prepare`` brings the device to ``before`` and gives the call of a driver; ``held`` is what the device holds by the
-    best witness there is, ``None`` where there is none. A device may take ``follows_within_s`` to get there.
+    ``prepare`` brings the device to ``before`` and returns the call for a driver. ``held`` returns what the device
+    holds from the best source available, ``None`` without one. The device may take ``follows_within_s`` to follow.
     """
 
     call: str
@@ -53,7 +53,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Subject:
-    """A driver, how another of it is opened, and what it can be asked and told."""
+    """A driver, how to open another one, and its readings and writes."""
 
     driver: Driver
     context: DriverContext | None
@@ -63,7 +63,7 @@ class Subject:
     true_reads: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
     def readings(self) -> Iterator[Read]:
-        """The calls that it answers: of powers only where these ports have monitors, which not all ports have."""
+        """The readings that it supports; powers only if these ports have monitors."""
         for read in self.reads:
             if read.call == "read_powers":
                 try:
@@ -74,14 +74,14 @@ class Subject:
 
     @property
     def atomic(self) -> bool:
-        """Whether it declares that changes are taken whole."""
+        """Whether it declares atomic changes."""
         return Capability.ATOMIC in self.driver.capabilities
 
 
 def _context(driver: Any, given: DriverContext | None) -> DriverContext | None:
     found = given if given is not None else getattr(driver, "context", None)
     if not isinstance(found, DriverContext) or found.address.startswith("replay:"):
-        return None  # a recording answers only what was asked when it was made
+        return None  # a recording answers only the calls that it contains
     return found
 
 
@@ -129,7 +129,7 @@ def of_mesh(mesh: MeshUnderTest) -> Subject:
 
 
 def of_switch(switch: SwitchUnderTest) -> Subject:
-    """A switch: three joins are made where nothing of ours was joined."""
+    """A switch: three joins are made on ports without joins."""
     driver = switch.driver
     joins = dict(zip(switch.inputs[:_JOINS], switch.outputs[:_JOINS], strict=False))
 
@@ -150,7 +150,7 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
 
 
 def of_transponder(transponder: TransponderUnderTest) -> Subject:
-    """A transponder: everything that it declares is set from one value to another."""
+    """A transponder: each setting that it declares is changed from one value to another."""
     driver, able = transponder.driver, transponder.driver.capabilities
     reads = [
         Read(call)
@@ -189,7 +189,7 @@ def of_power(power: PowerUnderTest) -> Subject:
     driver = power.driver
 
     def prepare(other: Any) -> Callable[[], object]:
-        # First off: an order that was lost just before may yet be carried out, and then not between the two below.
+        # Switch off first: a command that was lost may still take effect, and must not do so between the two below.
         if not (power.switched(on=False, force=True) and power.switched(on=True)):
             raise AssertionError("the machine does not follow its orders")
         return lambda: other.set_power(on=False, force=True)
@@ -206,14 +206,14 @@ def of_power(power: PowerUnderTest) -> Subject:
 
 
 def another(subject: Subject) -> Any:
-    """A second driver of the device under test; the test is skipped where the kit cannot open one."""
+    """A second driver of the device under test; the test is skipped if the kit cannot open one."""
     if subject.context is None:
         not_tested("the set-up gives no `other`, and the driver keeps no `context`")
     return subject.opens(subject.context)
 
 
 def gone(subject: Subject) -> Any:
-    """A driver whose way leads to nobody; the test is skipped where the kit cannot open one."""
+    """A driver for an address where nothing answers; the test is skipped if the kit cannot open one."""
     if subject.context is None or subject.context.shell is not None or not isinstance(subject.context.way, Direct):
         not_tested("the set-up gives no `unreachable`")
     way = FaultyWay(subject.context.way)
@@ -222,22 +222,24 @@ def gone(subject: Subject) -> Any:
 
 
 def require_size_found_out(subject: Subject, **sizes: int) -> None:
-    """Have a driver that was told a wrong size identify its device.
+    """Check that identify() of a driver with a wrong size in its context raises InconsistentError.
 
     Raises:
         ContractBrokenError: it raised another error than ``InconsistentError``.
     """
     if subject.context is None:
         not_tested("the set-up gives no `wrong_size`, and the driver keeps no `context`")
-    driver = subject.opens(replace(subject.context, **sizes))  # type: ignore[arg-type]  # they are sizes of it
+    driver = subject.opens(replace(subject.context, **sizes))  # type: ignore[arg-type]  # they are size fields of the context
     try:
         driver.identify()
     except InconsistentError:
         return
     except DeviceError as error:
-        broken("identity", f"told another size it raised {type(error).__name__}: {one_line(error)}")
+        broken("identity", f"given another size, identify() raised {type(error).__name__}: {one_line(error)}")
     finally:
         driver.close()
     if subject.driver.capabilities & {Capability.READ_STATES, Capability.READ_PORTS}:
-        broken("identity", f"told another size ({sizes}) identify() accepts it")
-    not_tested("identify() accepts another size: where the device states its size, compare it; or give `wrong_size`")
+        broken("identity", f"given another size ({sizes}), identify() accepts it")
+    not_tested(
+        "identify() accepts another size: compare it with the device's size if that can be read, or give `wrong_size`"
+    )

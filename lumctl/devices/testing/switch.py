@@ -36,7 +36,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @pytest.fixture
     def subject(self, switch: SwitchUnderTest) -> Subject:
-        """The same as the tests of faults and units see it."""
+        """The set-up in the form that the common tests use."""
         return of_switch(switch)
 
     @pytest.fixture
@@ -258,7 +258,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
     def test_stopping_midway_is_no_refusal(self, ready: SwitchUnderTest) -> None:
         """Refused means that nothing changed; here something did."""
         if ready.stops_midway is None:
-            not_tested("the set-up gives no `stops_midway`: that the device itself stops in the middle and says so")
+            not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         staged = ready.driver.stage({a: x, b: y})
         with ready.stops_midway(), pytest.raises((InconsistentError, OutcomeUnknownError)):

@@ -20,7 +20,7 @@ class SwitchUnderTest:
     ``read_circuits`` is believed. ``other`` is a second driver of the same switch, ``unreachable`` one aimed at where
     nothing answers, ``wrong_size`` one that was told another size. ``stops_midway`` makes the switch stop in the middle
     of each change for as long as its ``with`` block takes. ``dark`` is a port without light, ``lit`` one with.
-    ``context`` and ``opens`` are as of :class:`lumctl.devices.testing.MeshUnderTest`.
+    ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: SwitchDriver
@@ -73,6 +73,6 @@ class SwitchUnderTest:
         """Stage, commit and confirm."""
         receipt = self.driver.commit(self.driver.stage(joins))
         if not isinstance(receipt, Receipt):
-            broken("types", f"commit() gave {receipt!r:.100}, which is no Receipt")
+            broken("types", f"commit() gave {receipt!r:.100}, which is not a Receipt")
         self.driver.confirm(receipt)
         return receipt

@@ -1,4 +1,4 @@
-"""Calls that may never come back, bounded by a clock that stands still while the machine is busy elsewhere."""
+"""Time limits for calls that may never return, on a clock that stops while the machine is busy elsewhere."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ _TICK_S = 0.01
 
 
 class Call:
-    """A call in a thread of its own: what it returned or raised, once it has ended."""
+    """A call in its own thread; holds what it returned or raised after it ends."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
@@ -31,7 +31,7 @@ class Call:
 
 
 def ended_within(call: Call, seconds: float) -> bool:
-    """Whether a call ends in so many seconds of this process: time in which it does not run is not counted."""
+    """Whether a call ends within so many seconds; time in which this process does not run is not counted."""
     ticks = int(seconds / _TICK_S)
     for _ in range(ticks):
         if call.ended.wait(_TICK_S):
@@ -40,7 +40,7 @@ def ended_within(call: Call, seconds: float) -> bool:
 
 
 class NeverEndedError(Exception):
-    """A call has not come back."""
+    """A call did not return in time."""
 
 
 _PATIENCE_S, _LATER_S = 40.0, 5.0
@@ -48,12 +48,12 @@ _hung = threading.Event()
 
 
 def bounded(call: Callable[[], T]) -> T:
-    """What a call returns or raises, in a thread of its own, which is left behind if it hangs.
+    """Run a call in its own thread and return or raise its result; a thread that hangs is abandoned.
 
-    After one that hung, the others are waited for only shortly.
+    After one call hung, later ones get only a short time.
 
     Raises:
-        NeverEndedError: it has not come back.
+        NeverEndedError: the call did not return in time.
     """
     context = copy_context()
     running = Call(lambda: context.run(call))
@@ -61,7 +61,7 @@ def bounded(call: Callable[[], T]) -> T:
         _hung.set()
         raise NeverEndedError
     if isinstance(running.error, KeyboardInterrupt):
-        raise RuntimeError("KeyboardInterrupt") from running.error  # noqa: TRY004 - a driver's, not the user's
+        raise RuntimeError("KeyboardInterrupt") from running.error  # noqa: TRY004 - the driver raised it, not the user
     if running.error is not None:
         raise running.error
     result: T = running.value
@@ -70,7 +70,7 @@ def bounded(call: Callable[[], T]) -> T:
 
 @contextmanager
 def closing(driver: Any) -> Iterator[Any]:
-    """A driver that is closed in the end, whatever it says to that."""
+    """A driver that is closed at the end; errors of close are ignored."""
     try:
         yield driver
     finally:

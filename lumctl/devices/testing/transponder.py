@@ -26,7 +26,7 @@ class TransponderContract(CommonContract):
 
     @pytest.fixture
     def subject(self, transponder: TransponderUnderTest) -> Subject:
-        """The same as the tests of faults and units see it."""
+        """The set-up in the form that the common tests use."""
         return of_transponder(transponder)
 
     @proves("declaration")

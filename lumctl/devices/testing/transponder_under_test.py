@@ -1,4 +1,4 @@
-"""A driver of a transponder, as the contract is given it."""
+"""A transponder driver and its transponder, as input to the contract."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from lumctl.devices.types import Capability
 class TransponderUnderTest:
     """A driver and its transponder, lit and cabled so that its receiver hears ``heard`` (host, interface).
 
-    ``truth`` tells whether the laser is really on, ``told`` what frequency (MHz) and power (dBm) the transmitter was
-    really told, both seen apart from the driver; ``sent`` counts what has reached the device so far. ``channels_mhz``
-    and ``powers_dbm`` are two settings each that the module can take. ``unreachable`` is a driver aimed at where
-    nothing answers, ``wrong`` one aimed at a component that the device does not have. ``context`` and ``opens``
-    are as of :class:`lumctl.devices.testing.MeshUnderTest`.
+    ``truth`` returns whether the laser is really on, ``told`` the frequency (MHz) and power (dBm) that the transmitter
+    received, both read independently of the driver; ``sent`` counts what has reached the device.
+    ``channels_mhz`` and ``powers_dbm`` are two valid settings each. ``unreachable`` is a driver for an address where
+    nothing answers, ``wrong`` one for a component that the device lacks. ``context`` and ``opens`` are as in
+    :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: TransponderDriver
@@ -32,7 +32,7 @@ class TransponderUnderTest:
     opens: Callable[[DriverContext], Any] | None = None
 
     def calls_of(self, driver: TransponderDriver) -> dict[Capability, tuple[Callable[[], object], ...]]:
-        """Every optional call of a driver that is not this one, by the capability that it needs."""
+        """Every optional call by the capability that it needs."""
         return {
             Capability.READ_OPTICS: (driver.read_optics,),
             Capability.SET_TRANSMIT: (driver.transmitting, lambda: driver.set_transmit(enabled=True)),

@@ -1,9 +1,8 @@
-"""The contract of an installed driver on the twin that its package offers: what ``lumctl plugin check`` has pytest run.
+"""The contract of an installed driver on its package's twin; ``lumctl plugin check`` runs it with pytest.
 
-``$LUMCTL_CHECK_DRIVER`` names the driver. A twin is what :mod:`lumctl.devices.twins` says: the one that a simulated
-rack uses. Here it serves a mesh or a switch on a bench, which knows what the device really holds and can stop midway.
-
-Without a twin only those tests run that need no device.
+``$LUMCTL_CHECK_DRIVER`` names the driver. The twin is the one that a simulated rack uses, see
+:mod:`lumctl.devices.twins`. Here it serves a mesh or a switch on a bench, which knows its true state and can stop
+midway. Without a twin, only the tests that need no device run.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
 from lumctl.devices.twins import GROUP
 from lumctl.devices.ways import Direct
 
-NO_TWIN = "there is no twin: its package offers none (entry point group lumctl.twins)"
+NO_TWIN = "the driver's package offers no twin (entry point group lumctl.twins)"
 WITHOUT_DEVICE = frozenset(
     {
         "test_it_declares_itself",
@@ -60,7 +59,7 @@ class _NoShell:
 
 @contextmanager
 def _device() -> Iterator[tuple[BenchMesh | BenchSwitch | None, str]]:
-    """The device behind the twin, if there is one, and where the twin answers."""
+    """The device behind the twin, if any, and the twin's address."""
     points = tuple(entry_points(group=GROUP, name=NAME))
     if points:
         bench = BenchMesh(DEVICE, PUC_COUNT) if KIND == "mesh" else BenchSwitch(DEVICE, PORT_COUNT, INPUT_COUNT)
@@ -88,7 +87,7 @@ def _context(address: str, *, has_twin: bool) -> DriverContext:
 
 
 def _under_test(request: pytest.FixtureRequest, made: type[Any], *sizes: str) -> Iterator[Any]:
-    """The set-up of one test; what the twin has of it is taken from there."""
+    """The set-up of one test, with every field that the twin can supply."""
     with _device() as (twin, address):
         context = _context(address, has_twin=twin is not None)
         if twin is None and request.function.__name__ not in WITHOUT_DEVICE:

@@ -1,4 +1,4 @@
-"""What is wrong with a mesh or a switch: it does not answer, it complains, or its instruments show what cannot be."""
+"""Findings on a mesh or a switch: it does not answer, raises alarms, or gives impossible readings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from lumctl.health.rulebook import found, rulebook, verdict
 from lumctl.health.states import SEVERITY, Finding
 
 _SAID = 160
-"""Characters of an alarm that a finding repeats."""
+"""Characters of an alarm that a finding quotes."""
 _MOST_ALARMS = 32
-"""Findings of one device: one that complains of everything buries nothing else."""
+"""Limit on findings of one device, so that a device with many alarms hides nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCase:
-    """One mesh or switch. ``reading`` is ``None`` where it was never asked; ``stale`` says how old it is if too old."""
+    """One mesh or switch. ``reading`` is ``None`` if it was never asked; ``stale`` gives the age of an old reading."""
 
     id: str
     reading: DeviceReading | None
@@ -25,29 +25,29 @@ class DeviceCase:
 
     @property
     def answered(self) -> DeviceReading | None:
-        """What it says now; ``None`` where it does not answer."""
+        """Its reading now; ``None`` if it does not answer."""
         well = self.reading is not None and self.reading.problem is None and self.stale is None
         return self.reading if well else None
 
 
 def severity_of(alarm: Alarm) -> str:
-    """The case of device.alarm that a device's own word for a severity means."""
+    """The case of device.alarm for a device's own severity word."""
     return rulebook().severities.get(alarm.severity.strip().casefold(), "not-understood")
 
 
 def is_plausible_c(celsius: float) -> bool:
-    """Whether a temperature can be one of a device that works."""
+    """Whether a temperature is possible for a working device."""
     limits = verdict("device.reading", "nonsense").limits
     return limits["coldest_c"] <= celsius <= limits["hottest_c"]
 
 
 def is_plausible_dbm(dbm: float) -> bool:
-    """Whether a power can be one of a port; ``-inf`` is no light."""
+    """Whether a power is possible at a port; ``-inf`` is no light."""
     return not isnan(dbm) and dbm <= verdict("device.reading", "nonsense").limits["brightest_dbm"]
 
 
 def answering(case: DeviceCase) -> Iterator[Finding]:
-    """No answer, or none of late."""
+    """The device does not answer, or its last answer is too old."""
     if case.reading is None:
         yield found(case.id, "device.unread", "never", "it was never asked", since=case.now)
     elif case.stale is not None:
@@ -59,7 +59,7 @@ def answering(case: DeviceCase) -> Iterator[Finding]:
 
 
 def readings(case: DeviceCase) -> Iterator[Finding]:
-    """Readings that the driver declares and that are not there, or that cannot be true."""
+    """Readings that the driver declares and that are missing or impossible."""
     if (reading := case.answered) is None:
         return
     for name, why in reading.unread.items():
@@ -73,16 +73,16 @@ def readings(case: DeviceCase) -> Iterator[Finding]:
         more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
         absurd["powers"] = f"a power of {dbm:g} dBm at port {port}{more}"
     for name, what in absurd.items():
-        evidence = f"the driver gives {what}, which cannot be"
+        evidence = f"the driver gives {what}, which is impossible"
         yield found(case.id, "device.reading", "nonsense", evidence, since=case.now, about=name)
 
 
 def alarms(case: DeviceCase) -> Iterator[Finding]:
-    """What the device complains of by itself, one finding for each alarm."""
+    """One finding for each alarm of the device."""
     told = case.answered.alarms if case.answered is not None else None
     if not told:
         return
-    # The same alarm twice is one; of one text with two severities the worse counts.
+    # Equal alarms count once; if one text has two severities, the worse one counts.
     ranked = sorted(told, key=lambda alarm: -SEVERITY.index(verdict("device.alarm", severity_of(alarm)).state))
     each: dict[tuple[str, str], Alarm] = {}
     for alarm in ranked:
@@ -106,13 +106,13 @@ def _in_words(alarm: Alarm) -> str:
     severity, case = alarm.severity.strip()[:_SAID], severity_of(alarm)
     named = f"{severity} alarm" if severity else "alarm without a severity"
     if case == "not-understood":
-        named = f"alarm of severity {severity!r}, which is not understood"
+        named = f"alarm of unknown severity {severity!r}"
     where = f" ({alarm.source.strip()[:_SAID]})" if alarm.source.strip() else ""
-    return f"{named}: {alarm.text.strip()[:_SAID] or 'without a text'}{where}"
+    return f"{named}: {alarm.text.strip()[:_SAID] or 'without text'}{where}"
 
 
 def temperature(case: DeviceCase) -> Iterator[Finding]:
-    """A device that is hotter than its electronics bear."""
+    """A device that is hotter than its electronics tolerate."""
     celsius = case.answered.temperature_c if case.answered is not None else None
     line = verdict("device.temperature", "hot")
     if celsius is not None and is_plausible_c(celsius) and celsius > line.limit:

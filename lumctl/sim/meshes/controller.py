@@ -12,7 +12,7 @@ from lumctl.sim.service import Service, read_line
 from lumctl.sim.world.world import World
 
 SMARTLIGHT_DRIVER = "smartlight"
-"""The driver of the meshes that are served so."""
+"""The driver of the meshes that this protocol serves."""
 _MOST_CONNECTIONS = 16
 _MOST_BYTES = 64 * 1024
 _PATIENCE_S = 30.0

@@ -115,11 +115,11 @@ class SimMesh(BaseMesh):
         return float(self._read("mesh-temperature")["celsius"])
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """What the mesh complains of."""
+        """The mesh's alarms."""
         return tuple(Alarm(**told) for told in self._read("mesh-alarms")["alarms"])
 
     def read_progress(self) -> Progress | None:
-        """What is still being done of an earlier change."""
+        """Progress of an earlier change, if still in progress."""
         return read_progress(self.context)
 
     def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> str:

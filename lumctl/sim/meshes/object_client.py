@@ -63,7 +63,7 @@ class SimMeshObject:
         try:
             return getattr(self._server, method)(*arguments)
         except Exception:
-            self._server("close")()  # what is left of an answer that broke is of no use to the next call
+            self._server("close")()  # the next call must not read the rest of a broken answer
             raise
 
 

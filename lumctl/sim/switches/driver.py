@@ -94,11 +94,11 @@ class SimSwitch(BaseSwitch):
         return float(self._read("switch-temperature")["celsius"])
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """What it complains of, with one alarm of each port that has failed."""
+        """Its alarms, one for each failed port included."""
         return tuple(Alarm(**told) for told in self._read("switch-alarms")["alarms"])
 
     def read_progress(self) -> Progress | None:
-        """What is still being done of an earlier change."""
+        """Progress of an earlier change, if still in progress."""
         return read_progress(self.context)
 
     def read_ports(self) -> dict[int, PortReading]:
@@ -157,7 +157,7 @@ class SimSwitch(BaseSwitch):
             said = refusal.message
         try:
             if not said and self.read_progress() is not None:
-                return text  # what it holds is on its way there
+                return text  # the change is still in progress
             after = self.read_circuits()
         except DeviceUnreachableError as error:
             raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error

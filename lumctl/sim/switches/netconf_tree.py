@@ -24,8 +24,7 @@ NO_LIGHT_DBM = -100.0
 class SwitchTree:
     """One switch for :class:`lumctl.sim.netconf.NetconfServer`. The arguments are as of :class:`ScpiSwitch`.
 
-    ``alarms`` gives what it complains of besides its ports. Its configuration is the only thing that moves joins, so
-    nobody else changes them.
+    ``alarms`` returns its alarms apart from those of ports. Joins change through its configuration only.
     """
 
     keys: Keys
@@ -114,7 +113,7 @@ class SwitchTree:
                     shown = dbm if dbm > -math.inf else NO_LIGHT_DBM
                     SubElement(_port(monitors, number), _name("power")).text = f"{shown:.2f}"
             alarms = SubElement(root, f"{{{ALARM_NS}}}system-alarms")
-            # Of ports it speaks by its own numbers, from 1; the model has no severities.
+            # Alarm texts use the device's own port numbers, from 1; the model has no severities.
             complaints = [(a.since, a.text) for a in self._alarms() if not a.source.startswith("port/")]
             complaints += [(since, f"port {number + 1} has failed") for number, since in sorted(state.failed.items())]
             for since, message in complaints:

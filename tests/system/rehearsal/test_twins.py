@@ -1,4 +1,4 @@
-"""Devices that nobody here knows, rehearsed: on the twin that their plug-in ships, on a generic one, or on none."""
+"""Rehearsals with third-party devices: on the plug-in's twin, on a generic device, or without one."""
 
 import json
 import os
@@ -43,7 +43,7 @@ LAB = """\
   - {id: old, rack: lab, kind: mesh, driver: acme-old, address: "c.example:1", geometry: {columns: 2, rows: 1}}
 
 """
-"""A second rack: the driver of one device brings no twin, that of another is not even installed, one twin is broken."""
+"""A second rack: one device's driver has no twin, another's is not installed, one twin is broken."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def runtime(monkeypatch) -> Iterator[str]:
 
 @pytest.fixture
 def lumctl(tmp_path, packages, runtime) -> Iterator[Lumctl]:
-    """lumctl on the prototype, with a mesh of Acme, and the lab; each call says which exit code is due."""
+    """lumctl on the prototype with an Acme mesh, and the lab; each call states the expected exit code."""
     path = tmp_path / "rack.yaml"
     text = example("prototype").read_text().replace("driver: smartlight", "driver: acme\n    rack: prototype")
     text = text.replace("racks:\n", "racks:\n  lab:\n").replace("  - name: s", "  - rack: prototype\n    name: s")
@@ -98,13 +98,13 @@ def control(runtime, tmp_path) -> Path:  # noqa: ARG001 - it decides where that 
 
 def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl, control) -> None:
     up = lumctl("sim", "up", "--detach", "-o", "json")
-    assert [line for line in up.stderr.splitlines() if "stands in" in line] == [
-        "bare: driver 'acme-bare' brings no twin; a generic mesh stands in, with every capability of sim-mesh",
-        "ocs: driver 'nobody-knows' brings no twin; a generic switch stands in, with every capability of sim-switch",
+    assert [line for line in up.stderr.splitlines() if "replaces it" in line] == [
+        "bare: driver 'acme-bare' has no twin; a generic mesh replaces it, with every capability of sim-mesh",
+        "ocs: driver 'nobody-knows' has no twin; a generic switch replaces it, with every capability of sim-switch",
     ]
     why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for old at 127.0.0.1\\x1b[2J"
     assert [line for line in up.stderr.splitlines() if "does not answer: " in line] == [f"old does not answer: {why}"]
-    assert "rack lab: no circuits are programmed, for old does not answer" in up.stderr
+    assert "rack lab: no circuits are programmed because old does not answer" in up.stderr
     assert "\x1b" not in up.stderr
     served = {each["id"]: (each["served"], each["stand_in"]) for each in json.loads(up.stdout)["devices"]}
     assert served == {

@@ -17,7 +17,7 @@ def test_a_gateway_that_does_not_say_how_it_is_counts_as_failed(tmp_path: Path):
     greeting = {"rack": "r1", "target": "sim"}
     with Serving(place, greeting, lambda _request, _peer: {"answer": None}):
         row = _asked("r1", GatewayEndpoint(place), "sim", lambda _where, within_s: dial_socket(str(place), within_s))
-    assert (row["state"], row["problem"]) == ("failed", "it does not say what it has written")
+    assert (row["state"], row["problem"]) == ("failed", "it does not report what it has written")
 
 
 @pytest.mark.parametrize(("mode", "named"), [(0o700, False), (0o777, True), (0o1777, False)])

@@ -50,7 +50,7 @@ def offer(tmp_path, monkeypatch):
 
 
 def ill(findings):
-    return [finding for finding in findings if not finding.well]
+    return [finding for finding in findings if not finding.ok]
 
 
 def test_a_driver_that_is_what_it_says_is_well(offer):
@@ -75,7 +75,7 @@ def test_our_own_drivers_are_well():
         ("{Capability.READ_TEMPERATURE}", "{Capability.SET_POWER}", "declares set-power, which a mesh does not have"),
         ('proven = "firmware 7.2"', "", "does not say on what it was proven"),
         ('proven = "firmware 7.2"', 'proven = ""', "does not say on what it was proven"),
-        ("api_version = 1", "api_version = 2", "driver API 2"),
+        ("api_version = 1", "api_version = 2", "driver API version 2"),
         ("    api_version = 1\n", "", "does not state its driver API version"),
         ("class Driver", "import no_such_library\nclass Driver", "it needs no_such_library, which is not installed"),
         ("class Driver", "raise RuntimeError('boom')\nclass Driver", "does not import: RuntimeError: boom"),
@@ -99,7 +99,7 @@ def test_a_library_that_is_required_is_told_as_it_is_required(offer):
 
 def test_a_module_is_not_taken_for_a_package_of_its_name(offer):
     found = ill(offer(f"import no_such_library\n{WHOLE}"))
-    assert found[0].advice == "acme does not say which package brings it: ask its author"
+    assert found[0].advice == "acme does not declare which package provides it; ask its author"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_broken_plugin_stops_nobody_who_does_not_name_it(offer):
             "class Driver: pass",
             "does not state its driver API version: acme_broken.Driver has no api_version of its own",
         ),
-        (GOOD.replace("= 1", "= 2"), "is made for driver API 2, this program has 1"),
+        (GOOD.replace("= 1", "= 2"), "was written for driver API version 2; lumctl has version 1"),
         (GOOD.replace("mesh", "toaster"), "is of kind 'toaster'"),
         (GOOD.replace("frozenset()", "{'fly'}"), "does not declare its capabilities"),
     ],
@@ -163,7 +163,9 @@ def test_a_base_class_of_the_same_package_may_state_the_version(offer):
 @pytest.mark.parametrize(("stated", "hint"), [(2, "upgrade lumctl, or"), (0, "upgrade acme-mesh: pip install")])
 def test_the_hint_says_which_of_the_two_to_upgrade(offer, stated, hint):
     offer("acme-mesh", "acme", GOOD.replace("= 1", f"= {stated}"))
-    with pytest.raises(UsageError, match=f"is made for driver API {stated}, this program has 1") as caught:
+    with pytest.raises(
+        UsageError, match=f"was written for driver API version {stated}; lumctl has version 1"
+    ) as caught:
         load("acme")
     assert caught.value.hint.startswith(hint)
 
@@ -186,7 +188,7 @@ def test_an_older_driver_is_adapted_where_there_is_an_adapter(offer, monkeypatch
     monkeypatch.setitem(drivers._METHODS, "mesh", drivers._METHODS["mesh"] | {"read_progress"})
     assert load("acme").api_version == 2
     monkeypatch.setattr(drivers, "API", replace(drivers.API, adapters={}))
-    with pytest.raises(UsageError, match="is made for driver API 1, this program has 2"):
+    with pytest.raises(UsageError, match="was written for driver API version 1; lumctl has version 2"):
         load("acme")
 
 

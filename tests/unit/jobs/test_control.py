@@ -107,7 +107,7 @@ def test_its_programs_must_be_there_before_anything_is_touched(hooks):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"api": 2}, "is made for job control API 2, this program has 1"),
+        ({"api": 2}, "was written for job control API version 2; lumctl has version 1"),
         (
             {"text": KIND.format(api=1, resume=RESUMES).replace("api_version = 1", "")},
             "does not state its job control API version: acme_jobs.Kind has no api_version of its own",

@@ -1,4 +1,4 @@
-"""Twins of plug-ins: what begins serves one device of the world; what does not costs its own device, and says why."""
+"""Twins of plug-ins: a twin serves one device of the world; if it fails, only its device fails, with the reason."""
 
 import contextlib
 import socket
@@ -39,7 +39,7 @@ def serving(_device, listen, ended=None):
 
 @pytest.fixture
 def started(bench, monkeypatch):
-    """Begins a twin of m1 and waits for it; in the end it is closed."""
+    """Starts a twin of m1 and waits for it; closes it at the end."""
     made = []
 
     def start(twin, *, within_s=5.0, conduct=Misbehaviour, offers=1):
@@ -98,10 +98,10 @@ def abroad_by_the_newer_protocol(_device, _listen):
         (lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda *_: sys.exit(3), "SystemExit: 3"),
         (lambda: None, "TypeError"),
-        (lambda *_: 7000, "gave no context manager, but int"),
-        (lambda *_: contextlib.nullcontext("127.0.0.1:7000"), "'127.0.0.1:7000' is no TCP port"),
-        (lambda *_: contextlib.nullcontext(70000), "70000 is no TCP port"),
-        ("no function", "cannot be called"),
+        (lambda *_: 7000, "returned int, not a context manager"),
+        (lambda *_: contextlib.nullcontext("127.0.0.1:7000"), "'127.0.0.1:7000' is not a TCP port"),
+        (lambda *_: contextlib.nullcontext(70000), "70000 is not a TCP port"),
+        ("no function", "is not callable"),
         (abroad, "beyond loopback: bind to 127.0.0.1"),
         (abroad_by_the_newer_protocol, "beyond loopback"),
     ],
@@ -116,7 +116,7 @@ def test_what_does_not_begin_says_whose_it_is_and_why_and_nobody_answers(started
 
 def test_one_that_hangs_is_left_behind(started):
     twin = started(never, within_s=0.05)
-    assert twin.failure == "twin 'acme' of acme-0 1.0 did not begin in time"
+    assert twin.failure == "twin 'acme' of acme-0 1.0 did not start in time"
 
 
 def test_one_that_begins_too_late_is_ended_and_not_served(started):
@@ -135,7 +135,7 @@ def test_one_that_begins_too_late_is_ended_and_not_served(started):
 
 
 def test_two_packages_cannot_offer_the_same(started):
-    assert "acme-0 1.0 and acme-1 1.0: it is offered twice" in started(serving, offers=2).failure
+    assert "acme-0 1.0 and acme-1 1.0: two packages offer it" in started(serving, offers=2).failure
 
 
 def test_the_relay_is_slow_and_cuts_answers_but_no_greeting(started):
