@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import wrong_drivers
 from said import PATIENCE_S, Said
+from terminals import terminal
 
 from lumctl.inventory.examples import example
 
@@ -140,6 +141,21 @@ def test_what_they_print_breaks_no_output(lab: Lab) -> None:
     assert f"{len(NAMED)} of {len(HOSTILE) + 1} devices unknown" in lab("check", ends=frozenset({1, 2, 3}))
     assert "mesh" in lab("device", "show", "mesh")
     assert "driver 'hangs' of wrong-drivers 0.7" in lab("device", "show", "x-hangs", ends=NOT_WELL)
+
+
+def test_the_dashboard_shows_all_else_and_names_them(lab: Lab) -> None:
+    command = [sys.executable, "-m", "lumctl", "top", "--interval", "0.5"]
+    with terminal(command, lab.environment, size=(130, 50)) as top:
+        top.see("live", "x-hangs ", "6 ok", "4 ok")
+        top.see_lines(len(NAMED), "unknown", " x-")
+        top.press("4", "4 Findings", anywhere=True)
+        top.see(*(f"driver '{name}' of wrong-drivers 0.7" for name in NAMED))
+        top.press("2", "2 Accelerators", anywhere=True)
+        top.see_lines(6, "ok", "-gpu0")
+        top.press("3", "3 Circuits", anywhere=True)
+        top.see_lines(4, "ok", "as intended")
+        top.press("q", "q quit")
+        assert top.code() == 0
 
 
 def test_through_gateways_it_is_the_same(lab: Lab) -> None:
