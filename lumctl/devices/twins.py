@@ -103,7 +103,25 @@ class SimulatedSwitch(Protocol):
 
 SimulatedDevice = SimulatedMesh | SimulatedSwitch
 
-Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int]]
+Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int | str]]
 """``twin(device, listen)``: inside the block, the device's protocol is served at the address ``listen`` (``127.0.0.1``)
-on the TCP port that entering it gives; a free one, so bind to port 0. Served nowhere else. The block is entered and
-left in one thread of its own."""
+on the TCP port that entering it gives; a free one, so bind to port 0. In place of the port it may give an address with
+a scheme, ``http://127.0.0.1:PORT``: the driver's address then has that scheme. Served nowhere else. The block is
+entered and left in one thread of its own."""
+
+
+def scheme_and_port(given: object, listen: str) -> tuple[str, int]:
+    """The scheme (``http://``, or nothing) and the TCP port that a twin gave as a port or an address.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    scheme, port = "", given
+    if isinstance(given, str):
+        scheme, separator, place = given.partition("://")
+        host, _, number = place.rpartition(":")
+        if separator and scheme.isalnum() and host == listen and number.isdecimal():
+            scheme, port = f"{scheme}://", int(number)
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
+        raise ValueError(f"{given!r} is no TCP port; a twin gives its port, or http://{listen}:PORT")
+    return scheme, port

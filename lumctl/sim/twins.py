@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.devices.twins import GROUP, SimulatedDevice
+from lumctl.devices.twins import GROUP, SimulatedDevice, scheme_and_port
 from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Device
@@ -158,7 +158,7 @@ class PlugInTwin:
         self._offers = offers
         self._conduct = conduct
         self._pause = pause
-        self._port = 0
+        self._scheme, self._port = "", 0
         self._lock = threading.Lock()
         self._begun, self._end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"twin {device.id}", daemon=True)
@@ -167,6 +167,11 @@ class PlugInTwin:
     def name(self) -> str:
         """What messages call it."""
         return f"twin {self._offers[0].name!r} of {' and '.join(offer.origin for offer in self._offers)}"
+
+    @property
+    def address(self) -> str:
+        """What its driver is given as the device's address: the relay's, with the scheme that the twin states."""
+        return f"{self._scheme}{self.service.address}"
 
     def begin(self) -> None:
         """Let it begin; does not wait."""
@@ -192,10 +197,11 @@ class PlugInTwin:
     def _run(self) -> None:
         """The twin from its beginning to its end."""
         try:
-            with self._made() as port:
+            with self._made() as given:
+                scheme, port = scheme_and_port(given, LISTEN)
                 _require_local(port)
                 with self._lock:
-                    self._port = port
+                    self._scheme, self._port = scheme, port
                     self._begun.set()
                 self._end.wait()
         except UsageError as error:
@@ -204,7 +210,7 @@ class PlugInTwin:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             self._fail(f"{self.name} failed: {said}")
 
-    def _made(self) -> contextlib.AbstractContextManager[int]:
+    def _made(self) -> contextlib.AbstractContextManager[int | str]:
         if len(self._offers) > 1:
             raise UsageError(f"{self.name}: it is offered twice; uninstall one of them")
         twin = imported(GROUP, self._offers[0], "twin")
@@ -270,14 +276,12 @@ def _carry(source: socket.socket, sink: socket.socket, came: Callable[[], object
         sink.shutdown(socket.SHUT_WR)
 
 
-def _require_local(port: object) -> None:
-    """Check that a twin gave a port, and that nobody but this machine is served there.
+def _require_local(port: int) -> None:
+    """Check that nobody but this machine is served at the port of a twin.
 
     Raises:
-        UsageError: no.
+        ValueError: others are.
     """
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
-        raise ValueError(f"{port!r} is no TCP port")
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
