@@ -92,7 +92,8 @@ class HttpClient:
     The address is ``HOST:PORT``, by TLS, or ``http://HOST:PORT``. ``authorization`` gives the headers that show who we
     are, for each request; by default they come from the device's login. ``explain`` finds the device's own words in
     the body of an error. ``ca_file`` holds the authorities to trust, in place of those of this machine
-    (``$SSL_CERT_FILE``); certificates are always checked. ``most_bytes`` bounds one answer.
+    (``$SSL_CERT_FILE``); certificates are always checked. ``most_bytes`` bounds one answer. Its attribute ``failures``
+    (:class:`Failures`) makes the errors that a status means, for drivers that call :meth:`read` or :meth:`exchange`.
     """
 
     def __init__(
@@ -222,7 +223,8 @@ class HttpClient:
         Raises:
             DeviceUnreachableError: no connection; nothing was sent.
             DeviceRefusedError: that is not a path; nothing was sent.
-            LostAnswerError: no whole answer came.
+            LostAnswerError: no whole answer came. It is no DeviceError: raise ``failures.unknown(...)`` for a change,
+                DeviceUnreachableError for anything else.
         """
         if not is_path(path):
             raise DeviceRefusedError(f"{self.name}: {path[:100]!r} is not a path; nothing was sent")
