@@ -35,7 +35,7 @@ class JobAct:
             found = hooks.pause()
         else:
             try:
-                found = hooks.resume()
+                found = _resumed(bench, job, hooks)
             except KeyboardInterrupt as error:  # all light is right: that is no reason to take it back
                 raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
         return {**named, "was": found.pop("was"), "hook": found}
@@ -52,7 +52,27 @@ class JobAct:
             return {}
         if evidence is None and bench.unasked and hooks.status() != RUNNING:
             raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
-        return {"hook": hooks.resume()}
+        return {"hook": _resumed(bench, job, hooks)}
+
+
+def _resumed(bench: "Bench", job: str, hooks: Hooks) -> dict[str, str]:
+    """Have a job go on; where its control names the accelerators at which it runs, they are those of the placement.
+
+    Raises:
+        HookFailedError: they are others, though its control reported success.
+    """
+    found = hooks.resume()
+    if "ranks" not in found:
+        return found
+    known = bench.site.inventory.accelerators
+    placed = [each for each in bench.site.assignment(sound=False)[job] if each in known]
+    runs_at = [each.strip() for each in found["ranks"].split(",")]
+    if runs_at != placed:
+        raise HookFailedError(
+            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(placed)}",
+            hint="stop it there; then have the run go on: its job is resumed at its placement",
+        )
+    return found
 
 
 def seen_before(site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]) -> dict[str, Evidence]:

@@ -103,7 +103,25 @@ class SimulatedSwitch(Protocol):
 
 SimulatedDevice = SimulatedMesh | SimulatedSwitch
 
-Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int]]
+Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int | str]]
 """``twin(device, listen)`` returns a context manager. Entering it starts serving the device's protocol at the address
-``listen`` (``127.0.0.1``) only, on a free TCP port (bind to port 0), and returns that port. One thread of the twin's
-own enters and leaves it."""
+``listen`` (``127.0.0.1``) only, on a free TCP port (bind to port 0), and returns that port. A twin that speaks HTTP
+without TLS returns ``http://127.0.0.1:PORT`` instead: the driver's address then has that scheme. One thread of the
+twin's own enters and leaves it."""
+
+
+def scheme_and_port(given: object, listen: str) -> tuple[str, int]:
+    """The scheme (``http://``, or nothing) and the TCP port that a twin gave as a port or an address.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    scheme, port = "", given
+    if isinstance(given, str):
+        scheme, separator, place = given.partition("://")
+        host, _, number = place.rpartition(":")
+        if separator and scheme.isalnum() and host == listen and number.isdecimal():
+            scheme, port = f"{scheme}://", int(number)
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
+        raise ValueError(f"{given!r} is not a TCP port; a twin returns its port, or http://{listen}:PORT")
+    return scheme, port

@@ -140,7 +140,11 @@ class JobControl(Protocol):
         ...
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the job go on at ``placement``, unless it runs already.
+        """Have the job go on at ``placement``, unless it runs there already.
+
+        A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
+        evidence may name the accelerators where it runs under ``ranks``, in the order of ranks, with commas between
+        them: lumctl then compares them with the placement.
 
         What a pause of the same run did elsewhere and is not needed any more is taken back: the failed accelerators
         are in the placement again where the swap was.

@@ -202,7 +202,7 @@ class Simulator:
         if device in self._unserved:
             return self._unserved[device].address
         if device in self._twins:
-            return self._twins[device].service.address
+            return self._twins[device].address
         if device in self._controllers:
             return self._controllers[device].address
         if device in self._switches:

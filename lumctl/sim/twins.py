@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.devices.twins import GROUP, SimulatedDevice
+from lumctl.devices.twins import GROUP, SimulatedDevice, scheme_and_port
 from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Device
@@ -157,7 +157,7 @@ class PlugInTwin:
         self._offers = offers
         self._conduct = conduct
         self._pause = pause
-        self._port = 0
+        self._scheme, self._port = "", 0
         self._lock = threading.Lock()
         self._begun, self._end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"twin {device.id}", daemon=True)
@@ -166,6 +166,11 @@ class PlugInTwin:
     def name(self) -> str:
         """What messages call it."""
         return f"twin {self._offers[0].name!r} of {' and '.join(offer.origin for offer in self._offers)}"
+
+    @property
+    def address(self) -> str:
+        """What its driver is given as the device's address: the relay's, with the scheme that the twin states."""
+        return f"{self._scheme}{self.service.address}"
 
     def begin(self) -> None:
         """Start the twin without waiting."""
@@ -191,10 +196,11 @@ class PlugInTwin:
     def _run(self) -> None:
         """Run the twin from start to end."""
         try:
-            with self._made() as port:
+            with self._made() as given:
+                scheme, port = scheme_and_port(given, LISTEN)
                 _require_local(port)
                 with self._lock:
-                    self._port = port
+                    self._scheme, self._port = scheme, port
                     self._begun.set()
                 self._end.wait()
         except UsageError as error:
@@ -203,7 +209,7 @@ class PlugInTwin:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             self._fail(f"{self.name} failed: {said}")
 
-    def _made(self) -> contextlib.AbstractContextManager[int]:
+    def _made(self) -> contextlib.AbstractContextManager[int | str]:
         if len(self._offers) > 1:
             raise UsageError(f"{self.name}: two packages offer it; uninstall one of them")
         twin = imported(GROUP, self._offers[0], "twin")
@@ -269,14 +275,12 @@ def _carry(source: socket.socket, sink: socket.socket, came: Callable[[], object
         sink.shutdown(socket.SHUT_WR)
 
 
-def _require_local(port: object) -> None:
-    """Check that a twin returned a port and listens on loopback only.
+def _require_local(port: int) -> None:
+    """Check that a twin listens on loopback only.
 
     Raises:
-        ValueError: it returned no port, or listens beyond loopback.
+        ValueError: it listens beyond loopback.
     """
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 2**16:
-        raise ValueError(f"{port!r} is not a TCP port")
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -29,6 +30,33 @@ def test_a_bare_copy_passes_its_own_tests(kind, tmp_path):
     )
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_driver_by_http_is_checked_on_the_twin_that_its_package_offers(tmp_path):
+    copy = tmp_path / "copy"
+    assert main.run(["plugin", "template", "switch", str(copy)]) == 0
+    project = tomllib.loads((copy / "pyproject.toml").read_text())["project"]
+    about = copy / "lumctl_example_switch-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
+    points = project["entry-points"]
+    text = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points[group].items()) for group in points
+    )
+    (about / "entry_points.txt").write_text(text)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "lumctl", "plugin", "check", "example-switch", "-o", "json"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=clean | {"PYTHONPATH": str(copy)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (driver,) = json.loads(done.stdout)["drivers"]
+    assert driver["against"].startswith("twin: lumctl_example_switch.twin:twin")
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)

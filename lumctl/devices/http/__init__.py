@@ -8,10 +8,12 @@ It connects by ``context.way``, authenticates with ``context.login``, and sends 
 """
 
 from lumctl.devices.http.client import Clock, HttpAnswer, HttpClient, LostAnswerError, login_headers
+from lumctl.devices.http.failures import Failures
 from lumctl.devices.http.texts import error_text, one_line, same_origin_path
 
 __all__ = [
     "Clock",
+    "Failures",
     "HttpAnswer",
     "HttpClient",
     "LostAnswerError",

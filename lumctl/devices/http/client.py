@@ -92,7 +92,8 @@ class HttpClient:
     The address is ``HOST:PORT`` (TLS) or ``http://HOST:PORT``. ``authorization`` returns the login headers of each
     request, by default from the device's login. ``explain`` extracts the device's message from the body of an error.
     ``ca_file`` holds the authorities to trust instead of this machine's (``$SSL_CERT_FILE``); certificates are always
-    checked. ``most_bytes`` limits one answer.
+    checked. ``most_bytes`` limits one answer. The attribute ``failures`` (:class:`Failures`) makes the error
+    that a status means, for drivers that call :meth:`read` or :meth:`exchange`.
     """
 
     def __init__(
@@ -222,7 +223,8 @@ class HttpClient:
         Raises:
             DeviceUnreachableError: no connection; nothing was sent.
             DeviceRefusedError: the path is not valid; nothing was sent.
-            LostAnswerError: no complete answer came.
+            LostAnswerError: no complete answer came. It is not a DeviceError: raise ``failures.unknown(...)`` for a
+                change, DeviceUnreachableError for anything else.
         """
         if not is_path(path):
             raise DeviceRefusedError(f"{self.name}: {path[:100]!r} is not a path; nothing was sent")

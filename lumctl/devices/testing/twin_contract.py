@@ -31,7 +31,7 @@ from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.testing.time_limit import bounded
 from lumctl.devices.testing.transponder import TransponderContract
 from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
-from lumctl.devices.twins import GROUP
+from lumctl.devices.twins import GROUP, scheme_and_port
 from lumctl.devices.ways import Direct
 
 NO_TWIN = "the driver's package offers no twin (entry point group lumctl.twins)"
@@ -42,7 +42,7 @@ WITHOUT_DEVICE = frozenset(
         "test_a_device_that_is_gone_is_not_read",
     }
 )
-DEVICE = "under-test"
+DEVICE, LISTEN = "under-test", "127.0.0.1"
 PUC_COUNT, PORT_COUNT, INPUT_COUNT = 24, 16, 8
 TIMEOUT_S = 2.0
 
@@ -63,10 +63,11 @@ def _device() -> Iterator[tuple[BenchMesh | BenchSwitch | None, str]]:
     points = tuple(entry_points(group=GROUP, name=NAME))
     if points:
         bench = BenchMesh(DEVICE, PUC_COUNT) if KIND == "mesh" else BenchSwitch(DEVICE, PORT_COUNT, INPUT_COUNT)
-        with points[0].load()(bench, "127.0.0.1") as port:
-            yield bench, f"127.0.0.1:{port}"
+        with points[0].load()(bench, LISTEN) as given:
+            scheme, port = scheme_and_port(given, LISTEN)
+            yield bench, f"{scheme}{LISTEN}:{port}"
         return
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server((LISTEN, 0)) as listener:
         nobody = "{}:{}".format(*listener.getsockname())
     yield None, nobody
 

@@ -97,6 +97,20 @@ class JobContract:
         assert (evidence["was"], evidence["is"]) == (RUNNING, RUNNING)
         assert job.truth() == RUNNING
 
+    def test_a_job_that_runs_elsewhere_is_never_reported_as_resumed(self, job: JobUnderTest) -> None:
+        """Somebody started it with its old ranks: it is moved, or the control raises."""
+        if job.elsewhere is None or job.hosts is None:
+            return
+        try:
+            job.control.resume(job.facts, job.elsewhere)
+        except RefusedError:
+            _require_at(job, job.placement)
+        except LumctlError:
+            return
+        else:
+            assert job.truth() == RUNNING
+            _require_at(job, job.elsewhere)
+
     def test_a_refusal_leaves_the_job_as_it_was(self, job: JobUnderTest) -> None:
         """Lumctl then moves nothing and says so."""
         if job.refused is None:

@@ -15,7 +15,7 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookRefusedError
-from lumctl.jobs.hooks import END_S
+from lumctl.jobs.hooks import END_S, Hooks
 from lumctl.programs import Ended
 from lumctl.runbook.document import NEEDS
 from lumctl.swap import plan_rollback
@@ -379,3 +379,20 @@ def test_nor_where_that_was_put_back_and_is_not_heard(rack, program):
     with pytest.raises(HalfDoneError, match=r"but light was not verified.*job finetune is left as it is"):
         rack.apply(plan)
     assert program.state == "paused"
+
+
+@pytest.mark.parametrize(("ranks", "done"), [(SWAPPED, True), (PLACED, False)])
+def test_a_job_that_says_it_runs_at_other_ranks_is_not_reported_as_resumed(rack, program, monkeypatch, ranks, done):
+    resume = Hooks.resume
+
+    def told(hooks):
+        return resume(hooks) | {"ranks": ",".join(ranks)}
+
+    monkeypatch.setattr(Hooks, "resume", told)
+    plan = rack.plan()
+    if done:
+        rack.apply(plan)
+    else:
+        with pytest.raises(HalfDoneError, match="runs at s0-gpu0, s1-gpu0, s2-gpu0, and is placed at s0-gpu0"):
+            rack.apply(plan)
+    assert program.state == "running"

@@ -1,5 +1,6 @@
 """The committed manual: what the commands say now, in a form that groff accepts, installed where man looks."""
 
+import importlib
 import inspect
 import os
 import re
@@ -32,6 +33,16 @@ def test_the_committed_pages_are_what_the_commands_say(made):
     assert committed.keys() == made.keys(), "run: make man"
     for name, text in made.items():
         assert committed[name] == text, f"{name} has drifted; run: make man"
+
+
+def test_what_the_reference_lists_under_http_can_be_imported_from_there():
+    listed = [
+        name
+        for module, names in REFERENCES["lumctl-driver.7"].items()
+        if module.startswith("lumctl.devices.http.")
+        for name in names
+    ]
+    assert set(listed) <= set(importlib.import_module("lumctl.devices.http").__all__)
 
 
 @pytest.mark.parametrize("name", REFERENCES)

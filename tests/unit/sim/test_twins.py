@@ -76,6 +76,20 @@ def test_what_begins_is_served_and_ended(started):
         connect(twin)
 
 
+def test_a_twin_may_state_the_scheme_of_its_address(started):
+    @contextlib.contextmanager
+    def http(device, listen):
+        with serving(device, listen) as port:
+            yield f"http://{listen}:{port}"
+
+    twin = started(http)
+    assert twin.failure is None
+    assert twin.address == f"http://127.0.0.1:{twin.service.port}"
+    with connect(twin) as line, line.makefile("rb") as file:
+        assert file.readline() == b"hello\n"
+    assert started(serving).address.startswith("127.0.0.1:")
+
+
 def never(_device, _listen):
     threading.Event().wait(60)
 
@@ -100,6 +114,7 @@ def abroad_by_the_newer_protocol(_device, _listen):
         (lambda: None, "TypeError"),
         (lambda *_: 7000, "returned int, not a context manager"),
         (lambda *_: contextlib.nullcontext("127.0.0.1:7000"), "'127.0.0.1:7000' is not a TCP port"),
+        (lambda *_: contextlib.nullcontext("http://192.0.2.1:7000"), "'http://192.0.2.1:7000' is not a TCP port"),
         (lambda *_: contextlib.nullcontext(70000), "70000 is not a TCP port"),
         ("no function", "is not callable"),
         (abroad, "beyond loopback: bind to 127.0.0.1"),

@@ -1,7 +1,8 @@
 """The control: a command line program holds a job, releases it, and says what it does.
 
 The program, made up: ``exq show ID`` prints ``running`` or ``held``; ``exq hold ID`` checkpoints the job and ends its
-processes; ``exq release ID h1,h2`` starts it on these hosts. Exit code 1 is a refusal, with a reason; the job is as it
+processes; ``exq release ID h1,h2`` starts it on these hosts; ``exq where ID`` prints the hosts of
+a running job. Exit code 1 is a refusal, with a reason; the job is as it
 was. Any other code says nothing about the job.
 """
 
@@ -64,6 +65,11 @@ class ExampleJob:
         hosts = ",".join(dict.fromkeys(rank.host for rank in placement))
         if was != RUNNING:
             self._ask("release", "resume", hosts)
+        elif (there := self._ask("where", "resume")) != hosts:  # somebody started it, with its old hosts
+            raise RefusedError(
+                f"job {self._context.job} runs on {there} already, and is placed on {hosts}",
+                hint=f"exq hold {self._settings.id}, then resume it",
+            )
         now = self._status_after("release")
         if now != RUNNING:
             raise UnreachableError(f"job {self._context.job} was released, and is not running")

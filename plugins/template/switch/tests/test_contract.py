@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from lumctl_example_switch import ExampleSwitch
-from twin import Twin
+from lumctl_example_switch.twin import Twin
 
 from lumctl.devices.errors import DeviceBusyError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
