@@ -65,7 +65,7 @@ class Lab:
         inventory = folder / "rack.yaml"
         inventory.write_text(text)
         self.environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}},
             "PYTHONPATH": f"{folder / 'lib'}",
             "HOME": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
