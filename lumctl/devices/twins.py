@@ -48,6 +48,10 @@ class SimulatedMesh(Protocol):
         """Temperature of the chip in degrees Celsius."""
         ...
 
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """The alarms that a fault (``alarm``) makes it raise."""
+        ...
+
 
 class SimulatedSwitch(Protocol):
     """One switch of a simulated world. Ports are numbered from 0, whatever the device calls them.
@@ -97,7 +101,7 @@ class SimulatedSwitch(Protocol):
         ...
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """One alarm of each port that has failed."""
+        """The alarms of a fault (``alarm``), and one without a severity for each port that has failed."""
         ...
 
 

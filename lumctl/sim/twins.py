@@ -65,6 +65,10 @@ class MeshOfWorld:
         """Temperature of the chip in degrees Celsius."""
         return self._world.meshes.temperature(self.id)
 
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """Its alarms."""
+        return self._world.meshes.alarms(self.id)
+
 
 class SwitchOfWorld:
     """One switch of a world, as passed to its twin."""
@@ -118,10 +122,8 @@ class SwitchOfWorld:
         return self._world.switches.temperature(self.id)
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """One alarm for each failed port."""
-        with self._world.switches.held(self.id) as state:
-            failed = sorted(state.failed.items())
-        return tuple(Alarm(f"port {port} has failed", source=f"port/{port}", since=since) for port, since in failed)
+        """Its alarms, one for each failed port included."""
+        return self._world.switches.alarms(self.id)
 
     def _taken(self, port: int) -> tuple[int, ...]:
         return self._world.misbehaviour(self.id).taken((port,))

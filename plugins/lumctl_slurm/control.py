@@ -100,6 +100,7 @@ class Slurm:
         if job.waits:
             self._bind(job, wanted, always=bool(lost))
         if was == RUNNING and held is None:
+            self._require_placed(job, placement)
             return self._told(job, was, was)
         if held is None:
             self._said.append(

@@ -63,6 +63,10 @@ class BenchMesh:
         """In degrees Celsius."""
         return TEMPERATURE_C
 
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """None."""
+        return ()
+
     def read_progress(self) -> Progress | None:
         """Nothing is ever in progress."""
         return None

@@ -208,3 +208,12 @@ def test_a_switch_as_a_twin_has_it(bench):
     bench.world.inject("x1", "device-down")
     with pytest.raises(DeviceUnreachableError):
         switch.read_ports()
+
+
+@pytest.mark.parametrize("device", ["m1", "x1"])
+def test_the_alarm_of_a_fault_reaches_the_twin(bench, device):
+    seen = device_of(bench.world, bench.world.inventory.devices[device])
+    bench.world.inject(device, "alarm")
+    (alarm,) = seen.read_alarms()
+    assert (alarm.source, alarm.since) == ("psu/1", bench.clock.time)
+    assert alarm.severity

@@ -83,3 +83,14 @@ def test_nodes_that_stay_drained_as_the_job_is_not_requeued_are_told_of():
     with pytest.raises(UnreachableError, match="requeuehold 7 failed: disabled; and node h2 may stay drained"):
         control(cluster).pause(FACTS, PLACED)
     assert cluster.reasons["h2"].startswith("lumctl swap-1: h2-g0")
+
+
+def test_a_job_that_runs_elsewhere_is_not_reported_as_resumed():
+    cluster = Cluster()
+    cluster.reasons["h5"] = "none"
+    with pytest.raises(RefusedError, match=r"job 7 .*runs on h1,h2, and lumctl has it on h5"):
+        control(cluster).resume(FACTS, [Rank(0, "h5-g0", "h5", 0), PLACED[1]])
+
+
+def test_a_job_that_runs_at_its_placement_is_left_running():
+    assert control(Cluster()).resume(Facts("", [], []), PLACED)["is"] == "running"
