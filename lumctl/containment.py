@@ -2,8 +2,7 @@
 
 A plug-in runs in this process, in a thread of its own that is left behind when it is late. What it prints through
 ``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. What
-threads print that it has started is escaped; what is written to the file descriptors themselves is
-:mod:`lumctl.descriptors`'s to catch.
+its own threads print is escaped. :mod:`lumctl.descriptors` catches what it writes to the file descriptors.
 """
 
 import os
@@ -82,7 +81,7 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
         if not culprit.is_ours:
             try:
                 _shorten(error)
-            except Exception:  # noqa: BLE001 - its own class, of which nothing can be had
+            except Exception:  # noqa: BLE001 - the plug-in's own class may fail here
                 raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         raise
     except BaseException as error:

@@ -92,7 +92,7 @@ def _opened(descriptor: int, like: Any, buffering: int) -> Any:
 
 
 class _StrayOutput:
-    """The pipe in the place of both descriptors, and the thread that reads it."""
+    """The pipe that replaces both descriptors, and the thread that reads it."""
 
     def __init__(self, own_stderr: int, encoding: str) -> None:
         self._own_stderr, self._encoding = own_stderr, encoding
@@ -133,7 +133,7 @@ class _StrayOutput:
             *lines, begun = (begun + piece).split(b"\n")
             if not piece or len(begun) > _MOST_BYTES:
                 lines, begun = [*lines, begun], b""
-            with suppress(OSError):  # whoever read our standard error is gone
+            with suppress(OSError):  # nothing reads standard error any more
                 self._pass_on(lines)
             if not piece and self._ending in ready:
                 return

@@ -29,7 +29,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text printable and on one line, of at most so many characters; an ellipsis is in the place of what is cut."""
+    """The text on one line, printable, and cut to so many characters with an ellipsis at the end."""
     line = printable(" ".join(text[: 4 * most].split()))
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
 

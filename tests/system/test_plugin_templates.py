@@ -13,21 +13,26 @@ from lumctl.cli import main
 from lumctl.plugin_templates import TEMPLATES, template
 
 
+def python(*words, folder=None, **variables):
+    """Run Python as a user does, without the plug-ins of this test run."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=clean | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | variables,
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_bare_copy_passes_its_own_tests(kind, tmp_path):
     copy = tmp_path / "copy"
     assert main.run(["plugin", "template", kind, str(copy)]) == 0
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
-        cwd=copy,
-        check=False,
-        capture_output=True,
-        text=True,
-        env=clean | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )
+    done = python("-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=copy)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 
@@ -46,14 +51,7 @@ def test_the_driver_by_http_is_checked_on_the_twin_that_its_package_offers(tmp_p
         f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points[group].items()) for group in points
     )
     (about / "entry_points.txt").write_text(text)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    done = subprocess.run(
-        [sys.executable, "-m", "lumctl", "plugin", "check", "example-switch", "-o", "json"],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=clean | {"PYTHONPATH": str(copy)},
-    )
+    done = python("-m", "lumctl", "plugin", "check", "example-switch", "-o", "json", PYTHONPATH=str(copy))
     assert done.returncode == 0, done.stdout + done.stderr
     (driver,) = json.loads(done.stdout)["drivers"]
     assert driver["against"].startswith("twin: lumctl_example_switch.twin:twin")

@@ -4,6 +4,8 @@ import json
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from lumctl import printable
+
 _MOST_TEXT = 200
 _MOST_PATH = 1024
 _ERROR_KEYS = ("message", "detail", "error", "title", "description", "reason")
@@ -38,8 +40,9 @@ def error_text(body: bytes) -> str:
 
 def one_line(said: str) -> str:
     """Text reduced to one printable line of at most 200 characters."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT]).split())
-    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
+    return printable.one_line(
+        "".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT + 1]), _MOST_TEXT
+    )
 
 
 def is_path(path: str) -> bool:

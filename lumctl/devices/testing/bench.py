@@ -12,24 +12,44 @@ from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 TEMPERATURE_C = 31.5
 
 
-@contextmanager
-def _stops_midway(self: "BenchMesh | BenchSwitch") -> Iterator[None]:
-    """While inside, every change is refused when half of it was made."""
-    self._stops = True
-    try:
-        yield
-    finally:
-        self._stops = False
+class _DarkDevice:
+    """What the mesh and the switch of a bench have in common."""
+
+    _stops = False
+
+    @contextmanager
+    def stops_midway(self) -> Iterator[None]:
+        """While inside, every change is refused when half of it was made."""
+        self._stops = True
+        try:
+            yield
+        finally:
+            self._stops = False
+
+    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
+        """No light anywhere."""
+        return dict.fromkeys(ports, -math.inf)
+
+    def read_temperature(self) -> float:
+        """In degrees Celsius."""
+        return TEMPERATURE_C
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """None."""
+        return ()
+
+    def read_progress(self) -> Progress | None:
+        """Nothing is ever in progress."""
+        return None
 
 
-class BenchMesh:
+class BenchMesh(_DarkDevice):
     """One dark mesh with all PUCs in bar. Inside :meth:`stops_midway` it makes half of a change, then refuses it."""
 
     def __init__(self, device: str, puc_count: int) -> None:
         self.id = device
         self.puc_count = puc_count
         self._states = dict.fromkeys(range(puc_count), PucState.BAR)
-        self._stops = False
         self._lock = threading.Lock()
 
     def truth(self) -> dict[int, PucState]:
@@ -53,26 +73,8 @@ class BenchMesh:
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
-    stops_midway = _stops_midway
 
-    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """No light anywhere."""
-        return dict.fromkeys(ports, -math.inf)
-
-    def read_temperature(self) -> float:
-        """In degrees Celsius."""
-        return TEMPERATURE_C
-
-    def read_alarms(self) -> tuple[Alarm, ...]:
-        """None."""
-        return ()
-
-    def read_progress(self) -> Progress | None:
-        """Nothing is ever in progress."""
-        return None
-
-
-class BenchSwitch:
+class BenchSwitch(_DarkDevice):
     """One dark switch without joins. :meth:`stops_midway` is as in :class:`BenchMesh`."""
 
     def __init__(self, device: str, port_count: int, input_count: int) -> None:
@@ -81,7 +83,6 @@ class BenchSwitch:
         self.input_count = input_count
         self._ports = {port: PortReading(port, enabled=True) for port in range(port_count)}
         self._joins: dict[int, int] = {}
-        self._stops = False
         self._lock = threading.Lock()
 
     def truth(self) -> dict[int, int]:
@@ -107,8 +108,6 @@ class BenchSwitch:
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
-    stops_midway = _stops_midway
-
     def read_ports(self) -> dict[int, PortReading]:
         """Every port."""
         with self._lock:
@@ -123,19 +122,3 @@ class BenchSwitch:
         """Name a port."""
         with self._lock:
             self._ports[port] = PortReading(port, self._ports[port].enabled, label=label)
-
-    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """No light anywhere."""
-        return dict.fromkeys(ports, -math.inf)
-
-    def read_temperature(self) -> float:
-        """In degrees Celsius."""
-        return TEMPERATURE_C
-
-    def read_alarms(self) -> tuple[Alarm, ...]:
-        """None."""
-        return ()
-
-    def read_progress(self) -> Progress | None:
-        """Nothing is ever in progress."""
-        return None

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import pytest
 
+from lumctl import printable
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.testing.time_limit import NeverEndedError, bounded
 
@@ -189,7 +190,7 @@ def proves(rule: str, *also: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 def one_line(error: BaseException) -> str:
     """An error in one line of at most 300 characters."""
     try:
-        text = " ".join(str(error).split())
+        text = str(error).strip()
     except Exception:  # noqa: BLE001 - printing a driver's own error may fail
         text = ""
-    return (text or type(error).__name__)[:300]
+    return printable.one_line(text or type(error).__name__, 300)
