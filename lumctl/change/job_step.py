@@ -69,8 +69,7 @@ def _resumed(bench: "Bench", job: str, hooks: Hooks) -> dict[str, str]:
     runs_at = [each.strip() for each in found["ranks"].split(",")]
     if runs_at != placed:
         raise HookFailedError(
-            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(placed)}",
-            hint="stop it there; then have the run go on: its job is resumed at its placement",
+            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(placed)}: stop it there first"
         )
     return found
 
