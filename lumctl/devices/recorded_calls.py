@@ -61,10 +61,24 @@ def signatures(kind: str) -> Mapping[str, inspect.Signature]:
 
 
 def bound(kind: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by their names, defaults and all, however they were given."""
-    found = signatures(kind)[name].bind(None, *args, **kwargs)
-    found.apply_defaults()
-    return {key: value for key, value in found.arguments.items() if key != "self"}
+    """The arguments of a call by their names, defaults and all, however they were given.
+
+    Raises:
+        TypeError: the call takes other arguments.
+    """
+    names, defaults = _parameters(kind, name)
+    given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    if len(args) > len(names) or given.keys() != names.keys():
+        signatures(kind)[name].bind(None, *args, **kwargs)  # which says what is wrong
+    return given
+
+
+@cache
+def _parameters(kind: str, name: str) -> tuple[Mapping[str, None], dict[str, Any]]:
+    """The names of a call's parameters in their order, and their defaults."""
+    parameters = [each for each in signatures(kind)[name].parameters.values() if each.name != "self"]
+    defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+    return {each.name: None for each in parameters}, defaults
 
 
 def need(name: str, arguments: Mapping[str, Any]) -> Capability | None:

@@ -122,7 +122,8 @@ def write(
             raise
         _require(_difference(driver, wanted, unknown), wanted, unknown)
         return Receipt(wanted, revert_armed=revert_after_s is not None, text=READ_BACK)
-    _await_end(driver, watch, None)
+    if not receipt.complete:
+        _await_end(driver, watch, None)
     if readable(driver):
         _require(_difference(driver, wanted, None), wanted, None)
     return receipt

@@ -75,11 +75,16 @@ class Staged(Generic[Change]):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(Generic[Change]):
-    """A change that a device has taken. ``revert_armed``: the device itself goes back unless confirmed in time."""
+    """A change that a device has taken. ``revert_armed``: the device itself goes back unless confirmed in time.
+
+    ``complete``: the device's answer said that it has finished the change. A driver with :attr:`Capability.PROGRESS`
+    that sets it saves the question; without it, lumctl asks before it reads the device.
+    """
 
     staged: Staged[Change]
     revert_armed: bool
     text: str = ""
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)

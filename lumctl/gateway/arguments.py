@@ -59,7 +59,7 @@ def _ports(value: Any) -> bool:
 
 
 def _receipt(value: Any) -> bool:
-    return isinstance(value, Receipt) and _flag(value.revert_armed) and _text(value.text)
+    return isinstance(value, Receipt) and all(map(_flag, (value.revert_armed, value.complete))) and _text(value.text)
 
 
 def _of(kind: str, value: Any) -> bool:

@@ -180,7 +180,7 @@ class Control:
             revert_after_s=None if revert is None else float(revert),
         )
         self._settle()
-        return {"text": f"ok {len(changes)} cells set"}
+        return {"text": f"ok {len(changes)} cells set"} | self._progress(request)
 
     def _progress(self, request: Request) -> dict[str, Any]:
         progress = self._world.progress(str(request["device"]))

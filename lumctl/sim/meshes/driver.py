@@ -72,8 +72,8 @@ class SimMesh(BaseMesh):
         Raises:
             InconsistentError: it said no when it had taken some of it.
         """
-        text = self._write(staged.changes, staged.token, revert_after_s)
-        return Receipt(staged, revert_armed=revert_after_s is not None, text=text)
+        text, complete = self._write(staged.changes, staged.token, revert_after_s)
+        return Receipt(staged, revert_armed=revert_after_s is not None, text=text, complete=complete)
 
     def confirm(self, receipt: Receipt[PucChange]) -> None:
         """Disarm the revert timer.
@@ -122,13 +122,15 @@ class SimMesh(BaseMesh):
         """Progress of an earlier change, if still in progress."""
         return read_progress(self.context)
 
-    def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> str:
+    def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> tuple[str, bool]:
+        """What the simulator answers, and whether it has finished."""
         marks = {change.puc: change.after.value for change in changes}
         try:
-            return str(self._ask("mesh-write", changes=marks, receipt=token, revert_after_s=revert_after_s)["text"])
+            answer = self._ask("mesh-write", changes=marks, receipt=token, revert_after_s=revert_after_s)
         except DeviceRefusedError as refusal:
             self._require_untouched(changes, refusal)
             raise
+        return str(answer["text"]), answer["progress"] is None
 
     def _require_untouched(self, changes: tuple[PucChange, ...], refusal: DeviceRefusedError) -> None:
         try:

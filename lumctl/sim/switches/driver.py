@@ -62,8 +62,9 @@ class SimSwitch(BaseSwitch):
         Raises:
             InconsistentError: it said no when it had taken some of it.
         """
-        text = self._write({change.ingress: change.after for change in staged.changes}, staged.token, revert_after_s)
-        return Receipt(staged, revert_armed=revert_after_s is not None, text=text)
+        wanted = {change.ingress: change.after for change in staged.changes}
+        text, complete = self._write(wanted, staged.token, revert_after_s)
+        return Receipt(staged, revert_armed=revert_after_s is not None, text=text, complete=complete)
 
     def confirm(self, receipt: Receipt[JoinChange]) -> None:
         """Disarm the revert timer.
@@ -145,7 +146,8 @@ class SimSwitch(BaseSwitch):
             words = f"was refused ({said.message}) and is {after}" if said else f"was set and is {after}"
             raise InconsistentError(f"{self.context.device}: port {port} {words}")
 
-    def _write(self, wanted: Mapping[int, int | None], token: str, revert_after_s: float | None) -> str:
+    def _write(self, wanted: Mapping[int, int | None], token: str, revert_after_s: float | None) -> tuple[str, bool]:
+        """What the simulator answers, and whether it has finished."""
         ports, before = ports_of(self.context), self.read_circuits()
         planned = plan(ports, before, wanted)
         joins = list(wanted.items())
@@ -153,11 +155,11 @@ class SimSwitch(BaseSwitch):
         try:
             answer = self._ask("switch-write", joins=joins, receipt=token, revert_after_s=revert_after_s)
             text = str(answer["text"])
+            if answer["progress"] is not None:
+                return text, False
         except DeviceRefusedError as refusal:
             said = refusal.message
         try:
-            if not said and self.read_progress() is not None:
-                return text  # the change is still in progress
             after = self.read_circuits()
         except DeviceUnreachableError as error:
             raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error
@@ -167,7 +169,7 @@ class SimSwitch(BaseSwitch):
                 f"{ports.device} refused the change ({said}) and made it, and may not take it back by itself",
                 hint="read what it holds now before anything else is written to it",
             )
-        return text
+        return text, True
 
     def _read(self, do: str, **arguments: Any) -> dict[str, Any]:
         return read_simulator(self.context, do, **arguments)

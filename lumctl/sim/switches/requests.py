@@ -55,7 +55,8 @@ def _write(world: World, request: Request) -> Answer:
         receipt=str(request["receipt"]),
         revert_after_s=None if revert is None else float(revert),
     )
-    return {"text": f"ok {len(joins)} ports set"}
+    progress = world.progress(_id(request))
+    return {"text": f"ok {len(joins)} ports set", "progress": None if progress is None else asdict(progress)}
 
 
 def _powers(world: World, device: str, ports: Iterable[int]) -> Answer:
