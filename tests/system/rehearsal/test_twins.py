@@ -136,7 +136,7 @@ def test_a_driver_that_cannot_talk_to_its_twin_costs_its_own_rack_only(lumctl, t
     assert "rack lab: its circuits are not programmed: old: " in up.stderr
     listed = json.loads(lumctl("device", "list", "-o", "json", code=3).stdout)
     states = {each["id"]: each["state"] for each in listed["devices"] if each["id"] in {"mesh", "bare", "ocs", "old"}}
-    assert states == {"mesh": "ok", "bare": "ok", "ocs": "ok", "old": "unknown"}
+    assert states == {"mesh": "ok", "bare": "ok", "ocs": "ok", "old": "failed"}
     plan = json.loads(
         lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "--even-if-healthy", "-o", "json").stdout
     )
