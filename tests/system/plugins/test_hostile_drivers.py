@@ -35,9 +35,10 @@ HOSTILE = (
     "fails-at-import",
     "exits-at-import",
     "prints-at-import",
+    "stays-behind",
 )
 DONE, NOT_WELL = frozenset({0}), frozenset({3, 4})
-NAMED = frozenset(HOSTILE) - {"clears-the-screen", "prints", "prints-at-import", "fails-at-close"}
+NAMED = frozenset(HOSTILE) - {"clears-the-screen", "prints", "prints-at-import", "fails-at-close", "stays-behind"}
 """Those whose device cannot be read because of them."""
 
 
