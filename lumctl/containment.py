@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lumctl.descriptors import catch_stray_output, is_caught
+from lumctl.descriptors import catch_stray_output
 from lumctl.errors import LumctlError
 from lumctl.printable import one_line, printable
 from lumctl.workers import Workers
@@ -134,24 +134,6 @@ def _refusing(name: str, real: Callable[..., Any], process: int) -> Callable[...
 
     vars(refuse)["ends_the_process"] = True
     return refuse
-
-
-ENDS_WITHIN_S = 1.0
-
-
-def end_process(code: int) -> NoReturn:
-    """End with this exit code, within :data:`ENDS_WITHIN_S` if code of another package was loaded.
-
-    Its threads and its ``atexit`` functions would else hold up the end for ever. All of lumctl's own is done by now.
-    """
-    if is_caught():
-
-        def end() -> None:
-            threading.Event().wait(ENDS_WITHIN_S)
-            os._exit(code)  # it is refused in a contained call only
-
-        threading.Thread(target=end, name="end", daemon=True).start()
-    sys.exit(code)
 
 
 _workers = Workers("plug-in")

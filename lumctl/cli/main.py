@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperGroup
 
 from lumctl.cli.nouns import NOUNS
-from lumctl.containment import end_process
 from lumctl.cycles import search_seldom
 from lumctl.descriptors import separate_streams
 from lumctl.errors import ExitCode, LumctlError
@@ -166,4 +165,4 @@ def main() -> None:
     search_seldom()
     with suppress(OSError, AttributeError):  # it was started without one
         separate_streams()
-    end_process(run())
+    sys.exit(run())

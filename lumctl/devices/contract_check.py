@@ -16,10 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lumctl.devices.drivers import DriverInfo, installed, load
+from lumctl.devices.drivers import DriverInfo, installed
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
-from lumctl.offers import JOB_KINDS, offered
 
 TWINS = "lumctl.twins"
 LIMIT_S = 900.0
@@ -88,12 +87,6 @@ def drivers_named(package: str) -> list[DriverInfo]:
             )
         return found
     found = [info for info in offers if info.name == package] or [i for i in offers if i.distribution == package]
-    jobs = [each.name for each in offered(JOB_KINDS) if package in {each.name, each.distribution}]
-    if not found and jobs:
-        raise UsageError(
-            f"{package} offers no driver, but job control: {', '.join(jobs)}",
-            hint="its contract is JobContract of lumctl.jobs.testing, which its own tests run: python -m pytest",
-        )
     if not found:
         names = sorted({info.name for info in offers} | {info.distribution for info in offers})
         near = nearest(package, names)
@@ -110,11 +103,6 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
     """
     if find_spec("pytest") is None:
         raise UsageError("the contract kit needs pytest", hint=f"{sys.executable} -m pip install 'pytest>=8'")
-    try:
-        load(info.name)
-    except UsageError as error:
-        broken = Outcome(info.target, "the driver is loaded", None, "declaration", "failed", error.message)
-        return Checked(info, "nothing: it does not load", with_device=False, outcomes=(broken,))
     twins = list(entry_points(group=TWINS, name=info.name))
     wired = [tests] if tests is not None else [] if twins else list(_wired(info))
     if wired:

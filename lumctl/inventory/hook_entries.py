@@ -33,9 +33,7 @@ class JobHookEntry(Entry):
         "not. Is asked of a job that runs already, too."
     )
     status: Command | None = Field(
-        None,
-        description="Program and arguments. Its first word is running, paused or stopped; a line `ranks: ID, ID` says "
-        "at which accelerators the job runs.",
+        None, description="Program and arguments. Its first word is running, paused or stopped."
     )
     timeout_s: Time = Field(
         30.0, description="Seconds within which each must end; then it is ended with all that it started."

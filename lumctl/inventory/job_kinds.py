@@ -1,14 +1,12 @@
 """What the kinds of job control need in an inventory: each is read by the plug-in that offers it."""
 
-from lumctl.api_versions import Api, Misfit
 from lumctl.errors import UsageError
 from lumctl.inventory.entry import Entry
 from lumctl.inventory.hook_entries import COMMAND, JobKindEntry
 from lumctl.inventory.scope import Scope
-from lumctl.offers import JOB_KINDS, Offer, offered, usable
+from lumctl.offers import JOB_KINDS, Offer, imported, offered, the_offer
 
 GROUP = JOB_KINDS
-API = Api("job control API", 1, "lumctl-job-plugin(7)")
 WHAT = "kind of job control"
 UNNAMED = frozenset({COMMAND, "workers"})
 """Those that have no settings of their own: a hook without a kind, and a job with a ``run:``."""
@@ -23,24 +21,15 @@ def entry_of(kind: str) -> type[JobKindEntry] | None:
     """What a kind other than ``command`` needs; ``None`` if it is not one that a hook can name.
 
     Raises:
-        UsageError: it is not installed, does not import, was written for another version, or does not say.
+        UsageError: it is not installed, does not import, or does not say.
     """
-    control = usable(GROUP, kind, WHAT, _fitted)
-    entry: type[JobKindEntry] | None = control.entry
-    return entry
-
-
-def _fitted(found: object) -> type | Misfit:
-    """Its version comes first: what an entry means depends on it."""
-    if not isinstance(found, type):
-        return Misfit("is not a class", "upgrade {package}")
-    fitted = API.fitted(found)
-    if isinstance(fitted, Misfit):
-        return fitted
-    entry = getattr(fitted, "entry", "")
+    offer = the_offer(GROUP, kind, WHAT)
+    entry = getattr(imported(GROUP, offer, WHAT), "entry", "")
     if entry is not None and not (isinstance(entry, type) and issubclass(entry, JobKindEntry)):
-        return Misfit("does not say what it needs", "upgrade {package}")
-    return fitted
+        raise UsageError(
+            f"{WHAT} {kind!r} of {offer.origin} does not say what it needs", hint=f"upgrade {offer.distribution}"
+        )
+    return entry
 
 
 def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry | None:

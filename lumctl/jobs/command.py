@@ -43,12 +43,8 @@ class Command:
         Raises:
             HookFailedError: it did not tell.
         """
-        return self._told()[0]
-
-    def _told(self) -> tuple[str | None, dict[str, str]]:
-        """What its status hook says that it does, and where its ranks run."""
         if self._hook.status is None:
-            return None, {}
+            return None
         ended = self._call(STATUS, self._hook.status)
         word = (ended.said.split() or [""])[0].lower()
         if ended.late or ended.code or word not in {RUNNING, *QUIET}:
@@ -57,7 +53,7 @@ class Command:
                 f"what job {self._context.job} does is not known: its status hook did not tell ({said})",
                 hint="its first word must be running, paused or stopped, and its exit code 0",
             )
-        return word, _ranks(ended)
+        return word
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the pause hook, unless the job is quiet already."""
@@ -80,12 +76,12 @@ class Command:
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the resume hook, unless the job runs already."""
         del facts, placement
-        was, ranks = self._told()
+        was = self.status()
         if was == RUNNING:
-            return {"was": was, "is": was, **ranks}
+            return {"was": was, "is": was}
         ended = self._call(RESUME, self._hook.resume)
         self._require(ended, RESUME)
-        return {"was": was or PAUSED, "is": RUNNING, **_ranks(ended), **_said(ended)}
+        return {"was": was or PAUSED, "is": RUNNING, **_said(ended)}
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
@@ -114,15 +110,6 @@ class Command:
 def _how(ended: Ended, timeout_s: float) -> str:
     how = f"did not end within {timeout_s:g} s and was ended" if ended.late else f"exit code {ended.code}"
     return how + (f": {plain(ended.last_line)}" if ended.last_line else "")
-
-
-def _ranks(ended: Ended) -> dict[str, str]:
-    """The accelerators of the job's ranks, if a line of the hook's output gives them: ``ranks: ID, ID``."""
-    for line in ended.said.splitlines():
-        name, colon, ids = line.partition(":")
-        if colon and name.strip().lower() == "ranks":
-            return {"ranks": ",".join(plain(ids).replace(",", " ").split())}
-    return {}
 
 
 def _said(ended: Ended) -> dict[str, str]:

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
-from lumctl.api_versions import Misfit
+from lumctl.api_versions import Api, Misfit
 from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.hook_entries import JobKindEntry
-from lumctl.inventory.job_kinds import API, GROUP, WHAT
+from lumctl.inventory.job_kinds import GROUP, WHAT
 from lumctl.inventory.model import JobHook
 from lumctl.offers import the_offer, usable
 from lumctl.programs import Ended
@@ -26,7 +26,8 @@ STATES = frozenset({RUNNING, PAUSED, STOPPED})
 QUIET = frozenset({PAUSED, STOPPED})
 """States of a job in which its light may move."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
-API_VERSION = API.version
+API_VERSION = 1
+API = Api("job control API", API_VERSION, "lumctl-job-plugin(7)")
 _METHODS = ("status", "pause", "resume", "programs", "words")
 
 

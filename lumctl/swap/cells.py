@@ -87,13 +87,7 @@ def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | N
     word = text.lower()
     if word != "none" and not (word.isascii() and word.isdecimal()):
         raise UsageError(f"found {text!r}, expected the number of a port, or none")
-    own = own_cells(site.inventory, device)
-    if not own:
-        raise RefusedError(
-            f"no lane of {site.inventory.path} meets a port of {device.id}: all of them belong to others",
-            hint=f"add transponders at its ports to the inventory, then: lumctl fabric apply --target {site.target}",
-        )
-    held = _held(site, device)
+    own, held = own_cells(site.inventory, device), _held(site, device)
     if word == "none":
         # Where any port may be joined to any, one of ours may be at the other end of a join.
         ingress = next((at for at, to in held.items() if to == str(port)), port if port in own else None)

@@ -8,8 +8,8 @@ from lumctl.change.engine import RunResult
 from lumctl.change.live_paths import Ends, cut_by, hear, live_paths, require_agreed, unrecorded, with_powers
 from lumctl.change.plan import Cut, Plan, from_document
 from lumctl.change.transmitters import dark_transmitters, idle_transmitters
-from lumctl.devices.errors import DeviceError
-from lumctl.errors import RefusedError, RunError
+from lumctl.devices.errors import DriverFaultError
+from lumctl.errors import RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Evidence, Inventory
@@ -144,8 +144,8 @@ def commission(
     """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
 
     A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
-    any other. The racks in ``without`` are left alone. If a device of a rack cannot be read or written, the rack stays
-    without circuits, and ``left_dark`` is called with the reason.
+    any other. The racks in ``without`` are left alone; one that cannot be planned because a driver misbehaves stays as
+    it came up: ``left_dark`` is told.
     """
     results = []
     for rack in (rack for rack in site.inventory.racks if rack not in without):
@@ -153,9 +153,10 @@ def commission(
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
         try:
             plan = plan_fabric(site, rack, placement=placement, forget=True)
-            results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
-        except (DeviceError, RunError) as error:
-            left_dark(f"rack {rack}: its circuits are not programmed: {error.message}")
+        except DriverFaultError as error:
+            left_dark(f"rack {rack} is left dark: {error.message}")
+            continue
+        results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
     return results
 
 

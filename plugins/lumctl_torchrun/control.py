@@ -58,12 +58,9 @@ class Torchrun:
         del facts
         self._begin("resume")
         groups = self._groups(placement)
-        told = {host: self._ask(host, "status") for host in groups}
-        running = [host for host in groups if told[host]["running"]]
+        running = [host for host in groups if self._ask(host, "status")["running"]]
         if len(running) == len(groups):
-            given = [told[host].get("accelerators") for host in groups]
-            # One that somebody else started does not say where its ranks run.
-            return {"was": RUNNING, "is": RUNNING, **({"ranks": ",".join(map(str, given))} if all(given) else {})}
+            return {"was": RUNNING, "is": RUNNING}
         self._end(running, (), [])  # the others would never meet those that are left of an earlier start
         try:
             for node, host in enumerate(groups):
@@ -74,8 +71,7 @@ class Torchrun:
         except LumctlError:
             self._end(groups, set(groups), [])
             raise
-        started = ",".join(rank.accelerator for rank in placement)
-        return {"was": STOPPED, "is": RUNNING, "ranks": started, "said": f"started on {', '.join(groups)}"}
+        return {"was": STOPPED, "is": RUNNING, "said": f"started on {', '.join(groups)}"}
 
     @classmethod
     def programs(cls, settings: TorchrunHookEntry) -> Mapping[str, Sequence[str]]:

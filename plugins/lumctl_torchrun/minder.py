@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MARK = "LUMCTL_TORCHRUN"
-ACCELERATORS = "LUMCTL_ACCELERATORS"
 LOOK_S = 0.05
 """Nothing tells that a worker has come up."""
 KILLED_S = 5.0
@@ -41,10 +40,8 @@ class Minder:
         self.note, self.log = folder / name, folder / f"{name}.log"
 
     def status(self) -> dict[str, Any]:
-        """Whether it runs, or has workers that have outlived it; and the accelerators that lumctl started it with."""
-        found = [*self._agents(), *self._workers()]
-        given = {_variable(pid, ACCELERATORS) for pid in found}
-        return {"running": bool(found), "accelerators": given.pop() if len(given) == 1 else None}
+        """Whether it runs, or has workers that have outlived it."""
+        return {"running": bool(self._agents() or self._workers())}
 
     def start(self, argv: list[str], environment: dict[str, str], folder: str | None) -> dict[str, Any]:
         """Start it, unless it runs."""
@@ -111,12 +108,13 @@ class Minder:
 
     def _workers(self) -> list[int]:
         """The processes of its ranks, also those that have outlived it."""
-        found = (pid for pid in _processes() if _variable(pid, "TORCHELASTIC_RUN_ID") == self.run_id)
-        return [pid for pid in found if self._is_here(pid)]
+        wanted = f"TORCHELASTIC_RUN_ID={self.run_id}"
+        return [pid for pid in _processes() if wanted in _read(pid, "environ").split("\0") and self._is_here(pid)]
 
     def _is_here(self, pid: int) -> bool:
         """Whether a process belongs to this host: one machine may stand for several."""
-        return _variable(pid, MARK) in {None, self.name}
+        marks = [word for word in _read(pid, "environ").split("\0") if word.startswith(f"{MARK}=")]
+        return not marks or marks[0] == f"{MARK}={self.name}"
 
     def _said(self) -> str:
         """The end of what it has printed."""
@@ -160,12 +158,6 @@ def _read(pid: int, what: str) -> str:
         return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
     except OSError:
         return ""
-
-
-def _variable(pid: int, name: str) -> str | None:
-    """A variable of a process's environment."""
-    words = (word.partition("=") for word in _read(pid, "environ").split("\0"))
-    return next((value for key, equals, value in words if equals and key == name), None)
 
 
 def _tell(found: Iterable[int], number: int) -> None:

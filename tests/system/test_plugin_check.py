@@ -66,20 +66,6 @@ def test_a_driver_that_ends_its_process_is_a_failure(lumctl):
     assert "the test process ended (status 9)" in done.stdout
 
 
-def test_a_driver_that_does_not_load_is_a_failure_with_its_reason(lumctl):
-    done = lumctl("plugin", "check", "fails-at-import")
-    assert done.returncode == 4
-    assert "FAILED declaration: the driver is loaded" in done.stdout
-    assert "does not import: RuntimeError: this driver cannot be imported" in done.stdout
-
-
-def test_a_package_of_job_control_is_told_where_its_contract_is(lumctl):
-    done = lumctl("plugin", "check", "torchrun")
-    assert done.returncode == 2
-    assert "torchrun offers no driver, but job control: torchrun" in done.stderr
-    assert "JobContract of lumctl.jobs.testing" in done.stderr
-
-
 def test_what_is_not_installed_is_told(lumctl):
     done = lumctl("plugin", "check", "kelvn")
     assert done.returncode == 2

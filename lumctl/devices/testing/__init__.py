@@ -21,7 +21,6 @@ import pytest
 pytest.register_assert_rewrite(
     "lumctl.devices.testing.common_contract",
     "lumctl.devices.testing.checks",
-    "lumctl.devices.testing.light_contract",
     "lumctl.devices.testing.mesh",
     "lumctl.devices.testing.power",
     "lumctl.devices.testing.mesh_doubts",

@@ -9,7 +9,6 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, Un
 from lumctl.devices.protocols import MeshDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays, supported
 from lumctl.devices.testing.common_contract import CommonContract
-from lumctl.devices.testing.light_contract import LightContract
 from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
 from lumctl.devices.testing.rules import proves
@@ -21,7 +20,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class MeshContract(MeshDoubtsContract, LightContract, CommonContract):
+class MeshContract(MeshDoubtsContract, CommonContract):
     """Subclass it and override the fixture ``mesh``."""
 
     @pytest.fixture

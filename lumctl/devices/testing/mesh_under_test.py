@@ -18,11 +18,8 @@ class MeshUnderTest:
     and without that the driver's own ``compare``. ``other`` is a second driver of the same mesh, ``unreachable`` one
     aimed at where nothing answers, ``wrong_size`` one that was told another number of PUCs than the device shows.
     ``put_between`` sets a PUC between bar and cross. Inside ``stops_midway``, the device stops in the middle of a
-    change and reports that in its own protocol.
-    ``shown`` tells what the device shows now, apart from the driver, by those of ``read_powers``, ``read_temperature``
-    and ``read_alarms`` that it has. Inside ``at_work``, the device accepts a change and completes it only at the end.
-    ``context`` and ``opens`` (by default the driver's ``context`` and class) open more drivers of the device, so that
-    the kit can inject faults between them and the device.
+    change and reports that in its own protocol. ``context`` and ``opens`` (by default the driver's ``context`` and
+    class) open more drivers of the device, so that the kit can inject faults between them and the device.
     """
 
     driver: MeshDriver
@@ -33,8 +30,6 @@ class MeshUnderTest:
     wrong_size: MeshDriver | None = None
     put_between: Callable[[int], object] | None = None
     stops_midway: Callable[[], AbstractContextManager[object]] | None = None
-    shown: object | None = None
-    at_work: Callable[[], AbstractContextManager[object]] | None = None
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
 

@@ -121,14 +121,6 @@ RULES = {
         "a setting is read back from the device before the call returns",
         "the value sent is remembered and returned as a reading",
     ),
-    "progress": Rule(
-        "read_progress reports a change that the device is still making, and None only after its end",
-        "the answer to a write is taken for its end, or the device's own word for its progress is misread",
-    ),
-    "alarms": Rule(
-        "read_alarms gives every alarm that the device has now, with its part (port/3) and its time in epoch seconds",
-        "ports are numbered as on the front panel, times are in milliseconds or are those of the reading",
-    ),
     "silence": Rule(
         "a driver prints nothing: standard output belongs to the command",
         "a print() left from debugging, or a library that prints",

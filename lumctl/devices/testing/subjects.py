@@ -1,7 +1,6 @@
 """A driver of any kind in the form that the tests of faults, units and deadlines use."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,8 +61,6 @@ class Subject:
     reads: tuple[Read, ...]
     writes: tuple[Write, ...]
     true_reads: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    shown: object | None = None
-    at_work: Callable[[], AbstractContextManager[object]] | None = None
 
     def readings(self) -> Iterator[Read]:
         """The readings that it supports; powers only if these ports have monitors."""
@@ -128,8 +125,6 @@ def of_mesh(mesh: MeshUnderTest) -> Subject:
         (Read("identify"), *states, *_readings(driver, ports)),
         (Write("commit", prepare, before, after, witness),),
         {"read_states": lambda: dict(truth())} if truth is not None else {},
-        mesh.shown,
-        mesh.at_work,
     )
 
 
@@ -151,8 +146,6 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
         (Read("identify"), Read("read_circuits"), *ports, *_readings(driver, tuple(range(min(4, switch.port_count))))),
         (Write("commit", prepare, switch.foreign, switch.foreign | joins, switch.held),),
         {"read_circuits": switch.held} if switch.truth is not None else {},
-        switch.shown,
-        switch.at_work,
     )
 
 

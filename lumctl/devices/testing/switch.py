@@ -16,7 +16,6 @@ from lumctl.devices.errors import (
 from lumctl.devices.protocols import SwitchDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
 from lumctl.devices.testing.common_contract import CommonContract
-from lumctl.devices.testing.light_contract import LightContract
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_switch, require_size_found_out
 from lumctl.devices.testing.switch_ports import SwitchPortsContract
@@ -27,7 +26,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class SwitchContract(SwitchPortsContract, LightContract, CommonContract):
+class SwitchContract(SwitchPortsContract, CommonContract):
     """Subclass it and override the fixture ``switch``."""
 
     @pytest.fixture

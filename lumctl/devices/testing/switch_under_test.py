@@ -20,7 +20,7 @@ class SwitchUnderTest:
     ``read_circuits`` is believed. ``other`` is a second driver of the same switch, ``unreachable`` one aimed at where
     nothing answers, ``wrong_size`` one that was told another size. ``stops_midway`` makes the switch stop in the middle
     of each change for as long as its ``with`` block takes. ``dark`` is a port without light, ``lit`` one with.
-    ``shown``, ``at_work``, ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
+    ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: SwitchDriver
@@ -33,8 +33,6 @@ class SwitchUnderTest:
     stops_midway: Callable[[], AbstractContextManager[object]] | None = None
     dark: int | None = None
     lit: int | None = None
-    shown: object | None = None
-    at_work: Callable[[], AbstractContextManager[object]] | None = None
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
 

@@ -68,10 +68,6 @@ IMPORTED = {
     "fails-at-import": "raise RuntimeError('this driver cannot be imported')\n",
     "hangs-at-import": "import threading\nthreading.Event().wait()\n",
     "exits-at-import": "import sys\nsys.exit(3)\n",
-    "stays-behind": (
-        "import atexit, threading\nforever = threading.Event().wait\nthreading.Thread(target=forever).start()\n"
-        "atexit.register(forever)\nfrom wrong_drivers.right import RightMesh as Driver\n"
-    ),
     "prints-at-import": "print('\\x1b[2Jhello {')\nfrom wrong_drivers.right import RightMesh as Driver\n",
 }
 """The text of drivers that are wrong before they are asked anything."""

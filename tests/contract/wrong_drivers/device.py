@@ -12,14 +12,13 @@ from contextlib import contextmanager
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.joins import Ports, plan
-from lumctl.devices.types import Alarm, PucState
+from lumctl.devices.types import PucState
 
 PUCS, PORTS, INPUTS = 12, 12, 6
 DARK, LIT = 3, 2
 LIT_DBM = -7.25
 TEMPERATURE_C = 31.5
 WATTS = 312.0
-BEGAN = 1_790_000_000.0
 
 
 class Device:
@@ -38,8 +37,7 @@ class Device:
         self.mark, self._announced = "0a", time.monotonic()
         self.on = True
         self.orders = 0
-        self.stops_midway = self.works = False
-        self.waiting: list[list[str]] = []
+        self.stops_midway = False
         self._lock = threading.Lock()
         self._timer: tuple[float, list[str]] | None = None
 
@@ -89,9 +87,6 @@ class Device:
             except DeviceRefusedError as error:
                 return f"no {error.message}"
             return "ok"
-        if self.works:
-            self.waiting = cells
-            return "ok"
         taken = cells[: len(cells) // 2] if self.stops_midway else cells
         for puc, mark in taken:
             self.states[int(puc)] = mark
@@ -124,46 +119,13 @@ class Device:
         return "no stopped midway" if self.stops_midway else "ok"
 
     def _powers(self, words: list[str]) -> str:
-        powers = self.read_powers(tuple(map(int, words)))
-        return " ".join(["powers", *map(str, powers.values())])
+        return " ".join(["powers", *(str(-math.inf if int(port) == DARK else LIT_DBM) for port in words)])
 
     def _temperature(self, _words: list[str]) -> str:
-        return f"temperature {self.read_temperature()}"
+        return f"temperature {TEMPERATURE_C}"
 
     def _alarms(self, _words: list[str]) -> str:
-        told = (f"{a.text.replace(' ', '-')};{a.severity};{a.source};{a.since}" for a in self.read_alarms())
-        return " ".join(["alarms", *told])
-
-    def _left(self, _words: list[str]) -> str:
-        progress = self.light.read_progress() if self.light is not None else None
-        return f"left {progress.total if progress else len(self.waiting)}"
-
-    def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What its ports have."""
-        if self.light is not None:
-            return self.light.read_powers(ports)
-        return {port: -math.inf if port == DARK else LIT_DBM - port / 4 for port in ports}
-
-    def read_temperature(self) -> float:
-        """Its own."""
-        return TEMPERATURE_C if self.light is None else self.light.read_temperature()
-
-    def read_alarms(self) -> tuple[Alarm, ...]:
-        """Its own."""
-        return (Alarm("fan 2 is slow", "WARNING", "fan/2", BEGAN),) if self.light is None else self.light.read_alarms()
-
-    @contextmanager
-    def at_work(self):
-        """While inside, changes of the mesh are accepted and wait."""
-        self.works = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.works = False
-                for puc, mark in self.waiting:
-                    self.states[int(puc)] = mark
-                self.waiting = []
+        return "alarms fan-2-is-slow"
 
     def _optics(self, _words: list[str]) -> str:
         tx = self.target_dbm if self.laser else -math.inf
@@ -243,21 +205,7 @@ class _Line(socketserver.StreamRequestHandler):
             self.wfile.write(f"{self.server.device.answer(line.decode())}\n".encode())
 
 
-class LightTwin(Twin):
-    """The device as the twin of a mesh or a switch."""
-
-    @property
-    def shown(self) -> Device:
-        """What it shows."""
-        return self.device
-
-    @property
-    def at_work(self):
-        """Makes it complete a change later."""
-        return self.device.at_work
-
-
-class MeshTwin(LightTwin):
+class MeshTwin(Twin):
     """The device as the twin of a mesh."""
 
     puc_count, port_count = PUCS, PORTS
@@ -267,7 +215,7 @@ class MeshTwin(LightTwin):
         return dict(enumerate(map(PucState, self.device.held())))
 
 
-class SwitchTwin(LightTwin):
+class SwitchTwin(Twin):
     """The device as the twin of a switch."""
 
     port_count, input_count = PORTS, INPUTS

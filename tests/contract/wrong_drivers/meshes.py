@@ -2,14 +2,13 @@
 
 # ruff: noqa: ARG002, BLE001 - what is wrong with them
 
-import dataclasses
 import math
 import random
 import sys
 import time
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
-from lumctl.devices.types import Alarm, Capability, Progress, PucChange, PucState, Receipt, Staged
+from lumctl.devices.types import Alarm, Capability, PucChange, PucState, Receipt, Staged
 from wrong_drivers.right import RightMesh, TimedMesh, UnclearError, ask, read, write
 
 
@@ -377,57 +376,3 @@ class RandomStates(RightMesh):
             return super().read_states()
         except DeviceUnreachableError:
             return {puc: random.choice(list(PucState)) for puc in range(self.context.puc_count)}  # noqa: S311
-
-
-class Fahrenheit(RightMesh):
-    """Gives its temperature in degrees Fahrenheit, a plausible number in winter."""
-
-    def read_temperature(self):
-        return super().read_temperature() * 1.8 + 32
-
-
-class PowersOfTheNextPort(RightMesh):
-    """Gives the power of the next port."""
-
-    def read_powers(self, ports):
-        beside = super().read_powers(tuple((port + 1) % self.context.port_count for port in ports))
-        return dict(zip(ports, beside.values(), strict=True))
-
-
-class NoAlarms(RightMesh):
-    """Gives no alarm, whatever the device has."""
-
-    def read_alarms(self):
-        return ()
-
-
-class AlarmsOfAnotherPart(RightMesh):
-    """Gives an alarm of another fan."""
-
-    def read_alarms(self):
-        return tuple(dataclasses.replace(alarm, source="fan/1") for alarm in super().read_alarms())
-
-
-class AlarmsSinceNow(RightMesh):
-    """Gives the time of the reading as that of the alarm."""
-
-    def read_alarms(self):
-        return tuple(dataclasses.replace(alarm, since=time.time()) for alarm in super().read_alarms())
-
-
-class NeverAtWork(RightMesh):
-    """Declares ``PROGRESS`` and never reports any."""
-
-    capabilities = RightMesh.capabilities | {Capability.PROGRESS}
-
-    def read_progress(self):
-        return None
-
-
-class AlwaysAtWork(RightMesh):
-    """Reports a change in progress for ever."""
-
-    capabilities = RightMesh.capabilities | {Capability.PROGRESS}
-
-    def read_progress(self):
-        return Progress(0, 1)

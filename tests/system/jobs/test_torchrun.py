@@ -109,8 +109,6 @@ def test_it_is_ended_and_started_anew_where_its_job_is_placed(torchrun):
     assert torchrun.hooks().status() == "stopped"
     with torchrun.by_hand() as by_hand:
         first = torchrun.ranks()
-        by_somebody = torchrun.hooks("s0-gpu0", "s1-gpu0").resume()
-        assert by_somebody == {"was": "running", "is": "running"}, "it does not say where its ranks run"
         assert [rank[1:] for rank in first] == [["0", "2", "none", "0"], ["1", "2", "none", "0"]]
         assert torchrun.hooks().status() == "running"
         assert torchrun.hooks().pause() == {"was": "running", "is": "stopped"}
@@ -119,11 +117,9 @@ def test_it_is_ended_and_started_anew_where_its_job_is_placed(torchrun):
     assert (torchrun.hooks().status(), torchrun.hooks().pause()["was"]) == ("stopped", "stopped")
 
     moved = torchrun.hooks("s0-gpu0", "s3-gpu0")
-    ranks = "s0-gpu0,s3-gpu0"
-    assert moved.resume() == {"was": "stopped", "is": "running", "ranks": ranks, "said": "started on s0, s3"}
+    assert moved.resume() == {"was": "stopped", "is": "running", "said": "started on s0, s3"}
     second = torchrun.ranks()
-    # Where the ranks run is what their processes were given, not what the placement is by now.
-    assert moved.resume() == {"was": "running", "is": "running", "ranks": ranks}
+    assert moved.resume() == {"was": "running", "is": "running"}
     assert [rank[1:] for rank in second] == [["0", "2", "s0-gpu0", "7"], ["1", "2", "s3-gpu0", "7"]]
     # Nothing of the memory of who started it is needed: what is written down is enough, and so is its id alone.
     for note in (torchrun.folder / ".local/state/lumctl/torchrun").glob("*@s?"):

@@ -630,7 +630,6 @@ ELSEWHERE = {
     (END, "<said>"): LEASE,
     (END, "all light is where it should be"): "a hook fails: see tests/unit/change/test_job_step.py",
     (END, "but it could not be closed"): "the store is lost in that moment: see tests/system/survival",
-    ("swap/cells.py", "all of them belong to others"): "the inventory is edited: see tests/system/test_bench.py",
     ("change/guard.py", "no revert guard can be started"): "the machine has no processes or memory left",
     ("change/guarded.py", "the revert guard ended before the run began"): "see tests/system/survival/test_frozen.py",
     ("change/live_paths.py", "that no job of the inventory owns"): "its command is typed in test_day_one.py",

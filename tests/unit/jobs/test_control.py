@@ -8,7 +8,6 @@ import pytest
 from lumctl.cli import main
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
 from lumctl.inventory.examples import example
-from lumctl.inventory.job_kinds import entry_of
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
@@ -122,9 +121,6 @@ def test_one_that_is_none_is_told_of_by_name(offer, capsys, settings, says):
     offer(**settings)
     with pytest.raises(UsageError, match=f"kind of job control 'acme' of acme 1.0 {says}"):
         load("acme")
-    if "resume" not in settings:  # an inventory reads its entry, before anything of it is called
-        with pytest.raises(UsageError, match=f"kind of job control 'acme' of acme 1.0 {says}"):
-            entry_of("acme")
     assert main.run(["plugin", "list", "--check"]) == 0
     assert says in capsys.readouterr().err
     assert main.run(["plugin", "doctor", "acme"]) == 4

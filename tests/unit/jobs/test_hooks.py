@@ -118,14 +118,6 @@ def test_a_job_that_is_quiet_already_is_not_paused_and_one_that_runs_not_resumed
     assert job.acts == ["pause", "resume"]
 
 
-def test_hooks_say_where_the_ranks_run(job, hooks):
-    job.with_status("#!/bin/sh\ncat {folder}/state\necho 'Ranks: s0-gpu0, s3-gpu0'\n")
-    assert hooks().resume() == {"was": "running", "is": "running", "ranks": "s0-gpu0,s3-gpu0"}
-    job.state("stopped")
-    job.hook = replace(job.hook, resume=job.script("resume", "#!/bin/sh\necho ranks: s0-gpu0 s1-gpu0\n"))
-    assert hooks().resume()["ranks"] == "s0-gpu0,s1-gpu0"
-
-
 def test_one_that_says_no_is_told_of_with_its_last_line_and_nothing_of_it_moves_a_cursor(job, hooks):
     job.script("pause", "#!/bin/sh\nprintf 'why\\nthe queue is \\033[2Jclosed\\n'\nexit 3\n")
     with pytest.raises(HookRefusedError, match=r"exit code 3: the queue is \[2Jclosed$") as error:

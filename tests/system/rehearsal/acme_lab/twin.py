@@ -43,21 +43,6 @@ def acme(device, listen):
             thread.join()
 
 
-@contextlib.contextmanager
-def mute(device, listen):  # noqa: ARG001 - it serves nothing of it
-    """Take connections and answer nothing."""
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self):
-            self.request.recv(1)
-
-    with socketserver.ThreadingTCPServer((listen, 0), Handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
-
-
 def broken(device, listen):
     """Fail."""
     raise RuntimeError(f"no licence for {device.id} at {listen}\x1b[2J")
