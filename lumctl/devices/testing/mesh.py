@@ -11,6 +11,7 @@ from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
 from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.testing.readings import AlarmsContract
 from lumctl.devices.testing.rules import proves
 from lumctl.devices.testing.subjects import Subject, gone, of_mesh
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
@@ -20,7 +21,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class MeshContract(MeshDoubtsContract, CommonContract):
+class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
     """Subclass it and override the fixture ``mesh``."""
 
     @pytest.fixture

@@ -36,7 +36,7 @@ class MeshDoubtsContract:
         """What somebody else wrote meanwhile shows: nothing that was remembered is believed."""
         if not mesh.readable:
             pytest.skip("the driver does not declare read-states")
-        other = mesh.other if mesh.other is not None else another(subject)
+        other = another(subject)
         receipt = mesh.write(mesh.everywhere(BAR) | {1: CROSS})
         staged = mesh.driver.stage({2: CROSS})
         other.confirm(other.commit(other.stage({1: BAR, 2: CROSS})))

@@ -16,8 +16,9 @@ from lumctl.devices.errors import (
 from lumctl.devices.protocols import SwitchDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
 from lumctl.devices.testing.common_contract import CommonContract
+from lumctl.devices.testing.readings import AlarmsContract
 from lumctl.devices.testing.rules import not_tested, proves
-from lumctl.devices.testing.subjects import Subject, gone, of_switch, require_size_found_out
+from lumctl.devices.testing.subjects import Subject, another, gone, of_switch, require_size_found_out
 from lumctl.devices.testing.switch_ports import SwitchPortsContract
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.types import Capability, JoinChange
@@ -26,7 +27,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class SwitchContract(SwitchPortsContract, CommonContract):
+class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
     """Subclass it and override the fixture ``switch``."""
 
     @pytest.fixture
@@ -96,12 +97,12 @@ class SwitchContract(SwitchPortsContract, CommonContract):
         assert ready.driver.stage({b: y, a: None}).changes == (JoinChange(a, x, None), JoinChange(b, None, y))
 
     @proves("read-afresh")
-    def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest) -> None:
-        """Nothing that was remembered is believed: here the driver's own join is taken away behind its back."""
+    def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest, subject: Subject) -> None:
+        """Another driver removes the join; the driver must not rely on what it remembers."""
         a, x = ready.inputs[0], ready.outputs[0]
         receipt = ready.write({a: x})
         assert ready.driver.compare(receipt.staged) == ()
-        other = ready.other or ready.driver
+        other = another(subject)
         other.confirm(other.commit(other.stage({a: None})))
         assert ready.driver.compare(receipt.staged) == (JoinChange(a, None, x),)
 
