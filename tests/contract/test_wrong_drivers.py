@@ -4,9 +4,10 @@ import contextlib
 import inspect
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from wrong_drivers import WRONG
+from wrong_drivers import INPUTS, PORTS, RIGHT, WRONG
 from wrong_drivers.device import MeshTwin, PowerTwin, SwitchTwin, TransponderTwin
 
 from lumctl.devices.protocols import DriverContext
@@ -23,8 +24,9 @@ from lumctl.devices.testing import (
 )
 from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.testing.interception import intercepted
-from lumctl.devices.testing.rules import RULES, ContractBrokenError
+from lumctl.devices.testing.rules import NOT_TESTED, RULES, ContractBrokenError
 from lumctl.devices.testing.subjects import of_mesh, of_power, of_switch, of_transponder
+from lumctl.devices.types import Alarm, Capability, DeviceReading, PowerReading
 from lumctl.devices.ways import Direct
 
 TYPES = "answers_are_of_the_types_and_units_of_the_contract"
@@ -139,8 +141,11 @@ KNOWN = (
 )  # fmt: skip
 
 
-def run(name, test) -> None:
-    """Run one test of the contract, with the smallest set-up: the driver, its size and the truth of its twin."""
+def run(name, test, **other) -> None:
+    """Run one test of the contract, with the smallest set-up: the driver, its size and the truth of its twin.
+
+    ``other`` replaces fields of the set-up.
+    """
     kind = WRONG[name].driver.kind
     contract, under_test, subject_of, served = KINDS[kind]
     with contextlib.ExitStack() as held:
@@ -148,7 +153,7 @@ def run(name, test) -> None:
         sizes = {size: getattr(twin, size, 0) for size in ("puc_count", "port_count", "input_count")}
         context = DriverContext("d1", twin.address, Direct(twin.address), now=time.time, timeout_s=2.0, **sizes)
         wanted = {"mesh": ("puc_count",), "switch": ("port_count", "input_count")}.get(kind, ())
-        more = {each: getattr(twin, each) for each in KNOWN if hasattr(twin, each)}
+        more = {each: getattr(twin, each) for each in KNOWN if hasattr(twin, each)} | other
         ready = under_test(WRONG[name].driver(context), **{size: sizes[size] for size in wanted}, **more)
         subject = subject_of(ready)
         given = {kind: ready, "ready": ready, "subject": subject, "on": True, "beyond": -1}
@@ -173,3 +178,73 @@ def test_it_is_caught_by_its_rule(name, monkeypatch):
     assert caught.value.rule == rule, caught.value
     assert says in caught.value.found
     assert RULES[rule].cause in str(caught.value)
+
+
+UNTOLD = [
+    ("fahrenheit", READINGS, {"reading": None}, "read_temperature"),
+    ("fahrenheit", READINGS, {"reading": lambda: DeviceReading(0.0, powers_dbm={0: -6.0, 1: -7.5})}, "temperature_c"),
+    ("next-powers", READINGS, {"reading": lambda: DeviceReading(0.0, temperature_c=31.5)}, "powers_dbm"),
+    ("kilowatts", READINGS, {"reading": lambda: PowerReading(0.0, on=True)}, "watts"),
+    ("alarms-are-warnings", ALARMS, {"alarms": ()}, "no `alarms`"),
+    ("never-in-progress", PROGRESS, {"completes_late": None}, "no `completes_late`"),
+    ("never-in-progress", PROGRESS, {"completes_late": contextlib.nullcontext}, "before its answer"),
+    ("next-port", WRITTEN, {"ports": None}, "set_port"),
+    ("tunes-other-lane", WRITTEN, {"told": None}, "set_channel, set_output_power"),
+    ("wrong-outlet", WRITTEN, {"truth": None}, "set_power"),
+    ("both-outlets", "the_other_machines_stay_as_they_are", {"others": None}, "no `others`"),
+]
+
+
+@pytest.mark.parametrize(("name", "test", "other", "says"), UNTOLD)
+def test_without_the_truth_it_is_not_tested_and_not_passed(name, test, other, says):
+    with pytest.raises(pytest.skip.Exception, match=NOT_TESTED) as skipped:
+        run(name, test, **other)
+    assert says in str(skipped.value)
+
+
+@pytest.mark.parametrize(
+    ("alarm", "says"),
+    [
+        (Alarm("fan 2 is slow", "critical", "port/2", since=5.0), "all have the same source"),
+        (Alarm("fan 2 is slow", "critical", "", since=5.0), "all have the same severity"),
+    ],
+)
+def test_alarms_that_do_not_differ_leave_the_driver_untested(alarm, says):
+    """A driver that reports the same of every alarm would pass."""
+    with SwitchTwin() as twin:
+        bench = twin.device.light
+
+        @contextlib.contextmanager
+        def raised():
+            bench._raised.append(alarm)
+            yield alarm
+            bench._raised.remove(alarm)
+
+        context = DriverContext(
+            "d1", twin.address, Direct(twin.address), port_count=PORTS, input_count=INPUTS, now=time.time
+        )
+        switch = SwitchUnderTest(RIGHT["right-switch"].driver(context), PORTS, INPUTS, alarms=[raised, raised])
+        with pytest.raises(pytest.skip.Exception, match=says):
+            SwitchContract().test_alarms_are_those_of_the_device(of_switch(switch))
+
+
+@pytest.mark.parametrize(
+    ("shown", "says"),
+    [
+        (Alarm("it is slow", "MINOR", "fan tray", since=5.4), "no source"),
+        (Alarm("it is slow", "amber", "port/2", since=5.4), "no severity"),
+        (Alarm("it is slow", "MINOR", "port/2"), "no since"),
+    ],
+)
+def test_a_word_of_the_device_itself_is_not_wrong_but_not_tested(shown, says):
+    driver = SimpleNamespace(capabilities={Capability.READ_ALARMS}, read_alarms=lambda: ())
+
+    @contextlib.contextmanager
+    def raised():
+        driver.read_alarms = lambda: (shown,)
+        yield Alarm("it is slow", "minor", "port/2", since=5.0)
+        driver.read_alarms = lambda: ()
+
+    subject = SimpleNamespace(driver=driver, alarms=[raised])
+    with pytest.raises(pytest.skip.Exception, match=says):
+        SwitchContract().test_alarms_are_those_of_the_device(subject)
