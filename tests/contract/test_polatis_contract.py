@@ -7,6 +7,7 @@ from lumctl_polatis import PolatisScpi
 
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import SwitchContract, SwitchUnderTest
+from lumctl.devices.types import DeviceReading
 from lumctl.devices.ways import Direct
 from lumctl.sim.switches.scpi import ScpiSwitch
 from lumctl.sim.world.switch import SwitchState
@@ -60,6 +61,7 @@ class TestScpi(SwitchContract):
             wrong_size=wrong,
             lit=LIT,
             dark=DARK,
+            reading=lambda: DeviceReading(0.0, powers_dbm=shown(tuple(range(PORTS)))),
         )
         for driver in (*drivers, wrong):
             driver.close()

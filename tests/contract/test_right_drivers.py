@@ -4,7 +4,8 @@ import socket
 import time
 
 import pytest
-from wrong_drivers import DARK, INPUTS, LIT, PORTS, PUCS, RIGHT, Twin
+from wrong_drivers import DARK, INPUTS, LIT, PORTS, PUCS, RIGHT
+from wrong_drivers.device import MeshTwin, PowerTwin, SwitchTwin, TransponderTwin
 
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import (
@@ -17,27 +18,13 @@ from lumctl.devices.testing import (
     TransponderContract,
     TransponderUnderTest,
 )
-from lumctl.devices.types import PucState
 from lumctl.devices.ways import Direct
 
 
-def context(address, **more) -> DriverContext:
+def context(twin, address=None, **more) -> DriverContext:
+    at = address or twin.address
     sizes = {"puc_count": PUCS, "port_count": PORTS, "input_count": INPUTS}
-    return DriverContext("d1", address, Direct(address), now=time.time, timeout_s=2.0, **(sizes | more))
-
-
-@pytest.fixture
-def twin():
-    with Twin() as served:
-        yield served
-
-
-@pytest.fixture
-def opened(twin):
-    def open_driver(name, **more):
-        return RIGHT[name].driver(context(twin.address, **more))
-
-    return open_driver
+    return DriverContext("d1", at, Direct(at), now=time.time, timeout_s=2.0, **(sizes | more))
 
 
 @pytest.fixture
@@ -47,46 +34,63 @@ def nowhere():
 
 
 class TestMesh(MeshContract):
-    @pytest.fixture(params=["right-mesh", "timed-mesh"])
-    def mesh(self, request, twin, opened, nowhere):
-        name = request.param
-        return MeshUnderTest(
-            opened(name),
-            PUCS,
-            truth=lambda: dict(enumerate(map(PucState, twin.device.held()))),
-            other=opened(name),
-            wrong_size=opened(name, puc_count=PUCS + 1),
-            unreachable=RIGHT[name].driver(context(nowhere)),
-        )
+    @pytest.fixture(params=["right-mesh", "timed-mesh", "late-mesh"])
+    def mesh(self, request, nowhere):
+        driver = RIGHT[request.param].driver
+        with MeshTwin() as twin:
+            yield MeshUnderTest(
+                driver(context(twin)),
+                PUCS,
+                truth=twin.truth,
+                other=driver(context(twin)),
+                wrong_size=driver(context(twin, puc_count=PUCS + 1)),
+                unreachable=driver(context(twin, nowhere)),
+                reading=twin.reading,
+                alarms=twin.alarms,
+                completes_late=twin.completes_late,
+            )
 
 
 class TestSwitch(SwitchContract):
-    @pytest.fixture
-    def switch(self, twin, opened):
-        return SwitchUnderTest(
-            opened("right-switch"),
-            PORTS,
-            INPUTS,
-            truth=lambda: twin.device.joins,
-            other=opened("right-switch"),
-            dark=DARK,
-            lit=LIT,
-        )
+    @pytest.fixture(params=["right-switch", "port-switch"])
+    def switch(self, request):
+        driver = RIGHT[request.param].driver
+        with SwitchTwin() as twin:
+            yield SwitchUnderTest(
+                driver(context(twin)),
+                PORTS,
+                INPUTS,
+                truth=twin.truth,
+                other=driver(context(twin)),
+                dark=DARK,
+                lit=LIT,
+                ports=twin.ports,
+                reading=twin.reading,
+                alarms=twin.alarms,
+            )
 
 
 class TestTransponder(TransponderContract):
     @pytest.fixture
-    def transponder(self, twin, opened):
-        device = twin.device
-        return TransponderUnderTest(
-            opened("right-transponder"),
-            heard=("h1", "eth2"),
-            truth=lambda: device.laser,
-            told=lambda: (device.channel_mhz, device.target_dbm),
-        )
+    def transponder(self):
+        with TransponderTwin() as twin:
+            yield TransponderUnderTest(
+                RIGHT["right-transponder"].driver(context(twin)),
+                heard=twin.heard,
+                truth=twin.truth,
+                told=twin.told,
+                reading=twin.reading,
+            )
 
 
 class TestPower(PowerContract):
     @pytest.fixture
-    def power(self, twin, opened):
-        return PowerUnderTest(opened("right-power"), truth=lambda: twin.device.on, orders=lambda: twin.device.orders)
+    def power(self):
+        with PowerTwin() as twin:
+            yield PowerUnderTest(
+                RIGHT["right-power"].driver(context(twin)),
+                truth=twin.truth,
+                orders=twin.orders,
+                others=twin.others,
+                reading=twin.reading,
+            )

@@ -111,6 +111,7 @@ class TestRedfishOnTheSimulator(PowerContract):
         return PowerUnderTest(
             driver=devices.power(PART["bmcs"]),
             truth=lambda: powered(simulator, PART["bmcs"]),
+            others=lambda: powered(simulator, PartOf("bmcs", "slot-2")),
             nobody=devices.power(PartOf("bmcs", "slot-3")),
         )
 

@@ -11,7 +11,7 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, In
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import TransponderContract, TransponderUnderTest
-from lumctl.devices.types import Capability, PucState
+from lumctl.devices.types import Capability, OpticsReading, PucState
 from lumctl.fabric import changes, mesh, route
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.load import load_inventory
@@ -104,6 +104,13 @@ def told(simulator):
     return shown["frequency_mhz"], shown["target_power_dbm"]
 
 
+def measured(simulator):
+    """What the module of h2 measures, as the simulator has it."""
+    shown = ask(simulator.control, "transponder-read", device="h2-gpu0-a")
+    names = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "voltage_v", "pre_fec_ber", "post_fec_ber")
+    return OpticsReading(0.0, **{name: shown.get(name) for name in names})
+
+
 class TestSimTransponder(TransponderContract):
     @pytest.fixture
     def transponder(self, simulator) -> TransponderUnderTest:
@@ -113,6 +120,7 @@ class TestSimTransponder(TransponderContract):
             heard=("h1", "eth2"),
             truth=lambda: leaving(simulator) is not None,
             told=lambda: told(simulator),
+            reading=lambda: measured(simulator),
             unreachable=module(simulator, address="unix:/nonexistent/control.sock"),
             wrong=module(simulator, component="och-1"),
         )
@@ -129,6 +137,7 @@ class TestChassisAndHost(TransponderContract):
             heard=("h1", "eth2"),
             truth=lambda: leaving(simulator) is not None,
             told=lambda: told(simulator),
+            reading=lambda: measured(simulator),
         )
 
 

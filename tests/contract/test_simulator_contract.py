@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sim_truth import truths
 
 from lumctl.devices.drivers import load
 from lumctl.devices.registry import DeviceSet
@@ -121,6 +122,7 @@ def under_test(devices, simulator, device, **more) -> MeshUnderTest:
         other=made(driver.context),
         wrong_size=made(replace(driver.context, puc_count=SHAPE.puc_count + 1)),
         stops_midway=stopped_midway(simulator, device),
+        **truths(simulator, device, kind="mesh", ports=(0, 1, 2, 4)),
         **more,
     )
 

@@ -18,7 +18,7 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import MeshContract, MeshUnderTest
-from lumctl.devices.types import PucChange, PucState, Receipt
+from lumctl.devices.types import DeviceReading, PucChange, PucState, Receipt
 from lumctl.devices.ways import Direct
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
@@ -128,6 +128,7 @@ class TestObjectInThisProcess(MeshContract):
             wrong_size=opened(puc_count=PUCS - 1),
             put_between=put_between,
             stops_midway=chip.halving,
+            reading=lambda: DeviceReading(0.0, temperature_c=31.0, powers_dbm={0: -3.5, 1: -math.inf}),
         )
 
 

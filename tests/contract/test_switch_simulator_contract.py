@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sim_truth import truths
 
 from lumctl.devices.drivers import load
 from lumctl.devices.errors import (
@@ -19,6 +20,7 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import SwitchContract, SwitchUnderTest
+from lumctl.devices.types import PortReading
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.load import load_inventory
 from lumctl.sim.client import ask
@@ -90,6 +92,11 @@ def healed(simulator):
         simulator.clear(device)
 
 
+def ports_of(simulator, device):
+    told = ask(simulator.control, "switch-ports", device=device)["ports"]
+    return {port: PortReading(port, each["enabled"], label=each["label"]) for port, each in enumerate(told)}
+
+
 def under_test(devices, simulator, device):
     driver = devices.switch(device)
     made = load(simulator.inventory.devices[device].driver)
@@ -112,6 +119,8 @@ def under_test(devices, simulator, device):
         stops_midway=halving,
         lit=0,
         dark=5,
+        ports=lambda: ports_of(simulator, device),
+        **truths(simulator, device, kind="switch", ports=(0, 1, 2)),
     )
     for each in more:
         each.close()

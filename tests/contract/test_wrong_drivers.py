@@ -4,9 +4,10 @@ import contextlib
 import inspect
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from wrong_drivers import WRONG
+from wrong_drivers import INPUTS, PORTS, RIGHT, WRONG
 from wrong_drivers.device import MeshTwin, PowerTwin, SwitchTwin, TransponderTwin
 
 from lumctl.devices.protocols import DriverContext
@@ -23,14 +24,18 @@ from lumctl.devices.testing import (
 )
 from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.testing.interception import intercepted
-from lumctl.devices.testing.rules import RULES, ContractBrokenError
+from lumctl.devices.testing.rules import NOT_TESTED, RULES, ContractBrokenError
 from lumctl.devices.testing.subjects import of_mesh, of_power, of_switch, of_transponder
+from lumctl.devices.types import Alarm, Capability, DeviceReading, PowerReading
 from lumctl.devices.ways import Direct
 
 TYPES = "answers_are_of_the_types_and_units_of_the_contract"
 SPOILT_READ, SPOILT_WRITE = "spoilt_answers_raise_device_errors_only", "the_outcome_of_a_spoilt_write_is_the_truth"
 IN_TIME, NOT_READ = "every_call_ends_in_its_time", "a_device_that_is_gone_is_not_read"
 WRONG_PUC, WRONG_PORT = "a_puc_that_does_not_exist_is_refused_whole", "a_port_that_does_not_exist_is_refused_whole"
+READINGS, ALARMS = "readings_are_what_the_device_measures", "alarms_are_those_of_the_device"
+PROGRESS, WRITTEN = "a_change_in_progress_is_reported", "a_write_is_what_the_device_holds"
+SHOWN = "a_write_shows_to_another_driver"
 TIMER, AGAIN = "a_revert_timer_is_armed_or_refused", "what_is_so_already_is_not_ordered_again"
 
 CAUGHT = {
@@ -96,6 +101,32 @@ CAUGHT = {
     "off-when-silent": (NOT_READ, "unreachable", "read_power gave"),
     "orders-twice": (AGAIN, "idempotent", ""),
     "power-lost-is-done": (SPOILT_WRITE, "outcome", "set_power returned"),
+    "fahrenheit": (READINGS, "units", "gives 88.7, the device has 31.5 C: this looks like Fahrenheit"),
+    "remembers-temperature": (NOT_READ, "unreachable", "read_temperature gave 31.5"),
+    "next-powers": (READINGS, "numbering", "for port 0, which has -6 dBm: that is the power of port 1"),
+    "switch-next-powers": (READINGS, "numbering", "-inf dBm for port 0, which has -6 dBm: that is the power of port 3"),
+    "switch-milliwatts-of-light": (READINGS, "units", "read_powers() gives 0.25"),
+    "never-in-progress": (PROGRESS, "progress", "gives None; the device still holds"),
+    "always-in-progress": (PROGRESS, "progress", "a device that is idle"),
+    "no-alarms": (ALARMS, "alarms", "read_alarms() gives ()"),
+    "alarms-from-one": (ALARMS, "alarms", "source 'port/3' for an alarm of 'port/2'"),
+    "alarms-since-now": (ALARMS, "alarms", "since"),
+    "alarms-since-ever": (ALARMS, "alarms", "since 1 for"),
+    "alarms-are-warnings": (ALARMS, "alarms", "severity 'warning' for an alarm that is 'critical'"),
+    "alarms-stay": (ALARMS, "alarms", "when the alarm has ended"),
+    "label-forgets": (SHOWN, "read-back", "set_label wrote kit, and another driver reads"),
+    "next-port": (WRITTEN, "read-back", "set_port wrote False, and the device holds True"),
+    "optics-fahrenheit": (READINGS, "readings", "temperature_c 106.7, the device has 41.5"),
+    "sent-milliwatts": (READINGS, "readings", "tx_power_dbm 0.63"),
+    "other-lane": (READINGS, "readings", "rx_power_dbm -9.9, the device has -3.4"),
+    "tunes-other-lane": (WRITTEN, "read-back", "set_channel wrote 193400000, and the device holds 193100000"),
+    "channel-forgets": (SHOWN, "read-back", "set_channel wrote 193400000, and another driver reads 193100000"),
+    "channel-remembers": (SHOWN, "read-afresh", "set_channel of another driver wrote"),
+    "power-setting-dropped": (SHOWN, "read-back", "set_output_power wrote"),
+    "kilowatts": (READINGS, "readings", "watts 0.312, the device has 312"),
+    "remembers-power": (NOT_READ, "unreachable", "read_power gave"),
+    "wrong-outlet": (WRITTEN, "read-back", "the machine does not follow its orders"),
+    "both-outlets": ("the_other_machines_stay_as_they_are", "numbering", "the other machines were True"),
 }
 KINDS = {
     "mesh": (MeshContract, MeshUnderTest, of_mesh, MeshTwin),
@@ -105,8 +136,16 @@ KINDS = {
 }
 
 
-def run(name, test) -> None:
-    """Run one test of the contract, with the least set-up: the driver, its size and the truth of its twin."""
+KNOWN = (
+    "truth", "told", "orders", "others", "ports", "reading", "alarms", "completes_late", "follows_within_s",
+)  # fmt: skip
+
+
+def run(name, test, **other) -> None:
+    """Run one test of the contract, with the smallest set-up: the driver, its size and the truth of its twin.
+
+    ``other`` replaces fields of the set-up.
+    """
     kind = WRONG[name].driver.kind
     contract, under_test, subject_of, served = KINDS[kind]
     with contextlib.ExitStack() as held:
@@ -114,9 +153,7 @@ def run(name, test) -> None:
         sizes = {size: getattr(twin, size, 0) for size in ("puc_count", "port_count", "input_count")}
         context = DriverContext("d1", twin.address, Direct(twin.address), now=time.time, timeout_s=2.0, **sizes)
         wanted = {"mesh": ("puc_count",), "switch": ("port_count", "input_count")}.get(kind, ())
-        more = {
-            each: getattr(twin, each) for each in ("truth", "told", "orders", "follows_within_s") if hasattr(twin, each)
-        }
+        more = {each: getattr(twin, each) for each in KNOWN if hasattr(twin, each)} | other
         ready = under_test(WRONG[name].driver(context), **{size: sizes[size] for size in wanted}, **more)
         subject = subject_of(ready)
         given = {kind: ready, "ready": ready, "subject": subject, "on": True, "beyond": -1}
@@ -141,3 +178,73 @@ def test_it_is_caught_by_its_rule(name, monkeypatch):
     assert caught.value.rule == rule, caught.value
     assert says in caught.value.found
     assert RULES[rule].cause in str(caught.value)
+
+
+UNTOLD = [
+    ("fahrenheit", READINGS, {"reading": None}, "read_temperature"),
+    ("fahrenheit", READINGS, {"reading": lambda: DeviceReading(0.0, powers_dbm={0: -6.0, 1: -7.5})}, "temperature_c"),
+    ("next-powers", READINGS, {"reading": lambda: DeviceReading(0.0, temperature_c=31.5)}, "powers_dbm"),
+    ("kilowatts", READINGS, {"reading": lambda: PowerReading(0.0, on=True)}, "watts"),
+    ("alarms-are-warnings", ALARMS, {"alarms": ()}, "no `alarms`"),
+    ("never-in-progress", PROGRESS, {"completes_late": None}, "no `completes_late`"),
+    ("never-in-progress", PROGRESS, {"completes_late": contextlib.nullcontext}, "before its answer"),
+    ("next-port", WRITTEN, {"ports": None}, "set_port"),
+    ("tunes-other-lane", WRITTEN, {"told": None}, "set_channel, set_output_power"),
+    ("wrong-outlet", WRITTEN, {"truth": None}, "set_power"),
+    ("both-outlets", "the_other_machines_stay_as_they_are", {"others": None}, "no `others`"),
+]
+
+
+@pytest.mark.parametrize(("name", "test", "other", "says"), UNTOLD)
+def test_without_the_truth_it_is_not_tested_and_not_passed(name, test, other, says):
+    with pytest.raises(pytest.skip.Exception, match=NOT_TESTED) as skipped:
+        run(name, test, **other)
+    assert says in str(skipped.value)
+
+
+@pytest.mark.parametrize(
+    ("alarm", "says"),
+    [
+        (Alarm("fan 2 is slow", "critical", "port/2", since=5.0), "all have the same source"),
+        (Alarm("fan 2 is slow", "critical", "", since=5.0), "all have the same severity"),
+    ],
+)
+def test_alarms_that_do_not_differ_leave_the_driver_untested(alarm, says):
+    """A driver that reports the same of every alarm would pass."""
+    with SwitchTwin() as twin:
+        bench = twin.device.light
+
+        @contextlib.contextmanager
+        def raised():
+            bench._raised.append(alarm)
+            yield alarm
+            bench._raised.remove(alarm)
+
+        context = DriverContext(
+            "d1", twin.address, Direct(twin.address), port_count=PORTS, input_count=INPUTS, now=time.time
+        )
+        switch = SwitchUnderTest(RIGHT["right-switch"].driver(context), PORTS, INPUTS, alarms=[raised, raised])
+        with pytest.raises(pytest.skip.Exception, match=says):
+            SwitchContract().test_alarms_are_those_of_the_device(of_switch(switch))
+
+
+@pytest.mark.parametrize(
+    ("shown", "says"),
+    [
+        (Alarm("it is slow", "MINOR", "fan tray", since=5.4), "no source"),
+        (Alarm("it is slow", "amber", "port/2", since=5.4), "no severity"),
+        (Alarm("it is slow", "MINOR", "port/2"), "no since"),
+    ],
+)
+def test_a_word_of_the_device_itself_is_not_wrong_but_not_tested(shown, says):
+    driver = SimpleNamespace(capabilities={Capability.READ_ALARMS}, read_alarms=lambda: ())
+
+    @contextlib.contextmanager
+    def raised():
+        driver.read_alarms = lambda: (shown,)
+        yield Alarm("it is slow", "minor", "port/2", since=5.0)
+        driver.read_alarms = lambda: ()
+
+    subject = SimpleNamespace(driver=driver, alarms=[raised])
+    with pytest.raises(pytest.skip.Exception, match=says):
+        SwitchContract().test_alarms_are_those_of_the_device(subject)

@@ -34,8 +34,8 @@ def test_a_wrong_driver_fails_by_its_rule_on_its_twin(lumctl):
     done = lumctl("plugin", "check", "kelvin")
     assert done.returncode == 4, done.stderr
     assert "twin: wrong_drivers.device:twin of wrong-drivers 0.7" in done.stdout
-    assert "FAILED units: answers are of the types and units of the contract" in done.stdout
-    assert "304.65 degrees Celsius" in done.stdout
+    assert "FAILED units: readings are what the device measures" in done.stdout
+    assert "read_temperature() gives 304.65, the device has 31.5 C" in done.stdout
     assert "NOT TESTED the set-up gives no `put_between`" in done.stdout
 
 

@@ -23,6 +23,8 @@ pytest.register_assert_rewrite(
     "lumctl.devices.testing.checks",
     "lumctl.devices.testing.mesh",
     "lumctl.devices.testing.power",
+    "lumctl.devices.testing.readings",
+    "lumctl.devices.testing.settings",
     "lumctl.devices.testing.mesh_doubts",
     "lumctl.devices.testing.switch",
     "lumctl.devices.testing.switch_ports",

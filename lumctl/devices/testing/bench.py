@@ -1,21 +1,34 @@
-"""A standalone mesh and switch on a bench: a device's twin gets one of these if there is no simulated rack."""
+"""A standalone mesh and switch on a bench: a device's twin gets one of these if there is no simulated rack.
+
+Each knows what the contract kit compares the driver with: its states, readings, alarms and progress.
+"""
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.joins import Ports, plan
-from lumctl.devices.types import Alarm, PortReading, Progress, PucState
+from lumctl.devices.types import Alarm, DeviceReading, PortReading, Progress, PucState
 
 TEMPERATURE_C = 31.5
+ALARMS = (("power supply has failed", "critical", "psu/1", 7200), ("monitor drifts", "minor", "port/2", 86_400))
+"""Text, severity and source of each alarm, and for how many seconds it has been there when it is raised."""
 
 
-class _DarkDevice:
+class _BenchDevice:
     """What the mesh and the switch of a bench have in common."""
 
     _stops = False
+
+    def __init__(self) -> None:
+        self._raised: list[Alarm] = []
+        self._is_late = False
+        self._pending: Callable[[], None] | None = None
+        self._lock = threading.RLock()
 
     @contextmanager
     def stops_midway(self) -> Iterator[None]:
@@ -26,31 +39,62 @@ class _DarkDevice:
         finally:
             self._stops = False
 
+    @contextmanager
+    def completes_late(self) -> Iterator[None]:
+        """While inside, a change is answered at once; it is made when the block ends."""
+        self._is_late = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_late = False
+                pending, self._pending = self._pending, None
+                if pending is not None:
+                    pending()
+
+    @property
+    def alarms(self) -> tuple[Callable[[], AbstractContextManager[Alarm]], ...]:
+        """Each raises one alarm, of another severity, source and time than the others."""
+        return tuple(partial(self._raises, *alarm) for alarm in ALARMS)
+
+    @contextmanager
+    def _raises(self, text: str, severity: str, source: str, age_s: int) -> Iterator[Alarm]:
+        alarm = Alarm(text, severity, source, since=int(time.time()) - age_s)
+        self._raised.append(alarm)
+        try:
+            yield alarm
+        finally:
+            self._raised.remove(alarm)
+
+    def reading(self) -> DeviceReading:
+        """What it measures."""
+        return DeviceReading(0.0, temperature_c=TEMPERATURE_C, powers_dbm=self.read_powers((0, 1, 2, 3)))
+
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """No light anywhere."""
-        return dict.fromkeys(ports, -math.inf)
+        """Light of another power at each port, and none at every fourth."""
+        return {port: -math.inf if port % 4 == 3 else -6.0 - 1.5 * port for port in ports}  # noqa: PLR2004 - the fourth
 
     def read_temperature(self) -> float:
         """In degrees Celsius."""
         return TEMPERATURE_C
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """None."""
-        return ()
+        """Those that are raised now."""
+        return tuple(self._raised)
 
     def read_progress(self) -> Progress | None:
-        """Nothing is ever in progress."""
-        return None
+        """Whether a change waits for the end of :meth:`completes_late`."""
+        return Progress(text="change in progress") if self._pending is not None else None
 
 
-class BenchMesh(_DarkDevice):
-    """One dark mesh with all PUCs in bar. Inside :meth:`stops_midway` it makes half of a change, then refuses it."""
+class BenchMesh(_BenchDevice):
+    """One mesh with all PUCs in bar. Inside :meth:`stops_midway` it makes half of a change, then refuses it."""
 
     def __init__(self, device: str, puc_count: int) -> None:
+        super().__init__()
         self.id = device
         self.puc_count = puc_count
         self._states = dict.fromkeys(range(puc_count), PucState.BAR)
-        self._lock = threading.Lock()
 
     def truth(self) -> dict[int, PucState]:
         """The state of each PUC."""
@@ -68,22 +112,25 @@ class BenchMesh(_DarkDevice):
         with self._lock:
             if not changes.keys() <= self._states.keys():
                 raise DeviceRefusedError(f"{self.id}: there is no such PUC")
+            if self._is_late:
+                self._pending = partial(self._states.update, dict(changes))
+                return
             taken = list(changes.items())
             self._states.update(taken[: len(taken) // 2] if self._stops else taken)
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
 
-class BenchSwitch(_DarkDevice):
-    """One dark switch without joins. :meth:`stops_midway` is as in :class:`BenchMesh`."""
+class BenchSwitch(_BenchDevice):
+    """One switch without joins. :meth:`stops_midway` is as in :class:`BenchMesh`."""
 
     def __init__(self, device: str, port_count: int, input_count: int) -> None:
+        super().__init__()
         self.id = device
         self.port_count = port_count
         self.input_count = input_count
         self._ports = {port: PortReading(port, enabled=True) for port in range(port_count)}
         self._joins: dict[int, int] = {}
-        self._lock = threading.Lock()
 
     def truth(self) -> dict[int, int]:
         """Its joins: ingress port -> egress port."""
@@ -104,7 +151,11 @@ class BenchSwitch(_DarkDevice):
             if self._stops:
                 half = dict(wanted[: len(wanted) // 2])
                 todo = plan(Ports(self.id, self.port_count, self.input_count), self._joins, half)
-            self._joins = {a: b for a, b in self._joins.items() if (a, b) not in todo.remove} | dict(todo.add)
+            after = {a: b for a, b in self._joins.items() if (a, b) not in todo.remove} | dict(todo.add)
+            if self._is_late:
+                self._pending = partial(setattr, self, "_joins", after)
+                return
+            self._joins = after
             if self._stops:
                 raise DeviceRefusedError(f"{self.id}: stopped midway")
 
@@ -112,6 +163,8 @@ class BenchSwitch(_DarkDevice):
         """Every port."""
         with self._lock:
             return dict(self._ports)
+
+    ports = read_ports
 
     def set_port(self, port: int, enabled: bool) -> None:
         """Let light through a port or not."""

@@ -24,7 +24,9 @@ from lumctl.devices.errors import (
 from lumctl.devices.testing.answer_checks import require_sound
 from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.testing.interception import Fault, Interception, intercepted
+from lumctl.devices.testing.readings import ReadingsContract
 from lumctl.devices.testing.rules import broken, not_tested, one_line, proves
+from lumctl.devices.testing.settings import SettingsContract
 from lumctl.devices.testing.subjects import Subject, Write
 from lumctl.devices.testing.time_limit import Call, closing, ended_within
 
@@ -41,7 +43,7 @@ LEAST_TIMEOUT_S, TIMES = 0.4, 10
 BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
 
 
-class CommonContract:
+class CommonContract(ReadingsContract, SettingsContract):
     """The part common to all contracts; each contract provides the fixture ``subject``."""
 
     @pytest.fixture
@@ -118,12 +120,16 @@ class CommonContract:
 
     @proves("unreachable")
     def test_a_device_that_is_gone_is_not_read(self, subject: Subject, between: Interception) -> None:
-        """Every reading raises DeviceUnreachableError, and no value is invented."""
+        """Every reading raises DeviceUnreachableError; no value is invented, and none is remembered."""
         for read in subject.reads:
-            with closing(subject.opens(between.context)) as driver:
-                between.set(between.gone())
-                _require_unreachable(read.call, partial(read.of, driver))
-                between.heal()
+            for has_read in (False, True):
+                with closing(subject.opens(between.context)) as driver:
+                    if has_read:
+                        with contextlib.suppress(DeviceError):  # without a device, there is nothing to remember
+                            read.of(driver)
+                    between.set(between.gone())
+                    _require_unreachable(read.call, partial(read.of, driver))
+                    between.heal()
 
     @proves("unreachable")
     def test_a_device_that_is_gone_is_not_written(self, subject: Subject, between: Interception) -> None:

@@ -11,6 +11,7 @@ from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
 from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
 from lumctl.devices.testing.mesh_under_test import MeshUnderTest
+from lumctl.devices.testing.readings import AlarmsContract
 from lumctl.devices.testing.rules import proves
 from lumctl.devices.testing.subjects import Subject, gone, of_mesh
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
@@ -20,7 +21,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class MeshContract(MeshDoubtsContract, CommonContract):
+class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
     """Subclass it and override the fixture ``mesh``."""
 
     @pytest.fixture
@@ -49,7 +50,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("commit")
     def test_a_commit_writes_what_was_staged_and_nothing_else(self, mesh: MeshUnderTest) -> None:
-        """Cells that are not named keep their states."""
+        """PUCs that are not named keep their states."""
         mesh.write(mesh.everywhere(BAR))
         mesh.write({0: CROSS, mesh.puc_count - 1: CROSS})
         assert mesh.holds(mesh.everywhere(BAR) | {0: CROSS, mesh.puc_count - 1: CROSS})
@@ -73,13 +74,13 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("staging")
     def test_staging_states_what_was_before(self, mesh: MeshUnderTest) -> None:
-        """The befores are what an undo writes."""
+        """An undo writes these states."""
         mesh.write({0: BAR, 1: CROSS})
         assert mesh.driver.stage({1: BAR, 0: BAR}).changes == (PucChange(0, BAR, BAR), PucChange(1, CROSS, BAR))
 
     @proves("commit")
     def test_comparing_after_a_commit_shows_no_difference(self, mesh: MeshUnderTest) -> None:
-        """The device is where it was sent."""
+        """The device holds what was written."""
         receipt = mesh.write({3: CROSS, 4: BAR})
         assert mesh.driver.compare(receipt.staged) == ()
 
@@ -94,7 +95,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("commit")
     def test_an_empty_change_is_no_error(self, mesh: MeshUnderTest) -> None:
-        """Nothing to do is done."""
+        """It changes nothing."""
         mesh.write(mesh.everywhere(CROSS))
         mesh.write({})
         assert mesh.holds(mesh.everywhere(CROSS))
@@ -119,7 +120,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("roll-back")
     def test_rolling_back_to_the_unknown_is_refused_whole(self, mesh: MeshUnderTest) -> None:
-        """Half an undo is no undo."""
+        """An undo is never made in part."""
         mesh.write(mesh.everywhere(BAR) | {0: CROSS, 1: CROSS})
         unknown = Staged((PucChange(0, BAR, CROSS), PucChange(1, None, CROSS)), token="")
         with pytest.raises(DeviceRefusedError):
@@ -128,7 +129,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("commit")
     def test_random_changes_leave_what_a_model_says(self, mesh: MeshUnderTest) -> None:
-        """Commits and undos in any order agree with a dictionary."""
+        """Commits and undos in any order give the states of a dictionary."""
         dice = random.Random(72)  # noqa: S311 - the same changes in every run
         model = mesh.everywhere(BAR)
         mesh.write(model)
@@ -144,7 +145,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, mesh: MeshUnderTest) -> None:
-        """Without the capability the engine must know at once; with it the device goes back by itself."""
+        """Without the capability it is refused at once; with it the device reverts by itself."""
         mesh.write(mesh.everywhere(BAR))
         staged = mesh.driver.stage({2: CROSS})
         if Capability.CONFIRM_TIMER not in mesh.driver.capabilities:
@@ -157,7 +158,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("confirm")
     def test_a_confirmed_change_stays(self, mesh: MeshUnderTest) -> None:
-        """Confirming disarms the timer, and is harmless where there is none."""
+        """Confirming disarms the timer, and is harmless without one."""
         mesh.write(mesh.everywhere(BAR))
         timed = Capability.CONFIRM_TIMER in mesh.driver.capabilities
         stays(
@@ -171,7 +172,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("undeclared")
     def test_readings_are_given_or_refused_as_declared(self, mesh: MeshUnderTest) -> None:
-        """A capability that is not declared raises, one that is declared answers."""
+        """A reading that is not declared raises UnsupportedError; a declared one answers."""
         driver = mesh.driver
         if supported(driver, Capability.READ_STATES, driver.read_states):
             assert set(driver.read_states()) == set(range(mesh.puc_count))
@@ -182,7 +183,7 @@ class MeshContract(MeshDoubtsContract, CommonContract):
 
     @proves("unreachable")
     def test_a_device_that_does_not_answer_is_unreachable(self, mesh: MeshUnderTest, subject: Subject) -> None:
-        """Reading and writing both say so; staging needs the device only where its states are read."""
+        """Both reading and writing raise; staging needs the device only if its states can be read."""
         driver = mesh.unreachable
         if driver is None:
             driver = gone(subject)

@@ -1,4 +1,4 @@
-"""What a driver of a mesh must do where it cannot be sure: another mesh, another writer, half a change."""
+"""What a mesh driver must do if it cannot be sure: another mesh, another writer, half a change."""
 
 import pytest
 
@@ -24,7 +24,7 @@ class MeshDoubtsContract:
 
     @proves("identity")
     def test_a_mesh_of_another_size_is_found_out(self, mesh: MeshUnderTest, subject: Subject) -> None:
-        """The address leads to another mesh than the inventory describes."""
+        """The address may lead to a mesh other than the one in the inventory."""
         if mesh.wrong_size is None:
             require_size_found_out(subject, puc_count=mesh.puc_count + 1)
             return
@@ -33,10 +33,10 @@ class MeshDoubtsContract:
 
     @proves("read-afresh")
     def test_what_is_read_is_read_afresh(self, mesh: MeshUnderTest, subject: Subject) -> None:
-        """What somebody else wrote meanwhile shows: nothing that was remembered is believed."""
+        """Every reading shows what another driver wrote meanwhile."""
         if not mesh.readable:
             pytest.skip("the driver does not declare read-states")
-        other = mesh.other if mesh.other is not None else another(subject)
+        other = another(subject)
         receipt = mesh.write(mesh.everywhere(BAR) | {1: CROSS})
         staged = mesh.driver.stage({2: CROSS})
         other.confirm(other.commit(other.stage({1: BAR, 2: CROSS})))
@@ -47,7 +47,7 @@ class MeshDoubtsContract:
 
     @proves("read-afresh")
     def test_a_puc_between_bar_and_cross_is_neither(self, mesh: MeshUnderTest) -> None:
-        """It is left out of what is read, has no state before, and cannot be put back to where it was."""
+        """It is left out of the reading, has no state before the change, and cannot be rolled back."""
         if not mesh.readable:
             pytest.skip("the driver does not declare read-states")
         if mesh.put_between is None:
@@ -66,7 +66,7 @@ class MeshDoubtsContract:
 
     @proves("half-applied")
     def test_half_a_change_is_never_called_none(self, mesh: MeshUnderTest) -> None:
-        """Who declares ``ATOMIC`` leaves nothing behind; who does not must not claim that nothing changed."""
+        """A driver with ``ATOMIC`` changes nothing; one without must not claim that nothing changed."""
         if mesh.stops_midway is None:
             not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         mesh.write(mesh.everywhere(BAR))
@@ -81,9 +81,9 @@ class MeshDoubtsContract:
 
     @proves("outcome")
     def test_what_nobody_knows_is_not_claimed(self, mesh: MeshUnderTest) -> None:
-        """After an unknown outcome of a device that cannot be read, no cell of the change has a state any more.
+        """After an unknown outcome on a device that cannot be read, no PUC of the change has a known state.
 
-        So nothing is taken for done, and an undo to it is refused whole, until the cells are written again.
+        None of the change counts as made, and an undo of it is refused, until the PUCs are written again.
         """
         if mesh.readable:
             pytest.skip("the device can be read: its states are known after any outcome")
@@ -105,5 +105,5 @@ class MeshDoubtsContract:
 
     @staticmethod
     def _seen(mesh: MeshUnderTest, states: dict[int, PucState]) -> bool | None:
-        """Whether the mesh is in these states; ``None`` where there is no witness but the driver's own record."""
+        """Whether the mesh is in these states; ``None`` if only the driver's own record could say."""
         return mesh.holds(states) if mesh.truth is not None or mesh.readable else None

@@ -1,25 +1,31 @@
-"""A driver of a mesh, as the contract is given it."""
+"""A mesh driver and its mesh, as input to the contract."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from lumctl.devices.protocols import DriverContext, MeshDriver
 from lumctl.devices.testing.rules import broken
-from lumctl.devices.types import Capability, PucChange, PucState, Receipt
+from lumctl.devices.types import Alarm, Capability, DeviceReading, PucChange, PucState, Receipt
 
 
 @dataclass(frozen=True)
 class MeshUnderTest:
-    """A driver and its mesh, which has eight PUCs at least.
+    """A driver and its mesh, which has at least eight PUCs.
 
-    ``truth`` gives what the chip really holds, seen apart from the driver; without it ``read_states`` is believed,
-    and without that the driver's own ``compare``. ``other`` is a second driver of the same mesh, ``unreachable`` one
-    aimed at where nothing answers, ``wrong_size`` one that was told another number of PUCs than the device shows.
-    ``put_between`` sets a PUC between bar and cross. Inside ``stops_midway``, the device stops in the middle of a
-    change and reports that in its own protocol. ``context`` and ``opens`` (by default the driver's ``context`` and
-    class) open more drivers of the device, so that the kit can inject faults between them and the device.
+    ``truth`` returns the states that the chip really holds, read independently of the driver; without it the tests use
+    ``read_states``, or else the driver's own ``compare``. ``other`` is a second driver of the same mesh,
+    ``unreachable`` a driver for an address where nothing answers, ``wrong_size`` one with a number of PUCs that the
+    device does not have. ``put_between`` sets a PUC between bar and cross. Inside ``stops_midway``, the device stops in
+    the middle of a change and reports that in its own protocol. ``context`` and ``opens`` (by default the driver's
+    ``context`` and class) open more drivers of the device, so that the kit can inject faults between them and the
+    device.
+
+    ``reading`` returns the temperature and the power at some ports, ``None`` if not known, read independently of the
+    driver; two ports next to each other must have different powers. Each of ``alarms`` returns a context manager:
+    inside it, the device raises the alarm that entering it returns. Inside ``completes_late``, the device answers a
+    change before it has made all of it, and is not done before the end.
     """
 
     driver: MeshDriver
@@ -32,6 +38,9 @@ class MeshUnderTest:
     stops_midway: Callable[[], AbstractContextManager[object]] | None = None
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
+    reading: Callable[[], DeviceReading] | None = None
+    alarms: Sequence[Callable[[], AbstractContextManager[Alarm]]] = ()
+    completes_late: Callable[[], AbstractContextManager[object]] | None = None
 
     @property
     def readable(self) -> bool:
@@ -39,7 +48,7 @@ class MeshUnderTest:
         return Capability.READ_STATES in self.driver.capabilities
 
     def holds(self, states: Mapping[int, PucState]) -> bool:
-        """Whether the mesh is in these states, by the best witness there is."""
+        """Whether the mesh is in these states, by ``truth`` or the next best source."""
         if self.truth is None and not self.readable:
             return not self.driver.compare(self.driver.stage(states))
         seen = self.truth() if self.truth is not None else self.driver.read_states()

@@ -93,6 +93,24 @@ class PowerContract(CommonContract):
             power.driver.reset()
             assert power.becomes(on=True)
 
+    @proves("numbering")
+    def test_the_other_machines_stay_as_they_are(self, power: PowerUnderTest) -> None:
+        """Neither an order nor a restart reaches the machine at the next outlet."""
+        if not power.driver.capabilities & {Capability.SET_POWER, Capability.RESET}:
+            pytest.skip("the driver declares nothing that changes a machine")
+        if power.others is None:
+            not_tested("the set-up gives no `others`: the state of the controller's other machines")
+        before = power.others()
+        orders: list[Callable[[], object]] = []
+        if Capability.SET_POWER in power.driver.capabilities:
+            orders += [lambda: power.switched(on=False, force=True), lambda: power.switched(on=True)]
+        if Capability.RESET in power.driver.capabilities:
+            orders.append(power.driver.reset)
+        for order in orders:
+            order()
+            after = power.others()
+            assert after == before, f"the other machines were {before} and are {after}"
+
     @proves("refused")
     def test_a_machine_that_the_controller_lacks_is_refused(self, power: PowerUnderTest) -> None:
         """No other machine is switched in its place."""

@@ -6,13 +6,15 @@ from typing import Any
 
 from lumctl.devices.protocols import DriverContext, PowerDriver
 from lumctl.devices.testing.checks import becomes_true
+from lumctl.devices.types import PowerReading
 
 
 @dataclass(frozen=True)
 class PowerUnderTest:
     """A driver and an idle machine: the tests switch it off and on and restart it.
 
-    ``truth`` returns whether the machine is really on, read independently of the driver. ``orders`` returns how many
+    ``truth`` returns whether the machine is really on, read independently of the driver; ``reading`` what it really
+    draws while it is on, and ``others`` the state of the other machines of the controller. ``orders`` returns how many
     switch and restart commands the controller has received. The machine may take ``follows_within_s`` to follow.
     ``unreachable`` is a driver for an address where nothing answers, ``nobody`` one for a machine that the controller
     lacks. ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
@@ -26,6 +28,8 @@ class PowerUnderTest:
     nobody: PowerDriver | None = None
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
+    reading: Callable[[], PowerReading] | None = None
+    others: Callable[[], object] | None = None
 
     def becomes(self, *, on: bool) -> bool:
         """Whether the machine reaches the state in time, according to the driver and to ``truth``."""

@@ -46,11 +46,11 @@ RULES = {
     "units": Rule(
         "powers are in dBm (-inf: no light), temperatures in degrees Celsius, times in epoch seconds, ages in seconds, "
         "frequencies in MHz, electrical power in watts",
-        "a power is given in mW (0.2), a temperature in Kelvin (300), or a time where an age belongs",
+        "a power is given in mW (0.2), a temperature in Kelvin (300) or Fahrenheit (88), or a time in place of an age",
     ),
     "numbering": Rule(
         "PUCs and ports are numbered from 0 to one less than the inventory's count",
-        "front-panel numbers, which begin at 1, are passed through",
+        "front-panel numbers, which begin at 1, are passed through, or a list of ports is read from the wrong place",
     ),
     "errors": Rule(
         "a call raises only the errors of lumctl.devices.errors",
@@ -78,7 +78,7 @@ RULES = {
     ),
     "read-afresh": Rule(
         "every reading is read from the device",
-        "a reading returns values remembered from the last write",
+        "a reading returns values remembered from the last reading or write",
     ),
     "commit": Rule(
         "a commit writes what was staged and nothing else, and returns when the device holds it",
@@ -118,8 +118,21 @@ RULES = {
         "the egress port is freed first, even if another join uses it",
     ),
     "read-back": Rule(
-        "a setting is read back from the device before the call returns",
-        "the value sent is remembered and returned as a reading",
+        "a setting reaches the device, and is read back from it before the call returns",
+        "the value sent is remembered and returned as a reading, or another port, lane or outlet is set and read",
+    ),
+    "readings": Rule(
+        "a reading is what the device measures at that port, lane or outlet, in the unit of the contract",
+        "a value is passed through in mW, A, kW or Fahrenheit, or taken from the next port or lane",
+    ),
+    "alarms": Rule(
+        "an alarm is reported with its own source, severity and time for as long as the device raises it",
+        "front-panel port numbers are passed through, a value is constant, ended alarms are kept, or the twin does not "
+        "pass on the alarms of its device",
+    ),
+    "progress": Rule(
+        "read_progress() is None only if the device is not working on a change",
+        "the device is not asked, or its answer to the change is taken for its completion",
     ),
     "silence": Rule(
         "a driver prints nothing: standard output belongs to the command",

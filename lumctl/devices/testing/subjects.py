@@ -1,7 +1,9 @@
 """A driver of any kind in the form that the tests of faults, units and deadlines use."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lumctl.devices.contained_driver import class_of
@@ -14,7 +16,14 @@ from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import broken, not_tested, one_line
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
-from lumctl.devices.types import Capability, PucState
+from lumctl.devices.types import (
+    Alarm,
+    Capability,
+    DeviceReading,
+    OpticsReading,
+    PowerReading,
+    PucState,
+)
 from lumctl.devices.ways import Direct
 
 _HALF_OF = 6
@@ -39,21 +48,32 @@ class Read:
 class Write:
     """A call that changes the device from ``before`` to ``after``.
 
-    ``prepare`` brings the device to ``before`` and returns the call for a driver. ``held`` returns what the device
-    holds from the best source available, ``None`` without one. The device may take ``follows_within_s`` to follow.
+    ``prepare`` brings the device to ``before`` and returns the call for a driver. ``truth`` returns what the device
+    holds, read independently of ``driver``, and ``shown`` what a driver reads; either is ``None`` if there is none.
+    The device may take ``follows_within_s`` to follow.
     """
 
     call: str
     prepare: Callable[[Any], Callable[[], object]]
     before: object
     after: object
-    held: Callable[[], object] | None
+    driver: Any
+    truth: Callable[[], object] | None
+    shown: Callable[[Any], object] | None
     follows_within_s: float = 0.0
+
+    @property
+    def held(self) -> Callable[[], object] | None:
+        """What the device holds: ``truth``, else as ``driver`` reads it, ``None`` if it cannot be read."""
+        return self.truth or (None if self.shown is None else partial(self.shown, self.driver))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A driver, how to open another one, and its readings and writes."""
+    """A driver, how to open another one, its readings and writes, and what the set-up knows of its device.
+
+    ``settings`` are further writes, which are tested without faults.
+    """
 
     driver: Driver
     context: DriverContext | None
@@ -61,6 +81,11 @@ class Subject:
     reads: tuple[Read, ...]
     writes: tuple[Write, ...]
     true_reads: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    settings: tuple[Write, ...] = ()
+    other: Any = None
+    reading: Callable[[], DeviceReading | OpticsReading | PowerReading] | None = None
+    alarms: Sequence[Callable[[], AbstractContextManager[Alarm]]] = ()
+    completes_late: Callable[[], AbstractContextManager[object]] | None = None
 
     def readings(self) -> Iterator[Read]:
         """The readings that it supports; powers only if these ports have monitors."""
@@ -93,6 +118,7 @@ def _readings(driver: Driver, ports: tuple[int, ...]) -> tuple[Read, ...]:
             (Capability.READ_POWERS, Read("read_powers", {"ports": ports})),
             (Capability.READ_TEMPERATURE, Read("read_temperature")),
             (Capability.READ_ALARMS, Read("read_alarms")),
+            (Capability.PROGRESS, Read("read_progress")),
         )
         if capability in able
     )
@@ -109,22 +135,26 @@ def of_mesh(mesh: MeshUnderTest) -> Subject:
         staged = other.stage(after)
         return lambda: other.commit(staged)
 
-    def held() -> object:
-        seen = mesh.truth() if mesh.truth is not None else driver.read_states()
-        return {puc: seen.get(puc) for puc in before}
+    def of(states: Mapping[int, PucState]) -> object:
+        return {puc: states.get(puc) for puc in before}
 
-    witness = held if mesh.truth is not None or mesh.readable else None
+    truth = mesh.truth
+    true = (lambda: of(truth())) if truth is not None else None
+    shown = (lambda other: of(other.read_states())) if mesh.readable else None
     context = _context(driver, mesh.context)
     ports = tuple(range(min(4, context.port_count))) if context is not None and context.port_count else (0, 1)
     states = (Read("read_states"),) if mesh.readable else ()
-    truth = mesh.truth
     return Subject(
         driver,
         context,
         mesh.opens or class_of(driver),
         (Read("identify"), *states, *_readings(driver, ports)),
-        (Write("commit", prepare, before, after, witness),),
+        (Write("commit", prepare, before, after, driver, true, shown),),
         {"read_states": lambda: dict(truth())} if truth is not None else {},
+        other=mesh.other,
+        reading=mesh.reading,
+        alarms=mesh.alarms,
+        completes_late=mesh.completes_late,
     )
 
 
@@ -139,14 +169,49 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
         return lambda: other.commit(staged)
 
     ports = (Read("read_ports"),) if Capability.READ_PORTS in driver.capabilities else ()
+    truth = switch.truth
+    true = (lambda: dict(truth())) if truth is not None else None
+    before = switch.foreign
+    commit = Write("commit", prepare, before, before | joins, driver, true, lambda other: dict(other.read_circuits()))
     return Subject(
         driver,
         _context(driver, switch.context),
         switch.opens or class_of(driver),
         (Read("identify"), Read("read_circuits"), *ports, *_readings(driver, tuple(range(min(4, switch.port_count))))),
-        (Write("commit", prepare, switch.foreign, switch.foreign | joins, switch.held),),
+        (commit,),
         {"read_circuits": switch.held} if switch.truth is not None else {},
+        tuple(_port_settings(switch)),
+        other=switch.other,
+        reading=switch.reading,
+        alarms=switch.alarms,
+        completes_late=switch.completes_late,
     )
+
+
+def _port_settings(switch: SwitchUnderTest) -> Iterator[Write]:
+    """A port that is switched on, and one whose label is taken away."""
+    driver, ports, port = switch.driver, switch.ports, switch.outputs[1]
+    for capability, call, name, before, after in (
+        (Capability.SET_PORTS, "set_port", "enabled", *_OFF_ON),
+        (Capability.SET_LABELS, "set_label", "label", "kit", ""),
+    ):
+        if capability not in driver.capabilities:
+            continue
+
+        def prepare(other: Any, call: str = call, before: Any = before, after: Any = after) -> Callable[[], object]:
+            getattr(driver, call)(port, before)
+            return lambda: getattr(other, call)(port, after)
+
+        def shown(other: Any, name: str = name) -> object:
+            return getattr(other.read_ports()[port], name)
+
+        def true(name: str = name) -> object:
+            return getattr(ports()[port], name) if ports is not None else None
+
+        yield Write(
+            call, prepare, before, after, driver, None if ports is None else true,
+            shown if Capability.READ_PORTS in driver.capabilities else None,
+        )  # fmt: skip
 
 
 def of_transponder(transponder: TransponderUnderTest) -> Subject:
@@ -162,26 +227,41 @@ def of_transponder(transponder: TransponderUnderTest) -> Subject:
         if capability in able
     ]
     writes = []
+    truth, told, optics = transponder.truth, transponder.told, Capability.READ_OPTICS in able
     if Capability.SET_TRANSMIT in able:
-        writes.append(_setting("set_transmit", *_OFF_ON, driver, transponder.truth or driver.transmitting))
-    told, optics = transponder.told, Capability.READ_OPTICS in able
+        writes.append(_setting("set_transmit", *_OFF_ON, driver, truth, lambda other: other.transmitting()))
     if Capability.SET_CHANNEL in able:
-        shown = (lambda: told()[0]) if told else (lambda: driver.read_optics().frequency_mhz) if optics else None
-        writes.append(_setting("set_channel", *transponder.channels_mhz, driver, shown))
+        true: Callable[[], object] | None = (lambda: told()[0]) if told else None
+        shown = (lambda other: other.read_optics().frequency_mhz) if optics else None
+        writes.append(_setting("set_channel", *transponder.channels_mhz, driver, true, shown))
     if Capability.SET_OUTPUT_POWER in able:
-        power = (lambda: told()[1]) if told else (lambda: driver.read_optics().target_power_dbm) if optics else None
-        rounded = (lambda: round(power() or 0.0, 1)) if power is not None else None
-        writes.append(_setting("set_output_power", *transponder.powers_dbm, driver, rounded))
+        true = (lambda: round(told()[1] or 0.0, 1)) if told else None
+        shown = (lambda other: round(other.read_optics().target_power_dbm or 0.0, 1)) if optics else None
+        writes.append(_setting("set_output_power", *transponder.powers_dbm, driver, true, shown))
     context = _context(driver, transponder.context)
-    return Subject(driver, context, transponder.opens or class_of(driver), tuple(reads), tuple(writes))
+    return Subject(
+        driver,
+        context,
+        transponder.opens or class_of(driver),
+        tuple(reads),
+        tuple(writes),
+        reading=transponder.reading,
+    )
 
 
-def _setting(call: str, before: Any, after: Any, driver: Any, held: Callable[[], object] | None) -> Write:
+def _setting(
+    call: str,
+    before: Any,
+    after: Any,
+    driver: Any,
+    truth: Callable[[], object] | None,
+    shown: Callable[[Any], object] | None,
+) -> Write:
     def prepare(other: Any) -> Callable[[], object]:
         getattr(driver, call)(before)
         return lambda: getattr(other, call)(after)
 
-    return Write(call, prepare, before, after, held)
+    return Write(call, prepare, before, after, driver, truth, shown)
 
 
 def of_power(power: PowerUnderTest) -> Subject:
@@ -194,19 +274,24 @@ def of_power(power: PowerUnderTest) -> Subject:
             raise AssertionError("the machine does not follow its orders")
         return lambda: other.set_power(on=False, force=True)
 
-    held: Callable[[], object] = power.truth or (lambda: driver.read_power().on)
-    off = Write("set_power", prepare, before=True, after=False, held=held, follows_within_s=power.follows_within_s)
+    off = Write(
+        "set_power", prepare, True, False, driver,  # noqa: FBT003 - the values before and after
+        power.truth, lambda other: other.read_power().on, power.follows_within_s,
+    )  # fmt: skip
     return Subject(
         driver,
         _context(driver, power.context),
         power.opens or class_of(driver),
         (Read("identify"), Read("read_power")),
         (off,) if Capability.SET_POWER in driver.capabilities else (),
+        reading=power.reading,
     )
 
 
 def another(subject: Subject) -> Any:
-    """A second driver of the device under test; the test is skipped if the kit cannot open one."""
+    """A second driver of the device under test; the test is skipped if there is none and the kit cannot open one."""
+    if subject.other is not None:
+        return subject.other
     if subject.context is None:
         not_tested("the set-up gives no `other`, and the driver keeps no `context`")
     return subject.opens(subject.context)

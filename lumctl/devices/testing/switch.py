@@ -16,8 +16,9 @@ from lumctl.devices.errors import (
 from lumctl.devices.protocols import SwitchDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays
 from lumctl.devices.testing.common_contract import CommonContract
+from lumctl.devices.testing.readings import AlarmsContract
 from lumctl.devices.testing.rules import not_tested, proves
-from lumctl.devices.testing.subjects import Subject, gone, of_switch, require_size_found_out
+from lumctl.devices.testing.subjects import Subject, another, gone, of_switch, require_size_found_out
 from lumctl.devices.testing.switch_ports import SwitchPortsContract
 from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.types import Capability, JoinChange
@@ -26,7 +27,7 @@ ROUNDS = 12
 """Random changes in a row that are held against a model."""
 
 
-class SwitchContract(SwitchPortsContract, CommonContract):
+class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
     """Subclass it and override the fixture ``switch``."""
 
     @pytest.fixture
@@ -41,7 +42,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @pytest.fixture
     def ready(self, switch: SwitchUnderTest) -> Iterator[SwitchUnderTest]:
-        """The switch with nothing joined but what belongs to others, whose joins every test must leave alone."""
+        """The switch with only the joins of other users, which every test must leave alone."""
         switch.write(dict.fromkeys(switch.held()) | dict(switch.foreign))
         assert switch.held() == switch.foreign
         yield switch
@@ -62,8 +63,8 @@ class SwitchContract(SwitchPortsContract, CommonContract):
         assert len(switch.driver.identify().splitlines()) == 1
 
     @proves("identity")
-    def test_a_switch_of_another_size_is_told(self, switch: SwitchUnderTest, subject: Subject) -> None:
-        """Port numbers of the inventory would mean other ports on it."""
+    def test_a_switch_of_another_size_is_found_out(self, switch: SwitchUnderTest, subject: Subject) -> None:
+        """The inventory's port numbers would mean other ports on it."""
         if switch.wrong_size is None:
             require_size_found_out(subject, port_count=switch.port_count + 2, input_count=switch.input_count + 1)
             return
@@ -90,18 +91,18 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("staging")
     def test_staging_states_what_was_before(self, ready: SwitchUnderTest) -> None:
-        """The befores are what an undo writes."""
+        """An undo writes these joins."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x})
         assert ready.driver.stage({b: y, a: None}).changes == (JoinChange(a, x, None), JoinChange(b, None, y))
 
     @proves("read-afresh")
-    def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest) -> None:
-        """Nothing that was remembered is believed: here the driver's own join is taken away behind its back."""
+    def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest, subject: Subject) -> None:
+        """Another driver removes the join; the driver must not rely on what it remembers."""
         a, x = ready.inputs[0], ready.outputs[0]
         receipt = ready.write({a: x})
         assert ready.driver.compare(receipt.staged) == ()
-        other = ready.other or ready.driver
+        other = another(subject)
         other.confirm(other.commit(other.stage({a: None})))
         assert ready.driver.compare(receipt.staged) == (JoinChange(a, None, x),)
 
@@ -116,13 +117,13 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("commit")
     def test_an_empty_change_is_no_error(self, ready: SwitchUnderTest) -> None:
-        """Nothing to do is done."""
+        """It changes nothing."""
         ready.write({})
         assert ready.holds({})
 
     @proves("commit")
     def test_a_join_is_taken_away_and_taking_away_nothing_is_harmless(self, ready: SwitchUnderTest) -> None:
-        """``None`` is to nothing."""
+        """``None`` removes a join."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         ready.write({a: x})
         ready.write({a: None, b: None})
@@ -140,7 +141,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("refused")
     def test_a_port_is_of_one_side(self, ready: SwitchUnderTest) -> None:
-        """Where inputs and outputs are apart, neither stands for the other; no port is joined to itself."""
+        """If inputs and outputs are separate, neither is accepted for the other; no port is joined to itself."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         with pytest.raises(DeviceRefusedError):
             ready.driver.stage({a: a})
@@ -151,14 +152,14 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("refused")
     def test_an_egress_is_named_once(self, ready: SwitchUnderTest) -> None:
-        """Two lights in one fibre are of no use to anybody."""
+        """Two inputs cannot share one output."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         with pytest.raises(DeviceRefusedError):
             ready.driver.stage({a: x, b: x})
 
     @proves("foreign")
     def test_nothing_is_taken_from_others(self, ready: SwitchUnderTest) -> None:
-        """The egress of an ingress that the change does not name is theirs, when it is staged and when committed."""
+        """An egress that a join outside the change uses is refused, both by stage and by commit."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         theirs = next(iter(ready.foreign.values()))
         with pytest.raises(DeviceRefusedError):
@@ -171,7 +172,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("commit")
     def test_an_egress_moves_together_with_its_ingress(self, ready: SwitchUnderTest) -> None:
-        """Both are named, so nobody else loses anything."""
+        """The change names both, so no other join is lost."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x})
         ready.write({a: None, b: x})
@@ -181,7 +182,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("commit")
     def test_two_joins_are_swapped_in_one_change(self, ready: SwitchUnderTest) -> None:
-        """Each takes what the other gives up."""
+        """Each takes the egress that the other one gives up."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x, b: y})
         receipt = ready.write({a: y, b: x})
@@ -201,7 +202,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("foreign")
     def test_rolling_back_takes_nothing_from_others_either(self, ready: SwitchUnderTest) -> None:
-        """What was ours before may be somebody else's now."""
+        """An egress that was free when the change was made may be in use now."""
         (a, b), x = ready.inputs[:2], ready.outputs[0]
         ready.write({a: x})
         receipt = ready.write({a: None})
@@ -212,7 +213,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("commit")
     def test_random_changes_leave_what_a_model_says(self, ready: SwitchUnderTest) -> None:
-        """Commits and undos in any order agree with a dictionary."""
+        """Commits and undos in any order give the joins of a dictionary."""
         dice = random.Random(72)  # noqa: S311 - the same changes in every run
         model: dict[int, int] = {}
         for _ in range(ROUNDS):
@@ -229,7 +230,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, ready: SwitchUnderTest) -> None:
-        """Without the capability the engine must know at once; with it the device goes back by itself."""
+        """Without the capability it is refused at once; with it the device reverts by itself."""
         a, x = ready.inputs[0], ready.outputs[0]
         staged = ready.driver.stage({a: x})
         if Capability.CONFIRM_TIMER not in ready.driver.capabilities:
@@ -242,7 +243,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("confirm")
     def test_a_confirmed_change_stays(self, ready: SwitchUnderTest) -> None:
-        """Confirming disarms the timer, and is harmless where there is none."""
+        """Confirming disarms the timer, and is harmless without one."""
         a, x = ready.inputs[0], ready.outputs[0]
         timed = Capability.CONFIRM_TIMER in ready.driver.capabilities
         stays(
@@ -256,7 +257,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("half-applied")
     def test_stopping_midway_is_no_refusal(self, ready: SwitchUnderTest) -> None:
-        """Refused means that nothing changed; here something did."""
+        """Refused means that nothing changed, but here half of the change was made."""
         if ready.stops_midway is None:
             not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
@@ -269,7 +270,7 @@ class SwitchContract(SwitchPortsContract, CommonContract):
 
     @proves("unreachable")
     def test_a_device_that_does_not_answer_is_unreachable(self, switch: SwitchUnderTest, subject: Subject) -> None:
-        """Reading and staging both say so: a switch is always read."""
+        """Both reading and staging raise, because staging reads the switch."""
         driver = switch.unreachable
         if driver is None:
             driver = gone(subject)

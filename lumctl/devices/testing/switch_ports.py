@@ -1,4 +1,4 @@
-"""What a driver of a switch must do with single ports, and with what else can be read of a switch."""
+"""What a switch driver must do with single ports and with the other readings of a switch."""
 
 import math
 
@@ -25,7 +25,7 @@ class SwitchPortsContract:
 
     @proves("units")
     def test_powers_are_read_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
-        """In dBm, for the ports that were asked for; minus infinity is no light."""
+        """In dBm, for the requested ports; minus infinity is no light."""
         driver = ready.driver
         asked = tuple(port for port in (ready.dark, ready.lit) if port is not None) or (0, 1)
         if not supported(driver, Capability.READ_POWERS, lambda: driver.read_powers(asked)):
@@ -41,7 +41,7 @@ class SwitchPortsContract:
 
     @proves("undeclared")
     def test_other_readings_are_given_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
-        """A capability that is not declared raises, one that is declared answers."""
+        """A reading that is not declared raises UnsupportedError; a declared one answers."""
         driver = ready.driver
         if supported(driver, Capability.READ_TEMPERATURE, driver.read_temperature):
             assert isinstance(driver.read_temperature(), float)
@@ -51,7 +51,7 @@ class SwitchPortsContract:
 
     @proves("read-back")
     def test_a_port_is_switched_and_read_back(self, ready: SwitchUnderTest) -> None:
-        """Off and on, each twice: switching is idempotent, and moves no join."""
+        """Off and on, each twice: switching is idempotent and changes no join."""
         driver, port = ready.driver, ready.outputs[0]
         if not supported(driver, Capability.SET_PORTS, lambda: driver.set_port(port, enabled=True)):
             return
@@ -66,7 +66,7 @@ class SwitchPortsContract:
 
     @proves("read-back")
     def test_a_label_is_set_and_read_back(self, ready: SwitchUnderTest) -> None:
-        """Also one with what XML and shells mind, also an empty one; the neighbours' labels stay."""
+        """Also an empty one and one with special characters of XML and shells; other labels stay."""
         driver, (port, beside) = ready.driver, ready.inputs[:2]
         if not supported(driver, Capability.SET_LABELS, lambda: driver.set_label(port, "")):
             return

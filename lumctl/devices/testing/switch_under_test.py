@@ -1,26 +1,27 @@
-"""A driver of a switch, as the contract is given it."""
+"""A switch driver and its switch, as input to the contract."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from lumctl.devices.protocols import DriverContext, SwitchDriver
 from lumctl.devices.testing.rules import broken
-from lumctl.devices.types import JoinChange, Receipt
+from lumctl.devices.types import Alarm, DeviceReading, JoinChange, PortReading, Receipt
 
 _THEIRS = 2
 
 
 @dataclass(frozen=True)
 class SwitchUnderTest:
-    """A driver and its switch, which has six inputs and six outputs at least, none of which carries light.
+    """A driver and its switch, which has at least six inputs and six outputs, none of which carries traffic.
 
-    ``truth`` gives the joins that the switch really holds, seen apart from the driver; without it the driver's
-    ``read_circuits`` is believed. ``other`` is a second driver of the same switch, ``unreachable`` one aimed at where
-    nothing answers, ``wrong_size`` one that was told another size. ``stops_midway`` makes the switch stop in the middle
-    of each change for as long as its ``with`` block takes. ``dark`` is a port without light, ``lit`` one with.
-    ``context`` and ``opens`` are as in :class:`lumctl.devices.testing.MeshUnderTest`.
+    ``truth`` returns the joins that the switch really holds, read independently of the driver; without it the tests use
+    the driver's ``read_circuits``. ``ports`` likewise returns what the switch says of each port. ``other`` is a second
+    driver of the same switch, ``unreachable`` a driver for an address where nothing answers, ``wrong_size`` one with a
+    size that the switch does not have. Inside ``stops_midway``, the switch stops in the middle of each change. ``dark``
+    is a port without light, ``lit`` one with. ``context``, ``opens``, ``reading``, ``alarms`` and ``completes_late``
+    are as in :class:`lumctl.devices.testing.MeshUnderTest`.
     """
 
     driver: SwitchDriver
@@ -35,6 +36,10 @@ class SwitchUnderTest:
     lit: int | None = None
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
+    ports: Callable[[], Mapping[int, PortReading]] | None = None
+    reading: Callable[[], DeviceReading] | None = None
+    alarms: Sequence[Callable[[], AbstractContextManager[Alarm]]] = ()
+    completes_late: Callable[[], AbstractContextManager[object]] | None = None
 
     @property
     def any_to_any(self) -> bool:
@@ -53,7 +58,7 @@ class SwitchUnderTest:
 
     @property
     def foreign(self) -> dict[int, int]:
-        """Joins that belong to somebody else."""
+        """Joins that belong to other users."""
         last = range(1, _THEIRS + 1)
         return {self._first_output - at: self.port_count - at for at in last}
 
@@ -62,11 +67,11 @@ class SwitchUnderTest:
         return self.port_count // 2 if self.any_to_any else self.input_count
 
     def held(self) -> dict[int, int]:
-        """Every join, by the best witness there is."""
+        """Every join, by ``truth`` or else by the driver."""
         return dict(self.truth() if self.truth is not None else self.driver.read_circuits())
 
     def holds(self, joins: Mapping[int, int]) -> bool:
-        """Whether these are the joins, beside the foreign ones, and no others."""
+        """Whether these and the foreign joins are all joins of the switch."""
         return self.held() == {**self.foreign, **joins}
 
     def write(self, joins: Mapping[int, int | None]) -> Receipt[JoinChange]:

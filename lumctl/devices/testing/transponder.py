@@ -65,7 +65,7 @@ class TransponderContract(CommonContract):
 
     @proves("read-back")
     def test_the_channel_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
-        """One channel, twice, then another: the reading shows what the transmitter was told last."""
+        """One channel, twice, then another: the reading shows the last one."""
         driver, first = transponder.driver, transponder.channels_mhz[0]
         if not supported(driver, Capability.SET_CHANNEL, lambda: driver.set_channel(first)):
             return
@@ -77,7 +77,7 @@ class TransponderContract(CommonContract):
 
     @proves("read-back")
     def test_the_output_power_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
-        """As the channel, and apart from it."""
+        """As the channel, which must not change."""
         driver, first = transponder.driver, transponder.powers_dbm[0]
         if not supported(driver, Capability.SET_OUTPUT_POWER, lambda: driver.set_output_power(first)):
             return
@@ -93,7 +93,7 @@ class TransponderContract(CommonContract):
 
     @proves("undeclared")
     def test_what_is_not_declared_is_refused_before_anything_is_sent(self, transponder: TransponderUnderTest) -> None:
-        """The engine asks for what it wants and goes by the answer."""
+        """The change engine relies on the error to find out what a device lacks."""
         driver = transponder.driver
         before = transponder.sent() if transponder.sent is not None else None
         for capability, calls in transponder.calls_of(driver).items():
@@ -104,7 +104,7 @@ class TransponderContract(CommonContract):
 
     @proves("undeclared")
     def test_neighbours_are_heard_or_refused_as_declared(self, transponder: TransponderUnderTest) -> None:
-        """The freshest comes first; announcing is allowed at any time."""
+        """The one heard last comes first; announcing is allowed at any time."""
         driver = transponder.driver
         if not supported(driver, Capability.READ_NEIGHBOURS, driver.neighbours):
             with pytest.raises(UnsupportedError):
@@ -121,7 +121,7 @@ class TransponderContract(CommonContract):
     def test_a_host_that_does_not_answer_is_unreachable(
         self, transponder: TransponderUnderTest, subject: Subject
     ) -> None:
-        """Nothing was sent, and the error says so, whether something was to be read or to be set."""
+        """Both reading and setting raise; nothing was sent."""
         driver = transponder.unreachable
         if driver is None:
             driver = gone(subject)
@@ -132,7 +132,7 @@ class TransponderContract(CommonContract):
 
     @proves("refused")
     def test_a_component_that_is_not_there_is_an_error(self, transponder: TransponderUnderTest) -> None:
-        """A reading of nothing must not be taken for one, nor may another component be set in its place."""
+        """It gives no reading, and no other component is set in its place."""
         driver = transponder.wrong
         if driver is None:
             not_tested("the set-up gives no `wrong`: a driver for a component that the device lacks")

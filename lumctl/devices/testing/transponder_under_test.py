@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lumctl.devices.protocols import DriverContext, TransponderDriver
-from lumctl.devices.types import Capability
+from lumctl.devices.types import Capability, OpticsReading
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class TransponderUnderTest:
     """A driver and its transponder, lit and cabled so that its receiver hears ``heard`` (host, interface).
 
     ``truth`` returns whether the laser is really on, ``told`` the frequency (MHz) and power (dBm) that the transmitter
-    received, both read independently of the driver; ``sent`` counts what has reached the device.
+    received, both read independently of the driver; ``sent`` counts what has reached the device. ``reading`` returns
+    what the module really measures, ``None`` where that is not known.
     ``channels_mhz`` and ``powers_dbm`` are two valid settings each. ``unreachable`` is a driver for an address where
     nothing answers, ``wrong`` one for a component that the device lacks. ``context`` and ``opens`` are as in
     :class:`lumctl.devices.testing.MeshUnderTest`.
@@ -30,6 +31,7 @@ class TransponderUnderTest:
     powers_dbm: tuple[float, float] = (-2.0, -1.0)
     context: DriverContext | None = None
     opens: Callable[[DriverContext], Any] | None = None
+    reading: Callable[[], OpticsReading] | None = None
 
     def calls_of(self, driver: TransponderDriver) -> dict[Capability, tuple[Callable[[], object], ...]]:
         """Every optional call by the capability that it needs."""

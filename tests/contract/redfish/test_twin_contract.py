@@ -12,6 +12,7 @@ from lumctl.devices.errors import DeviceLoginError, DeviceRefusedError
 from lumctl.devices.logins import Login
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import PowerContract, PowerUnderTest
+from lumctl.devices.types import PowerReading
 from lumctl.devices.ways import Direct
 from lumctl.sim.power.redfish import RedfishTwin
 from lumctl.sim.world.misbehaviour import Misbehaviour
@@ -88,6 +89,7 @@ class TestOurTwin(PowerContract):
             driver=driver_for(twin.address, login=login),
             truth=lambda: machines.on,
             orders=lambda: len(twin.orders),
+            reading=lambda: PowerReading(0.0, machines.on, "OK", machines.watts("1")),
             unreachable=driver_for(f"http://{nobody}"),
             nobody=driver_for(twin.address, component="2", login=login),
         )

@@ -11,9 +11,17 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrong_drivers import hostile, meshes, others
+from wrong_drivers import hostile, meshes, others, untrue
 from wrong_drivers.device import DARK, INPUTS, LIT, PORTS, PUCS, Device, Twin
-from wrong_drivers.right import RightMesh, RightPower, RightSwitch, RightTransponder, TimedMesh
+from wrong_drivers.right import (
+    LateMesh,
+    PortSwitch,
+    RightMesh,
+    RightPower,
+    RightSwitch,
+    RightTransponder,
+    TimedMesh,
+)
 
 __all__ = [
     "DARK",
@@ -60,9 +68,9 @@ def _drivers_of(module: object) -> dict[str, Offered]:
 
 RIGHT = {
     _name(each): Offered(_name(each), each)
-    for each in (RightMesh, TimedMesh, RightSwitch, RightTransponder, RightPower)
+    for each in (RightMesh, TimedMesh, LateMesh, RightSwitch, PortSwitch, RightTransponder, RightPower)
 }
-WRONG = _drivers_of(meshes) | _drivers_of(others)
+WRONG = _drivers_of(meshes) | _drivers_of(others) | _drivers_of(untrue)
 HOSTILE = _drivers_of(hostile)
 IMPORTED = {
     "fails-at-import": "raise RuntimeError('this driver cannot be imported')\n",

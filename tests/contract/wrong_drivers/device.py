@@ -9,16 +9,19 @@ import socketserver
 import threading
 import time
 from contextlib import contextmanager
+from urllib.parse import quote, unquote
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.joins import Ports, plan
-from lumctl.devices.types import PucState
+from lumctl.devices.testing.bench import TEMPERATURE_C, BenchMesh, BenchSwitch
+from lumctl.devices.types import Alarm, OpticsReading, PowerReading, PucState
 
 PUCS, PORTS, INPUTS = 12, 12, 6
 DARK, LIT = 3, 2
 LIT_DBM = -7.25
-TEMPERATURE_C = 31.5
 WATTS = 312.0
+RX_DBM, MODULE_C = {"1": -3.4, "2": -9.9}, {"1": 41.5, "2": 52.0}
+"""What the two lanes of the module measure."""
 
 
 class Device:
@@ -31,11 +34,13 @@ class Device:
         self.light = light
         self.pucs = getattr(light, "puc_count", PUCS)
         self.ports, self.inputs = getattr(light, "port_count", PORTS), getattr(light, "input_count", INPUTS)
+        self.panel = light if hasattr(light, "read_ports") else BenchSwitch("panel", PORTS, INPUTS)
         self.states = ["="] * self.pucs
         self.joins: dict[int, int] = {}
-        self.laser, self.channel_mhz, self.target_dbm = True, 193_100_000, -2.0
+        self.laser, self.target_dbm = True, -2.0
+        self.channels_mhz = {"1": 193_100_000, "2": 193_700_000}
         self.mark, self._announced = "0a", time.monotonic()
-        self.on = True
+        self.outlets = {"1": True, "2": True}
         self.orders = 0
         self.stops_midway = False
         self._lock = threading.Lock()
@@ -119,17 +124,40 @@ class Device:
         return "no stopped midway" if self.stops_midway else "ok"
 
     def _powers(self, words: list[str]) -> str:
-        return " ".join(["powers", *(str(-math.inf if int(port) == DARK else LIT_DBM) for port in words)])
+        ports = tuple(map(int, words))
+        shown = {port: -math.inf if port == DARK else LIT_DBM for port in ports}
+        powers = shown if self.light is None else self.light.read_powers(ports)
+        return " ".join(["powers", *(str(powers[port]) for port in ports)])
 
     def _temperature(self, _words: list[str]) -> str:
-        return f"temperature {TEMPERATURE_C}"
+        return f"temperature {TEMPERATURE_C if self.light is None else self.light.read_temperature()}"
 
     def _alarms(self, _words: list[str]) -> str:
-        return "alarms fan-2-is-slow"
+        fan = Alarm("fan 2 is slow", "WARNING", "fan/2", since=1.0)
+        raised = (fan,) if self.light is None else self.light.read_alarms()
+        return " ".join(["alarms", *(f"{a.severity}|{a.source}|{a.since}|{quote(a.text)}" for a in raised)])
 
-    def _optics(self, _words: list[str]) -> str:
+    def _progress(self, _words: list[str]) -> str:
+        busy = self.light is not None and self.light.read_progress() is not None
+        return f"progress {'busy' if busy else 'idle'}"
+
+    def _ports(self, _words: list[str]) -> str:
+        ports = self.panel.read_ports().values()
+        return " ".join(["ports", *(f"{int(port.enabled)}{quote(port.label)}" for port in ports)])
+
+    def _port(self, words: list[str]) -> str:
+        self.panel.set_port(int(words[0]), words[1] == "on")
+        return "ok"
+
+    def _label(self, words: list[str]) -> str:
+        self.panel.set_label(int(words[0]), unquote(words[1]) if words[1:] else "")
+        return "ok"
+
+    def _optics(self, words: list[str]) -> str:
+        lane = words[0] if words else "1"
         tx = self.target_dbm if self.laser else -math.inf
-        return f"optics {int(self.laser)} -3.4 {tx} 41.5 {self.channel_mhz} {self.target_dbm}"
+        shown = (int(self.laser), RX_DBM[lane], tx, MODULE_C[lane], self.channels_mhz[lane], self.target_dbm)
+        return " ".join(["optics", *map(str, shown)])
 
     def _laser(self, words: list[str]) -> str:
         self.laser = words == ["on"]
@@ -137,7 +165,7 @@ class Device:
         return "ok"
 
     def _channel(self, words: list[str]) -> str:
-        self.channel_mhz = int(words[0])
+        self.channels_mhz[words[1] if words[1:] else "1"] = int(words[0])
         return "ok"
 
     def _power(self, words: list[str]) -> str:
@@ -151,17 +179,18 @@ class Device:
     def _lldp(self, _words: list[str]) -> str:
         return f"lldp h1 eth2 {time.monotonic() - self._announced:.3f} {self.mark}"
 
-    def _machine(self, _words: list[str]) -> str:
-        return f"machine {'on' if self.on else 'off'} {WATTS if self.on else 11.0}"
+    def _machine(self, words: list[str]) -> str:
+        on = self.outlets[words[0] if words else "1"]
+        return f"machine {'on' if on else 'off'} {WATTS if on else 11.0}"
 
     def _switch(self, words: list[str]) -> str:
-        self.on = words == ["on"]
+        self.outlets[words[1] if words[1:] else "1"] = words[0] == "on"
         self.orders += 1
         return "ok"
 
     def _reset(self, _words: list[str]) -> str:
         self.orders += 1
-        return "ok" if self.on else "no it is off"
+        return "ok" if self.outlets["1"] else "no it is off"
 
 
 _IN_MEMORY: dict[str, Device] = {}
@@ -205,25 +234,40 @@ class _Line(socketserver.StreamRequestHandler):
             self.wfile.write(f"{self.server.device.answer(line.decode())}\n".encode())
 
 
-class MeshTwin(Twin):
+class _LightTwin(Twin):
+    """The device as the twin of a mesh or a switch on a bench, which knows the truth."""
+
+    def __getattr__(self, name: str) -> object:
+        if name in {"reading", "alarms", "completes_late", "ports"}:
+            return getattr(self.device.light, name)
+        raise AttributeError(name)
+
+
+class MeshTwin(_LightTwin):
     """The device as the twin of a mesh."""
 
     puc_count, port_count = PUCS, PORTS
+
+    def __init__(self) -> None:
+        super().__init__(BenchMesh("d1", PUCS))
 
     def truth(self) -> dict[int, PucState]:
         """The states that it really holds."""
         return dict(enumerate(map(PucState, self.device.held())))
 
 
-class SwitchTwin(Twin):
+class SwitchTwin(_LightTwin):
     """The device as the twin of a switch."""
 
     port_count, input_count = PORTS, INPUTS
     dark, lit = DARK, LIT
 
+    def __init__(self) -> None:
+        super().__init__(BenchSwitch("d1", PORTS, INPUTS))
+
     def truth(self) -> dict[int, int]:
         """The joins that it really holds."""
-        return dict(self.device.joins)
+        return self.device.light.truth()
 
 
 class TransponderTwin(Twin):
@@ -237,7 +281,12 @@ class TransponderTwin(Twin):
 
     def told(self) -> tuple[int, float]:
         """What the transmitter was told."""
-        return self.device.channel_mhz, self.device.target_dbm
+        return self.device.channels_mhz["1"], self.device.target_dbm
+
+    def reading(self) -> OpticsReading:
+        """What the module measures."""
+        tx = self.device.target_dbm if self.device.laser else -math.inf
+        return OpticsReading(0.0, rx_power_dbm=RX_DBM["1"], tx_power_dbm=tx, temperature_c=MODULE_C["1"])
 
 
 class PowerTwin(Twin):
@@ -247,11 +296,19 @@ class PowerTwin(Twin):
 
     def truth(self) -> bool:
         """Whether the machine is on."""
-        return self.device.on
+        return self.device.outlets["1"]
 
     def orders(self) -> int:
         """How many orders it was given."""
         return self.device.orders
+
+    def others(self) -> bool:
+        """Whether the machine at the next outlet is on."""
+        return self.device.outlets["2"]
+
+    def reading(self) -> PowerReading:
+        """What the machine draws."""
+        return PowerReading(0.0, None, watts=WATTS if self.truth() else 11.0)
 
 
 @contextmanager

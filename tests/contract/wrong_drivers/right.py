@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from typing import ClassVar
+from urllib.parse import quote, unquote
 
 from lumctl.devices.base import BaseMesh, BasePower, BaseSwitch, BaseTransponder
 from lumctl.devices.errors import (
@@ -23,6 +24,7 @@ from lumctl.devices.types import (
     OpticsReading,
     PortReading,
     PowerReading,
+    Progress,
     PucChange,
     PucState,
     Receipt,
@@ -132,7 +134,11 @@ class _Light(_States):
 
     def read_alarms(self) -> tuple[Alarm, ...]:
         words = read(self.context, "alarms", "alarms")
-        return tuple(Alarm(word.replace("-", " "), "WARNING", "fan/2", 1.0) for word in words)
+        try:
+            told = [word.split("|") for word in words]
+            return tuple(Alarm(unquote(text), severity, source, float(since)) for severity, source, since, text in told)
+        except ValueError as error:
+            raise DeviceUnreachableError(f"{self.context.device}: these are no alarms") from error
 
 
 class RightMesh(_Light, BaseMesh):
@@ -207,6 +213,18 @@ class TimedMesh(RightMesh):
     capabilities: ClassVar[frozenset[Capability]] = RightMesh.capabilities | {Capability.CONFIRM_TIMER}
 
 
+class LateMesh(RightMesh):
+    """One whose device may complete a change after its answer."""
+
+    capabilities: ClassVar[frozenset[Capability]] = RightMesh.capabilities | {Capability.PROGRESS}
+
+    def read_progress(self) -> Progress | None:
+        words = read(self.context, "progress", "progress")
+        if words not in (["idle"], ["busy"]):
+            raise DeviceUnreachableError(f"{self.context.device}: this is no progress")
+        return Progress() if words == ["busy"] else None
+
+
 class RightSwitch(_Light, BaseSwitch):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
@@ -278,6 +296,29 @@ class RightSwitch(_Light, BaseSwitch):
         return f"{ingress}>{'-' if egress is None else egress}"
 
 
+class PortSwitch(RightSwitch):
+    """One whose ports can be switched and labelled."""
+
+    capabilities: ClassVar[frozenset[Capability]] = RightSwitch.capabilities | {
+        Capability.SET_PORTS,
+        Capability.SET_LABELS,
+    }
+
+    def read_ports(self) -> dict[int, PortReading]:
+        words = read(self.context, "ports", "ports")
+        if len(words) != self.context.port_count or any(word[:1] not in {"0", "1"} for word in words):
+            raise DeviceUnreachableError(f"{self.context.device}: these are no ports")
+        return {port: PortReading(port, word[0] == "1", label=unquote(word[1:])) for port, word in enumerate(words)}
+
+    def set_port(self, port: int, enabled: bool) -> None:
+        ports_of(self.context).require((port,))
+        write(self.context, f"port {port} {'on' if enabled else 'off'}")
+
+    def set_label(self, port: int, label: str) -> None:
+        ports_of(self.context).require((port,))
+        write(self.context, f"label {port} {quote(label)}")
+
+
 class RightTransponder(_States, BaseTransponder):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
@@ -292,8 +333,12 @@ class RightTransponder(_States, BaseTransponder):
     api_version: ClassVar[int] = 1
 
     def read_optics(self) -> OpticsReading:
+        return self.of("optics 1")
+
+    def of(self, line: str) -> OpticsReading:
+        """One lane of the module."""
         taken_at = self.context.now()
-        laser, rx, tx, temperature, channel, target = numbers(self.context, "optics", "optics", 6)
+        laser, rx, tx, temperature, channel, target = numbers(self.context, line, "optics", 6)
         return OpticsReading(
             taken_at,
             transmitting=bool(laser),
@@ -342,6 +387,7 @@ class RightPower(_States, BasePower):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
     proven: ClassVar[str] = PROVEN
     api_version: ClassVar[int] = 1
+    outlet = "1"
 
     def identify(self) -> str:
         read(self.context, "size", "size")
@@ -349,7 +395,7 @@ class RightPower(_States, BasePower):
 
     def read_power(self) -> PowerReading:
         taken_at = self.context.now()
-        words = read(self.context, "machine", "machine")
+        words = read(self.context, f"machine {self.outlet}", "machine")
         try:
             state, watts = words
             return PowerReading(taken_at, {"on": True, "off": False}[state], "OK", float(watts), "made up")
@@ -359,7 +405,7 @@ class RightPower(_States, BasePower):
     def set_power(self, on: bool, *, force: bool = False) -> None:
         del force
         if self.read_power().on is not on:
-            write(self.context, f"switch {'on' if on else 'off'}")
+            write(self.context, f"switch {'on' if on else 'off'} {self.outlet}")
 
     def reset(self) -> None:
         write(self.context, "reset")

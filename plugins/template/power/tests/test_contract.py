@@ -16,6 +16,7 @@ from lumctl.devices.testing import PowerContract, PowerUnderTest
 from lumctl.devices.testing.campaign import Tally
 from lumctl.devices.testing.campaign_settings import Knob, SettingsRig, run_settings
 from lumctl.devices.testing.faults import FaultyWay
+from lumctl.devices.types import PowerReading
 from lumctl.devices.ways import Direct, Way
 
 SECRET = "open sesame"  # noqa: S105 - the twin's
@@ -62,6 +63,8 @@ class TestExamplePower(PowerContract):
             driver=driver_at(twin.address, login),
             truth=lambda: twin.on["1"],
             orders=lambda: twin.orders,
+            reading=lambda: PowerReading(0.0, on=True, watts=412.5),
+            others=lambda: twin.on["2"],
             unreachable=driver_at(nobody(), login),
             nobody=driver_at(twin.address, login, "7"),
         )

@@ -1,5 +1,6 @@
 """The contract of lumctl's drivers on this one: subclass the suite, and give it the driver and its twin."""
 
+import math
 import socket
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import SwitchContract, SwitchUnderTest
 from lumctl.devices.testing.campaign import Rig, Tally, run_sequence
 from lumctl.devices.testing.faults import FaultyWay
+from lumctl.devices.types import DeviceReading
 from lumctl.devices.ways import Direct, Way
 
 PORTS, INPUTS = 16, 8
@@ -63,6 +65,7 @@ class TestExampleSwitch(SwitchContract):
             wrong_size=ExampleSwitch(context(twin.address, ports=PORTS + 1)),
             dark=0,
             lit=1,
+            reading=lambda: DeviceReading(0.0, powers_dbm={0: -math.inf, 1: -3.01}),
         )
 
 

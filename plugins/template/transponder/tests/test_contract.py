@@ -11,6 +11,7 @@ from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentE
 from lumctl.devices.protocols import DriverContext, HostShell
 from lumctl.devices.testing import TransponderContract, TransponderUnderTest
 from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
+from lumctl.devices.types import OpticsReading
 
 
 def driver_on(shell: HostShell, interface: str = "eth0") -> ExampleTransponder:
@@ -36,6 +37,7 @@ class TestExampleTransponder(TransponderContract):
             driver=driver_on(twin),
             truth=lambda: twin.laser == "on",
             sent=lambda: len(twin.commands),
+            reading=lambda: OpticsReading(0.0, rx_power_dbm=-3.77, tx_power_dbm=0.0, temperature_c=41.5),
             unreachable=driver_on(faulty(twin, ShellFault.LOST_BEFORE)),
             wrong=driver_on(twin, "eth7"),
         )
