@@ -8,7 +8,8 @@ import pytest
 
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.hook_entries import JobKindEntry
-from lumctl.jobs.control import API, NOBODY, QUIET, RUNNING, Facts, JobControl, Placement
+from lumctl.inventory.job_kinds import API
+from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobControl, Placement
 
 
 @dataclass(frozen=True)
