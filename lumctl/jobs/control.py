@@ -141,8 +141,9 @@ class JobControl(Protocol):
         """Have the job go on at ``placement``, unless it runs there already.
 
         A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
-        evidence may name the accelerators where it runs under ``ranks``, in the order of ranks, with commas between
-        them: lumctl then compares them with the placement.
+        evidence names under ``ranks`` where each rank really runs, in the order of ranks, with commas between them: its
+        accelerator, or its host where only that is known. Lumctl then compares them with the placement. A control that
+        does not know all of them leaves ``ranks`` out, and never copies them from ``placement``.
 
         What a pause of the same run did elsewhere and is not needed any more is taken back: the failed accelerators
         are in the placement again where the swap was.
