@@ -83,6 +83,7 @@ class TestTorchrun(JobContract):
             elsewhere=ELSEWHERE,
             facts=SWAP,
             silent=control(dead),
+            context=made._context,
         )
 
 
