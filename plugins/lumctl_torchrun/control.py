@@ -123,13 +123,17 @@ class Torchrun:
         return ran
 
     def _elsewhere(self, facts: "Facts", groups: Mapping[str, Any], said: list[str]) -> list[str]:
-        """The other hosts of this run on which it runs; one that is silent may be the one that failed."""
+        """The other hosts of this run on which it runs; one that is silent may be the one that failed.
+
+        Where all hosts are this machine, one that lumctl did not start is found on each of them.
+        """
         running = []
         for host in dict.fromkeys(self._context.host_of(name) for name in (*facts.failed, *facts.spares)):
             if host in groups:
                 continue
             try:
-                if self._ask(host, "status", most_s=SILENT_S)["running"]:
+                told = self._ask(host, "status", most_s=SILENT_S)
+                if told["running"] and (self._settings.on or self._known(told)):
                     running.append(host)
             except LumctlError as error:
                 said.append(f"{host} was not asked: {error.message}")

@@ -106,7 +106,7 @@ def test_it_claims_no_ranks_while_one_is_not_known(hosts):
 
 
 def test_where_all_hosts_are_this_machine_it_claims_none_that_it_did_not_start(hosts):
-    hosts.at = {"h1": {"0": None, "1": None}, "h2": {"0": None, "1": None}}
+    hosts.at = {host: {"0": None, "1": None} for host in ("h1", "h2", "h3")}
     made = control(hosts, on=())
     assert made.resume(SWAP, HERE) == {"was": "running", "is": "running"}
 
