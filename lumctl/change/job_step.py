@@ -56,7 +56,7 @@ class JobAct:
 
 
 def _resumed(bench: "Bench", job: str, hooks: Hooks) -> dict[str, str]:
-    """Have a job go on; where its control names the accelerators at which it runs, they are those of the placement.
+    """Have a job go on; where its control names the accelerators or hosts of its ranks, they are the placement's.
 
     Raises:
         HookFailedError: they are others, though its control reported success.
@@ -65,11 +65,14 @@ def _resumed(bench: "Bench", job: str, hooks: Hooks) -> dict[str, str]:
     if "ranks" not in found:
         return found
     known = bench.site.inventory.accelerators
-    placed = [each for each in bench.site.assignment(sound=False)[job] if each in known]
+    placed = [known[each] for each in bench.site.assignment(sound=False)[job] if each in known]
     runs_at = [each.strip() for each in found["ranks"].split(",")]
-    if runs_at != placed:
+    if len(runs_at) != len(placed) or any(
+        at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)
+    ):
         raise HookFailedError(
-            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(placed)}: stop it there first"
+            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(each.id for each in placed)}: "
+            "stop it there first"
         )
     return found
 

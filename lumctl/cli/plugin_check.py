@@ -46,11 +46,16 @@ def command(
     and its device. It uses the twin that the package offers (entry point group lumctl.twins), or else the package's
     tests that run the kit, or those that --tests names. It writes to the device: never use one that carries light.
 
-    Without a twin or tests it tests only what needs no device. Exits 4 if a rule is broken or there was no device.
+    Without a twin or tests it tests only what needs no device. Exits 4 if a rule is broken, if a driver does not load,
+    or if there was no device. Kinds of job control are tested by their packages' own tests, see lumctl-job-plugin(7).
     """
-    from lumctl.devices.contract_check import check, drivers_named
+    from lumctl.devices.contract_check import check, drivers_named, kinds_beside
 
     found = drivers_named(package)
+    for kind in kinds_beside(found):
+        cx.out.narrate(
+            f"not tested here: {kind.name} of {kind.origin}, a kind of job control, see lumctl-job-plugin(7)"
+        )
     reports = []
     for info in found:
         cx.out.narrate(f"checking {info.name} of {info.origin}")
@@ -136,15 +141,16 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
 
     about, say = _about(), cx.out.text
     say(f"Driver contract: {document['name']}")
-    say(f"  driver   {document['class']}, {document['distribution']} {document['version']}, kind {document['kind']}, "
-        f"API {document['api_version']}")  # fmt: skip
-    say(f"  declares {', '.join(document['capabilities'] or ()) or 'no optional capability'}")
-    say(f"  proven   {document['proven']}")
+    package = f"{document['class']}, {document['distribution']} {document['version']}"
+    if checked.loads:
+        say(f"  driver   {package}, kind {document['kind']}, API {document['api_version']}")
+        say(f"  declares {', '.join(document['capabilities'] or ()) or 'no optional capability'}")
+        say(f"  proven   {document['proven']}")
+    else:
+        say(f"  driver   {package}")
     say(f"  checked  {about['at']} by lumctl {about['lumctl']}, Python {about['python']}")
     say(f"  against  {document['against']}")
-    counts = Counter(each.outcome for each in checked.outcomes)
-    say(f"  verdict  {checked.verdict.upper()}: {counts['passed']} tests passed, {counts['failed']} failed, "
-        f"{counts['not-tested']} not tested, {counts['not-applicable']} do not apply")  # fmt: skip
+    say(f"  verdict  {checked.verdict.upper()}: {_counted(checked)}")
     say()
     cx.out.table(RULES, document["rules"])
     for each in _once(checked.failed):
@@ -161,6 +167,16 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
         say()
         say(f"NOT TESTED {reason}: {'; '.join(titles)}")
     say()
+
+
+def _counted(checked: "Checked") -> str:
+    if not checked.loads:
+        return "the driver does not load, and no test was run"
+    counts = Counter(each.outcome for each in checked.outcomes)
+    return (
+        f"{counts['passed']} tests passed, {counts['failed']} failed, {counts['not-tested']} not tested, "
+        f"{counts['not-applicable']} do not apply"
+    )
 
 
 def _once(failed: Any) -> list[Any]:

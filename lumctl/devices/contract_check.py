@@ -6,24 +6,29 @@ tests that run the kit. Without either, only what needs no device is tested.
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lumctl.devices.drivers import DriverInfo, installed
+from lumctl.devices.doctor import examine
+from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.offers import JOB_KINDS, Offer, offered
 
 TWINS = "lumctl.twins"
 LIMIT_S = 900.0
 """Time limit for all tests of one driver, in seconds."""
 _KIT = "lumctl.devices.testing"
+LOADING = "loading"
+"""The rule that a driver breaks whose package does not import."""
 _COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.outcomes", "-p", "no:cacheprovider")
 
 
@@ -51,6 +56,7 @@ class Checked:
     against: str
     with_device: bool
     outcomes: tuple[Outcome, ...]
+    loads: bool = True
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
@@ -74,25 +80,61 @@ def drivers_named(package: str) -> list[DriverInfo]:
     """The drivers of a name: one driver, all of a distribution, or all of an installed source folder.
 
     Raises:
-        UsageError: nothing of that name is installed.
+        UsageError: nothing of that name is installed, or it offers no driver.
     """
     offers = installed()
     folder = Path(package)
-    if folder.is_dir():
-        found = [info for info in offers if _is_in(_sources(info.distribution), folder.resolve())]
-        if not found:
-            raise UsageError(
-                f"no installed package has its source in {folder}",
-                hint=f"install it next to lumctl: {sys.executable} -m pip install --editable {folder}",
-            )
+    found = _named(package, offers)
+    if found:
         return found
-    found = [info for info in offers if info.name == package] or [i for i in offers if i.distribution == package]
-    if not found:
-        names = sorted({info.name for info in offers} | {info.distribution for info in offers})
-        near = nearest(package, names)
-        meant = f"did you mean {near}? " if near else ""
-        raise UsageError(f"no driver or package {package!r} is installed", hint=f"{meant}lumctl plugin list")
-    return found
+    if kinds := _named(package, offered(JOB_KINDS)):
+        raise _only_kinds(package, kinds)
+    if folder.is_dir():
+        raise UsageError(
+            f"no installed package with a driver has its source in {folder}",
+            hint=f"install it next to lumctl: {sys.executable} -m pip install --editable {folder}",
+        )
+    if (known := _distribution(package)) is not None:
+        raise UsageError(
+            f"package {known.name} {known.version} is installed and offers no driver",
+            hint="a package offers drivers by the entry point group lumctl.drivers, see lumctl-driver(7)",
+        )
+    names = sorted({info.name for info in offers} | {info.distribution for info in offers})
+    near = nearest(package, names)
+    meant = f"did you mean {near}? " if near else ""
+    raise UsageError(f"no driver or package {package!r} is installed", hint=f"{meant}lumctl plugin list")
+
+
+def _named(package: str, offers: Iterable[Offer]) -> list[Offer]:
+    """The offers of a name, of a distribution, or of an installed source folder."""
+    folder = Path(package)
+    if folder.is_dir():
+        return [info for info in offers if _is_in(_sources(info.distribution), folder.resolve())]
+    return [info for info in offers if info.name == package] or [i for i in offers if i.distribution == package]
+
+
+def kinds_beside(drivers: Iterable[DriverInfo]) -> list[Offer]:
+    """The kinds of job control that the packages of these drivers offer too, and that are not checked with them."""
+    packages = {info.distribution for info in drivers}
+    return [kind for kind in offered(JOB_KINDS) if kind.distribution in packages]
+
+
+def _only_kinds(package: str, kinds: Sequence[Offer]) -> UsageError:
+    """Why kinds of job control are not tested here, and how they are."""
+    first, sources = kinds[0], _sources(kinds[0].distribution)
+    names = " and ".join(repr(kind.name) for kind in kinds)
+    what = "the kind of job control" if len(kinds) == 1 else "the kinds of job control"
+    said = f"{what} {names} and no driver" if first.name != package else f"{package!r}, a kind of job control"
+    tests = [] if sources is None else list(_using(sources, "lumctl.jobs.testing"))
+    run = (
+        f"{sys.executable} -m pytest {shlex.join(map(str, tests))}"
+        if tests
+        else "its author runs the suite of lumctl.jobs.testing on it, see lumctl-job-plugin(7)"
+    )
+    return UsageError(
+        f"{first.origin} offers {said}; this command tests drivers only",
+        hint=f"lumctl plugin doctor {first.name}; for its contract: {run}",
+    )
 
 
 def check(info: DriverInfo, tests: Path | None = None) -> Checked:
@@ -103,6 +145,8 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
     """
     if find_spec("pytest") is None:
         raise UsageError("the contract kit needs pytest", hint=f"{sys.executable} -m pip install 'pytest>=8'")
+    if (problem := _problem(info)) is not None:
+        return Checked(info, "nothing: it does not load", with_device=False, outcomes=(problem,), loads=False)
     twins = list(entry_points(group=TWINS, name=info.name))
     wired = [tests] if tests is not None else [] if twins else list(_wired(info))
     if wired:
@@ -113,6 +157,17 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
     origin = f" of {twins[0].dist.name} {twins[0].dist.version}" if twins and twins[0].dist else ""
     against = f"twin: {twins[0].value}{origin}" if twins else "no device: its package offers no twin and no tests"
     return Checked(info, against, with_device=bool(twins), outcomes=outcomes)
+
+
+def _problem(info: DriverInfo) -> Outcome | None:
+    """Why a driver does not load, and what to do; ``None`` if it does."""
+    try:
+        load(info.name)
+    except UsageError:
+        found = [each for each in examine(info) if not each.ok]
+        detail = "; ".join(f"{each.text} ({each.advice})" if each.advice else each.text for each in found)
+        return Outcome("load", "the driver loads", None, LOADING, "failed", detail)
+    return None
 
 
 def _of(info: DriverInfo, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -154,20 +209,29 @@ def _wired(info: DriverInfo) -> Iterator[Path]:
     """The test files in a package's source that run the kit on its driver."""
     sources = _sources(info.distribution)
     names = (info.target.partition(":")[0].partition(".")[0], info.target.rpartition(":")[2])
-    if sources is None:
-        return
+    if sources is not None:
+        yield from _using(sources, _KIT, *names)
+
+
+def _using(sources: Path, *names: str) -> Iterator[Path]:
+    """The test files in a source folder that subclass a contract and hold all these names."""
     for file in sorted((sources / "tests").rglob("test_*.py")):
         text = file.read_text(errors="replace")
-        if _KIT in text and "Contract" in text and all(name in text for name in names):
+        if "Contract" in text and all(name in text for name in names):
             yield file
+
+
+def _distribution(package: str) -> Distribution | None:
+    try:
+        return distribution(package)
+    except (PackageNotFoundError, ValueError):
+        return None
 
 
 def _sources(package: str) -> Path | None:
     """The source folder that a distribution was installed from, if it still exists."""
-    try:
-        written = distribution(package).read_text("direct_url.json")
-    except PackageNotFoundError:
-        return None
+    known = _distribution(package)
+    written = known.read_text("direct_url.json") if known is not None else None
     url = urlsplit(json.loads(written)["url"]) if written else None
     folder = Path(unquote(url.path)) if url is not None and url.scheme == "file" else None
     return folder if folder is not None and folder.is_dir() else None

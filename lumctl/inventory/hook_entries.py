@@ -30,10 +30,13 @@ class JobHookEntry(Entry):
     )
     resume: Command = Field(
         description="Program and arguments. Exit code 0: the job goes on, where LUMCTL_RANKS says; any other: it does "
-        "not. Is asked of a job that runs already, too."
+        "not. Is asked of a job that runs already, too. A line LUMCTL_RUNS_AT=NAME,NAME,... that it prints names the "
+        "accelerator or host at which each rank really runs."
     )
     status: Command | None = Field(
-        None, description="Program and arguments. Its first word is running, paused or stopped."
+        None,
+        description="Program and arguments. Its first word is running, paused or stopped. Of a running job it may "
+        "print a line LUMCTL_RUNS_AT=NAME,NAME,..., as resume may.",
     )
     timeout_s: Time = Field(
         30.0, description="Seconds within which each must end; then it is ended with all that it started."

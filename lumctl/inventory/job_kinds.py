@@ -1,13 +1,19 @@
 """What the kinds of job control need in an inventory: each is read by the plug-in that offers it."""
 
+from typing import Any
+
+from lumctl.api_versions import Api, Misfit
 from lumctl.errors import UsageError
 from lumctl.inventory.entry import Entry
 from lumctl.inventory.hook_entries import COMMAND, JobKindEntry
 from lumctl.inventory.scope import Scope
-from lumctl.offers import JOB_KINDS, Offer, imported, offered, the_offer
+from lumctl.offers import JOB_KINDS, Offer, offered, usable
 
 GROUP = JOB_KINDS
 WHAT = "kind of job control"
+API = Api("job control API", 1, "lumctl-job-plugin(7)")
+"""Here, as an inventory asks each kind for its entry; adapters of older versions belong here."""
+UPGRADE = "upgrade {package} or lumctl"
 UNNAMED = frozenset({COMMAND, "workers"})
 """Those that have no settings of their own: a hook without a kind, and a job with a ``run:``."""
 
@@ -21,15 +27,26 @@ def entry_of(kind: str) -> type[JobKindEntry] | None:
     """What a kind other than ``command`` needs; ``None`` if it is not one that a hook can name.
 
     Raises:
-        UsageError: it is not installed, does not import, or does not say.
+        UsageError: it is not installed, does not import, was written for another API version, or does not say.
     """
-    offer = the_offer(GROUP, kind, WHAT)
-    entry = getattr(imported(GROUP, offer, WHAT), "entry", "")
-    if entry is not None and not (isinstance(entry, type) and issubclass(entry, JobKindEntry)):
-        raise UsageError(
-            f"{WHAT} {kind!r} of {offer.origin} does not say what it needs", hint=f"upgrade {offer.distribution}"
-        )
+    entry: type[JobKindEntry] | None = usable(GROUP, kind, WHAT, _with_entry).entry
     return entry
+
+
+def fitted(found: object) -> type[Any] | Misfit:
+    """The class of a kind, adapted to this API version if necessary, or why it cannot be used."""
+    return API.fitted(found) if isinstance(found, type) else Misfit("is not a class", UPGRADE)
+
+
+def _with_entry(found: object) -> type[Any] | Misfit:
+    """The class of a kind whose entry can be read: that of another API version may mean something else."""
+    kind = fitted(found)
+    if isinstance(kind, Misfit):
+        return kind
+    entry = getattr(kind, "entry", "")
+    if entry is None or (isinstance(entry, type) and issubclass(entry, JobKindEntry)):
+        return kind
+    return Misfit("does not say what it needs", "upgrade {package}")
 
 
 def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry | None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lumctl.inventory.model import JobHook
 
 SAID_LINES = 5
+RUNS_AT = "LUMCTL_RUNS_AT="
+"""How a line begins in which a status or resume hook says where the ranks of the job run."""
+MOST_SAID = 65_536
+"""Bytes of its output: such a line names every rank."""
 BY_SIGNAL = range(129, 193)
 """Exit codes that tell of a hook, or of what it ran, that a signal has ended: it did not say no."""
 
@@ -43,8 +47,12 @@ class Command:
         Raises:
             HookFailedError: it did not tell.
         """
+        return self._status()[0]
+
+    def _status(self) -> tuple[str | None, dict[str, str]]:
+        """What the job does, and the evidence of where it runs."""
         if self._hook.status is None:
-            return None
+            return None, {}
         ended = self._call(STATUS, self._hook.status)
         word = (ended.said.split() or [""])[0].lower()
         if ended.late or ended.code or word not in {RUNNING, *QUIET}:
@@ -53,7 +61,7 @@ class Command:
                 f"what job {self._context.job} does is not known: its status hook did not tell ({said})",
                 hint="its first word must be running, paused or stopped, and its exit code 0",
             )
-        return word
+        return word, _ranks(ended)
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the pause hook, unless the job is quiet already."""
@@ -76,12 +84,12 @@ class Command:
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the resume hook, unless the job runs already."""
         del facts, placement
-        was = self.status()
+        was, ranks = self._status()
         if was == RUNNING:
-            return {"was": was, "is": was}
+            return {"was": was, "is": was, **ranks}
         ended = self._call(RESUME, self._hook.resume)
         self._require(ended, RESUME)
-        return {"was": was or PAUSED, "is": RUNNING, **_said(ended)}
+        return {"was": was or PAUSED, "is": RUNNING, **_said(ended), **_ranks(ended)}
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
@@ -104,7 +112,7 @@ class Command:
             raise HookRefusedError(f"the {act} hook of job {job} said no: {_how(ended, self._hook.timeout_s)}")
 
     def _call(self, act: str, argv: Sequence[str]) -> Ended:
-        return self._context.run(argv, act=act, timeout_s=self._hook.timeout_s)
+        return self._context.run(argv, act=act, timeout_s=self._hook.timeout_s, most_said=MOST_SAID)
 
 
 def _how(ended: Ended, timeout_s: float) -> str:
@@ -113,5 +121,16 @@ def _how(ended: Ended, timeout_s: float) -> str:
 
 
 def _said(ended: Ended) -> dict[str, str]:
-    lines = [plain(line) for line in ended.said.splitlines() if line.strip()]
+    lines = [plain(line) for line in ended.said.splitlines() if line.strip() and _at(line) is None]
     return {"said": "\n".join(lines[-SAID_LINES:])} if lines else {}
+
+
+def _ranks(ended: Ended) -> dict[str, str]:
+    """Where the ranks of the job run, if a hook says so: the last such line counts."""
+    told = [at for line in ended.said.splitlines() if (at := _at(line)) is not None]
+    return {"ranks": ",".join(plain(each) for each in told[-1].split(","))} if told and told[-1] else {}
+
+
+def _at(line: str) -> str | None:
+    """What a line says of where the job runs; ``None`` if it is not such a line."""
+    return line.strip().removeprefix(RUNS_AT) if line.strip().startswith(RUNS_AT) else None

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
-from lumctl.api_versions import Api, Misfit
+from lumctl.api_versions import Misfit
 from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.hook_entries import JobKindEntry
-from lumctl.inventory.job_kinds import GROUP, WHAT
+from lumctl.inventory.job_kinds import GROUP, UPGRADE, WHAT, fitted
 from lumctl.inventory.model import JobHook
 from lumctl.offers import the_offer, usable
 from lumctl.programs import Ended
@@ -26,8 +26,6 @@ STATES = frozenset({RUNNING, PAUSED, STOPPED})
 QUIET = frozenset({PAUSED, STOPPED})
 """States of a job in which its light may move."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
-API_VERSION = 1
-API = Api("job control API", API_VERSION, "lumctl-job-plugin(7)")
 _METHODS = ("status", "pause", "resume", "programs", "words")
 
 
@@ -143,8 +141,9 @@ class JobControl(Protocol):
         """Have the job go on at ``placement``, unless it runs there already.
 
         A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
-        evidence may name the accelerators where it runs under ``ranks``, in the order of ranks, with commas between
-        them: lumctl then compares them with the placement.
+        evidence names under ``ranks`` where each rank really runs, in the order of ranks, with commas between them: its
+        accelerator, or its host where only that is known. Lumctl then compares them with the placement. A control that
+        does not know all of them leaves ``ranks`` out, and never copies them from ``placement``.
 
         What a pause of the same run did elsewhere and is not needed any more is taken back: the failed accelerators
         are in the placement again where the swap was.
@@ -180,14 +179,11 @@ def culprit(kind: str) -> Culprit:
 
 
 def _fitted(found: object) -> type | Misfit:
-    upgrade = "upgrade {package} or lumctl"
-    if not isinstance(found, type):
-        return Misfit("is not a class", upgrade)
-    fitted = API.fitted(found)
-    if isinstance(fitted, Misfit):
-        return fitted
-    missing = [name for name in _METHODS if not callable(getattr(fitted, name, None))]
-    return Misfit(f"lacks {', '.join(missing)}", upgrade) if missing else fitted
+    kind = fitted(found)
+    if isinstance(kind, Misfit):
+        return kind
+    missing = [name for name in _METHODS if not callable(getattr(kind, name, None))]
+    return Misfit(f"lacks {', '.join(missing)}", UPGRADE) if missing else kind
 
 
 ASKED_WITHIN_S = 5.0

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from lumctl.devices.doctor import Finding, lacking
 from lumctl.errors import UsageError
-from lumctl.inventory.job_kinds import kinds
+from lumctl.inventory.job_kinds import API, kinds
 from lumctl.inventory.model import Inventory
-from lumctl.jobs.control import API_VERSION, load, programs_of
+from lumctl.jobs.control import load, programs_of
 from lumctl.offers import Offer
 
 __all__ = ["examine", "kinds"]
@@ -21,7 +21,7 @@ def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
         yield Finding(offer.name, ok=False, text=error.message, advice=error.hint or "")
         yield from lacking(offer)
         return
-    yield Finding(offer.name, ok=True, text=f"a kind of job control, API {API_VERSION}")
+    yield Finding(offer.name, ok=True, text=f"a kind of job control, API {API.version}")
     yield from lacking(offer)
     if inventory is not None:
         yield from _used(offer.name, inventory)

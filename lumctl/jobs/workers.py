@@ -2,10 +2,11 @@
 
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lumctl.errors import RefusedError, UnreachableError
+from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
 from lumctl.jobs.kept import OVER
 from lumctl.jobs.place import coordinator_socket
@@ -82,7 +83,18 @@ class Workers:
         answer = ask(self._socket, "resume", timeout_s=self._context.timeout_s)
         if answer is None:
             return {"was": STOPPED, "is": STOPPED}
-        return {"was": PAUSED, "is": RUNNING if answer["state"] == RUNNING else PAUSED}
+        if answer["state"] != RUNNING:
+            return {"was": PAUSED, "is": PAUSED}
+        return {"was": PAUSED, "is": RUNNING, **self._ranks()}
+
+    def _ranks(self) -> dict[str, str]:
+        """Where its ranks run, if all of them do at this moment; the job goes on whether that is answered or not."""
+        found = None
+        with suppress(LumctlError):
+            found = ask(self._socket, "status", timeout_s=ANSWER_S)
+        if found is None or found["state"] != RUNNING or len(found["ranks"]) != found["of"]:
+            return {}
+        return {"ranks": ",".join(rank["accelerator"] for rank in found["ranks"])}
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:

@@ -87,6 +87,10 @@ class Slurm:
         was = _word(job)
         if job.ended:
             raise RefusedError(f"job {job.id} has ended ({job.state})", hint="submit it anew: sbatch")
+        comment = self._comment_of(job)
+        held = Held.read(comment)
+        if was == RUNNING and held is None:
+            self._require_placed(job, placement)  # before any node is given back: a refusal leaves all as it was
         placed = [rank.accelerator for rank in placement]
         wanted = list(dict.fromkeys(self._settings.node_of(rank.host) for rank in placement))
         lost = [at for at, failed in enumerate(facts.failed) if failed not in placed]
@@ -95,12 +99,9 @@ class Slurm:
         resumed = nodes.make_usable(wanted, facts.run, placed)
         # Slurm asks them anew whether they are there, and looks for work for them some seconds later.
         self._poll(lambda: self._cluster.nodes(resumed), lambda seen: all(node.answers for node in seen.values()))
-        comment = self._comment_of(job)
-        held = Held.read(comment)
         if job.waits:
             self._bind(job, wanted, always=bool(lost))
         if was == RUNNING and held is None:
-            self._require_placed(job, placement)
             return self._told(job, was, was)
         if held is None:
             self._said.append(
@@ -111,8 +112,7 @@ class Slurm:
             self._release(job, held)
         self._comment(job, without(comment))
         job = self._await(job, lambda seen: seen.state == RUNNING.upper() or seen.ended)
-        if job.ended:
-            raise RefusedError(f"job {job.id} ended as soon as it was released ({job.state})", hint="see its output")
+        self._require_started(job, placement, wanted)
         if job.waits:
             self._said.append(f"job {job.shown} waits: {self._cluster.about(job.id, 'Reason')}")
         return self._told(job, was, RUNNING) | ({"in_use_again": ",".join(resumed)} if resumed else {})
@@ -151,7 +151,7 @@ class Slurm:
 
     def _seen(self, job: SlurmJob) -> SlurmJob:
         if not (seen := self._cluster.jobs(f"--jobs={job.id}")):
-            raise RefusedError(f"job {job.id} is gone from Slurm's queue", hint="see squeue --all")
+            raise UnreachableError(f"job {job.id} is gone from Slurm's queue", hint="see squeue --all")
         return seen[0]
 
     def _poll(self, look: Callable[[], T], enough: Callable[[T], bool]) -> T:
@@ -182,15 +182,28 @@ class Slurm:
                 self._comment(job, Held(run, requeued=True).added_to(comment))
                 self._cluster.tell("requeuehold", job.id)
 
+    def _require_started(self, job: SlurmJob, placement: "Placement", wanted: Sequence[str]) -> None:
+        """Require of a job that was released that it has not ended, and runs nowhere else; it is not as it was."""
+        if job.ended:
+            raise UnreachableError(
+                f"job {job.id} ended as soon as it was released ({job.state})", hint="see its output"
+            )
+        if (wrong := self._misplaced(job, placement)) is not None:
+            there = f"scontrol update jobid={job.id} ReqNodeList={','.join(wanted)}"
+            hint = f"scontrol requeuehold {job.id}; {there}; scontrol release {job.id}"
+            raise UnreachableError(f"{wrong}: Slurm started it there", hint=hint)
+
     def _require_placed(self, job: SlurmJob, placement: "Placement") -> None:
         """Require that a job that runs does so where lumctl has it: else the wrong light moves, on the wrong nodes."""
+        if (wrong := self._misplaced(job, placement)) is not None:
+            raise RefusedError(wrong, hint="see `nodes` of its hook in the inventory, and lumctl job show")
+
+    def _misplaced(self, job: SlurmJob, placement: "Placement") -> str | None:
+        """That a job runs elsewhere than lumctl has it; ``None`` if it does not."""
         wanted = {self._settings.node_of(rank.host) for rank in placement}
         if job.waits or not job.nodes or wanted <= (held := self._cluster.expanded(job.nodes)):
-            return
-        raise RefusedError(
-            f"job {job.shown} runs on {job.nodes}, and lumctl has it on {', '.join(sorted(wanted - held))}",
-            hint="see `nodes` of its hook in the inventory, and lumctl job show",
-        )
+            return None
+        return f"job {job.shown} runs on {job.nodes}, and lumctl has it on {', '.join(sorted(wanted - held))}"
 
     def _bind(self, job: SlurmJob, wanted: Sequence[str], *, always: bool) -> None:
         """Have Slurm start the job where its light is; one that was bound to no nodes only if it must be."""

@@ -1,6 +1,7 @@
 """A job of torchrun's: ended on all its hosts while its light moves, started on those where it is placed then."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,8 @@ STATE = "~/.local/state/lumctl/torchrun"
 """Where a host keeps what was started there."""
 LEAST_S = 2.0
 """What is left to look after a host even if the time is over."""
+SILENT_S = 5.0
+"""How long a host that the job does not need may be silent: it is the one that failed, or nothing runs there."""
 
 
 class Torchrun:
@@ -54,24 +57,36 @@ class Torchrun:
         return {"was": RUNNING if ran else STOPPED, "is": STOPPED, **({"said": "\n".join(said)} if said else {})}
 
     def resume(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
-        """Start it, and see its workers come up."""
-        del facts
+        """Start it, and see its workers come up. One that runs at other ranks is ended first."""
         self._begin("resume")
-        groups = self._groups(placement)
-        running = [host for host in groups if self._ask(host, "status")["running"]]
-        if len(running) == len(groups):
-            return {"was": RUNNING, "is": RUNNING}
-        self._end(running, (), [])  # the others would never meet those that are left of an earlier start
+        groups, said = self._groups(placement), list[str]()
+        found = {host: self._ask(host, "status") for host in groups}
+        elsewhere = self._elsewhere(facts, groups, said)
+        running = [host for host in groups if found[host]["running"]]
+        if len(running) == len(groups) and not elsewhere and not self._differs(found, groups):
+            return {"was": RUNNING, "is": RUNNING, **self._ranks(found, groups)}
+        ended = [*running, *elsewhere]
+        self._end(ended, (), [])  # the others would never meet those that are left of an earlier start
         try:
             for node, host in enumerate(groups):
                 self._require(host, self._ask(host, "start", **self._start(node, groups)), started=False)
             for host, ranks in groups.items():
                 up = self._ask(host, "up", workers=len(ranks), within_s=max(self._left_s() - LEAST_S, LEAST_S))
                 self._require(host, up, started=len(ranks) <= up.get("workers", 0))
-        except LumctlError:
+                found[host] = up
+        except LumctlError as error:
             self._end(groups, set(groups), [])
+            if ended and isinstance(error, RefusedError):  # it ran before, and does no more
+                job = self._context.job
+                raise UnreachableError(
+                    f"torchrun of job {job} was ended on {', '.join(ended)}; then: {error.message}", hint=error.hint
+                ) from error
             raise
-        return {"was": STOPPED, "is": RUNNING, "said": f"started on {', '.join(groups)}"}
+        if ended:
+            said.append(f"ended on {', '.join(ended)}: it did not run where it is placed")
+        said.append(f"started on {', '.join(groups)}")
+        was = RUNNING if ended else STOPPED
+        return {"was": was, "is": RUNNING, "said": "\n".join(said), **self._ranks(found, groups)}
 
     @classmethod
     def programs(cls, settings: TorchrunHookEntry) -> Mapping[str, Sequence[str]]:
@@ -106,6 +121,48 @@ class Torchrun:
             if self._ask(host, "gone", within_s=max(left_s, 0.0))["running"]:
                 raise UnreachableError(f"torchrun of job {self._context.job} does not end on {host}")
         return ran
+
+    def _elsewhere(self, facts: "Facts", groups: Mapping[str, Any], said: list[str]) -> list[str]:
+        """The other hosts of this run on which it runs; one that is silent may be the one that failed.
+
+        Where all hosts are this machine, one that lumctl did not start is found on each of them.
+        """
+        running = []
+        for host in dict.fromkeys(self._context.host_of(name) for name in (*facts.failed, *facts.spares)):
+            if host in groups:
+                continue
+            try:
+                told = self._ask(host, "status", most_s=SILENT_S)
+                if told["running"] and (self._settings.on or self._known(told)):
+                    running.append(host)
+            except LumctlError as error:
+                said.append(f"{host} was not asked: {error.message}")
+        return running
+
+    def _differs(self, found: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence["Rank"]]) -> bool:
+        """Whether a rank is known to run on another host or accelerator than its own; one that is restarting is not."""
+        for host, told in found.items():
+            mine = {rank.rank: rank.accelerator for rank in groups[host]}
+            for rank, accelerator in self._known(told).items():
+                if rank not in mine or accelerator not in {None, mine[rank]}:
+                    return True
+        return False
+
+    def _ranks(self, found: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence["Rank"]]) -> dict[str, str]:
+        """Where each rank runs, as evidence: its accelerator, or else its host; nothing where not all are known."""
+        at: dict[int, str] = {}
+        for host, told in found.items():
+            at.update({rank: accelerator or host for rank, accelerator in self._known(told).items()})
+        count = sum(map(len, groups.values()))
+        return {"ranks": ",".join(at[rank] for rank in range(count))} if at.keys() == set(range(count)) else {}
+
+    def _known(self, told: Mapping[str, Any]) -> dict[int, str | None]:
+        """The accelerator of each rank on a host, as far as that is known.
+
+        Where all hosts are this machine, whose ranks those are that lumctl did not start nobody knows.
+        """
+        ranks = told.get("ranks", {}).items()
+        return {int(rank): name for rank, name in ranks if name is not None or self._settings.on}
 
     def _groups(self, placement: "Placement") -> dict[str, list["Rank"]]:
         """The ranks of each host, in the order of the hosts: torchrun numbers ranks host by host."""
@@ -160,8 +217,8 @@ class Torchrun:
                 hint=_log(told),
             )
 
-    def _ask(self, host: str, act: str, **more: Any) -> dict[str, Any]:
-        """Have a host's minder do something; what it answers.
+    def _ask(self, host: str, act: str, *, most_s: float = math.inf, **more: Any) -> dict[str, Any]:
+        """Have a host's minder do something, within ``most_s`` and the time of the act; what it answers.
 
         Raises:
             UnreachableError: it did not.
@@ -169,9 +226,8 @@ class Torchrun:
         order = {"act": act, "name": f"{self._context.job}@{host}", "id": self._id, "state": STATE, **more}
         source = files("lumctl_torchrun").joinpath("minder.py").read_text()
         command = [self._settings.python, "-I", "-S", "-c", source, json.dumps(order)]
-        ended = self._context.run(
-            through(self._settings.on, command, host=host), act=self._act, timeout_s=self._left_s() + LEAST_S
-        )
+        timeout_s = min(self._left_s() + LEAST_S, most_s)
+        ended = self._context.run(through(self._settings.on, command, host=host), act=self._act, timeout_s=timeout_s)
         try:
             told = json.loads(ended.last_line) if not ended.code and not ended.late else None
         except ValueError:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MARK = "LUMCTL_TORCHRUN"
+ACCELERATORS = "LUMCTL_ACCELERATORS"
 LOOK_S = 0.05
 """Nothing tells that a worker has come up."""
 KILLED_S = 5.0
@@ -40,8 +41,9 @@ class Minder:
         self.note, self.log = folder / name, folder / f"{name}.log"
 
     def status(self) -> dict[str, Any]:
-        """Whether it runs, or has workers that have outlived it."""
-        return {"running": bool(self._agents() or self._workers())}
+        """Whether it runs, or has workers that have outlived it, and which ranks those are."""
+        workers = self._workers()
+        return {"running": bool(self._agents() or workers), "ranks": _ranks(workers)}
 
     def start(self, argv: list[str], environment: dict[str, str], folder: str | None) -> dict[str, Any]:
         """Start it, unless it runs."""
@@ -71,9 +73,10 @@ class Minder:
         """Wait until it has all its workers, or has ended."""
         ends = time.monotonic() + within_s
         while True:
-            found, count = self._agents(), len(self._workers())
-            if not found or count >= workers or time.monotonic() > ends:
-                return {"running": bool(found), "workers": count, "log": str(self.log), "said": self._said()}
+            found, up = self._agents(), self._workers()
+            if not found or len(up) >= workers or time.monotonic() > ends:
+                told = {"running": bool(found), "workers": len(up), "ranks": _ranks(up)}
+                return {**told, "log": str(self.log), "said": self._said()}
             _await_end(found[0], LOOK_S)
 
     def term(self) -> dict[str, Any]:
@@ -122,6 +125,18 @@ class Minder:
             log.seek(max(log.seek(0, os.SEEK_END) - SAID_BYTES, 0))
             return log.read().decode(errors="replace")
         return ""
+
+
+def _ranks(workers: Iterable[int]) -> dict[str, str | None]:
+    """The accelerator of each rank among these processes; ``None`` for one that lumctl did not start."""
+    found: dict[str, str | None] = {}
+    for pid in workers:
+        variables = dict(word.partition("=")[::2] for word in _read(pid, "environ").split("\0"))
+        with suppress(KeyError, ValueError):
+            named = variables[ACCELERATORS].split(",") if ACCELERATORS in variables else []
+            rank, at = int(variables["RANK"]), int(variables["LOCAL_RANK"])
+            found[str(rank)] = named[at] if 0 <= at < len(named) else None
+    return found
 
 
 def _is_torchrun(words: list[str]) -> bool:

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 import wrong_drivers
+
+from lumctl.plugin_templates import template
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,58 @@ def test_a_driver_that_ends_its_process_is_a_failure(lumctl):
     done = lumctl("plugin", "check", "ends-the-process")
     assert done.returncode == 4
     assert "the test process ended (status 9)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("driver", "says"),
+    [
+        ("fails-at-import", "does not import: RuntimeError: this driver cannot be imported"),
+        ("needs-a-library", "it needs acme_optical_line_systems_management_interface_library, which is not installed"),
+    ],
+)
+def test_a_driver_that_does_not_import_fails_with_the_whole_reason(lumctl, driver, says):
+    done = lumctl("plugin", "check", driver)
+    assert done.returncode == 4, done.stderr
+    assert "verdict  FAILED: the driver does not load, and no test was run" in done.stdout
+    assert "FAILED loading: the driver loads" in done.stdout
+    assert says in done.stdout
+    for misleading in ("0 tests passed", "kind None", "no optional capability", "the test process ended"):
+        assert misleading not in done.stdout
+    document = json.loads(lumctl("plugin", "check", driver, "-o", "json").stdout)
+    (checked,) = document["drivers"]
+    assert (checked["verdict"], [rule["rule"] for rule in checked["rules"]]) == ("failed", ["loading"])
+
+
+def test_tests_that_do_not_import_fail_with_the_whole_reason(lumctl, tmp_path):
+    tests = tmp_path / "test_mine.py"
+    tests.write_text("from acme_optical_line_systems_management_interface_library.twins.switches import Twin\n")
+    done = lumctl("plugin", "check", "right-switch", "--tests", str(tests))
+    assert done.returncode == 4, done.stderr
+    library = "No module named 'acme_optical_line_systems_management_interface_library'"
+    assert f"found: test_mine.py: ModuleNotFoundError: {library}" in done.stdout
+
+
+def test_a_package_that_offers_a_kind_of_job_control_only_is_told_how_that_is_tested(lumctl, folder):
+    source = template("job")
+    shutil.copytree(source / "lumctl_example_job", folder / "lumctl_example_job", dirs_exist_ok=True)
+    about = folder / "lumctl_example_job-1.0.dist-info"
+    about.mkdir(exist_ok=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lumctl-example-job\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[lumctl.jobs]\nexample = lumctl_example_job:ExampleJob\n")
+    (about / "direct_url.json").write_text(json.dumps({"url": source.as_uri(), "dir_info": {}}))
+    for name in ("example", "lumctl-example-job", str(source)):
+        done = lumctl("plugin", "check", name)
+        assert done.returncode == 2
+        assert "lumctl-example-job 1.0 offers " in done.stderr
+        assert "this command tests drivers only" in done.stderr
+        assert f"-m pytest {source / 'tests' / 'test_contract.py'}" in done.stderr
+    assert lumctl("plugin", "doctor", "example").returncode == 0  # what the hint names
+
+
+def test_a_package_without_any_plug_in_is_not_said_to_be_missing(lumctl):
+    done = lumctl("plugin", "check", "typer")
+    assert done.returncode == 2
+    assert "is installed and offers no driver" in done.stderr
 
 
 def test_what_is_not_installed_is_told(lumctl):

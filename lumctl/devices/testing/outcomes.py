@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lumctl import printable
 from lumctl.devices.contained_driver import class_of
 from lumctl.devices.testing.rules import NOT_TESTED, ContractBrokenError, one_line
 from lumctl.devices.testing.time_limit import NeverEndedError
@@ -21,6 +22,24 @@ FIXTURES = ("mesh", "switch", "transponder", "power")
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Record that a test begins, which identifies a test that ends its process."""
     _note({"test": nodeid, "outcome": "begun"})
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Record that a file of tests does not import: pytest itself cuts the reason to the width of a terminal."""
+    if report.failed:
+        said = [line.removeprefix("E ").strip() for line in report.longreprtext.splitlines() if line.startswith("E ")]
+        detail = printable.one_line(f"{report.nodeid}: {said[-1] if said else report.longreprtext}", 300)
+        _note(
+            {
+                "test": report.nodeid,
+                "title": "its tests import",
+                "driver": None,
+                "rule": "loading",
+                "also": [],
+                "outcome": "failed",
+                "detail": detail,
+            }
+        )
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -27,6 +27,10 @@ class Rule:
 
 
 RULES = {
+    "loading": Rule(
+        "the package imports, its driver was written for this driver API, and the tests that run the kit import",
+        "a library that it needs is not installed, or not declared as a requirement of the package",
+    ),
     "declaration": Rule(
         "a driver states api_version, kind, capabilities and what it was proven on",
         "a capability is written as text, or `proven` is empty",

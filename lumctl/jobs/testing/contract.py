@@ -1,14 +1,29 @@
 """What every kind of job control must do."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import pytest
 
+from lumctl.devices.testing.rules import not_tested
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.hook_entries import JobKindEntry
-from lumctl.jobs.control import API, NOBODY, QUIET, RUNNING, Facts, JobControl, Placement
+from lumctl.inventory.job_kinds import API
+from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobContext, JobControl, Placement
+from lumctl.jobs.testing.interception import Cut
+from lumctl.programs import Ended
+
+RULES = {
+    "refused": "a RefusedError says that the job is as it was: once something was changed, raise another LumctlError",
+    "placement": "success of resume says that the job runs at the placement: otherwise move it there, or raise",
+    "ranks": "`ranks` of the evidence is where each rank really runs, and is left out where that is not known",
+    "hosts": "`hosts` of the set-up gives the names of the hosts at which the job runs, seen apart from the control",
+}
+"""What a failure of these tests names: the rule by its name, and what it requires."""
+REFUSAL = Ended(1, late=False, said="the contract kit says no")
+MOST_PROGRAMS = 20
+"""Of one act, that the kit cuts one after the other."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +33,8 @@ class JobUnderTest:
     ``settings`` is what the control was made from. ``truth`` tells what the job really does (running, paused or
     stopped) and ``hosts`` where, both seen apart from the control. ``elsewhere`` is a second placement, with a spare,
     and ``facts`` the swap that leads there. ``refused`` is a control whose scheduler says no to every change,
-    ``silent`` one whose scheduler does not answer.
+    ``silent`` one whose scheduler does not answer. ``context`` is what the control was made from: with it the kit opens
+    further ones, whose programs it lets end as ``refusal`` in the middle of an act.
     """
 
     control: JobControl
@@ -30,6 +46,8 @@ class JobUnderTest:
     facts: Facts = NOBODY
     refused: JobControl | None = None
     silent: JobControl | None = None
+    context: JobContext | None = None
+    refusal: Ended = REFUSAL
 
 
 class JobContract:
@@ -75,21 +93,28 @@ class JobContract:
         assert evidence["was"] in QUIET
         assert job.truth() in QUIET
 
+    def test_the_set_up_knows_where_the_job_runs(self, job: JobUnderTest) -> None:
+        """Otherwise no test could tell that it runs elsewhere."""
+        hosts = _hosts(job)
+        if hosts != _of(job.placement):
+            _broken("hosts", f"the job runs at {_of(job.placement)}, and hosts() gave {hosts}")
+        if job.elsewhere is not None and _of(job.elsewhere) == hosts:
+            _broken("hosts", f"`elsewhere` is on the same hosts as `placement`: {hosts}")
+
     def test_it_goes_on_where_it_was(self, job: JobUnderTest) -> None:
         """As after a swap that was undone."""
         job.control.pause(job.facts, job.placement)
         evidence = job.control.resume(job.facts, job.placement)
         assert job.truth() == evidence["is"] == RUNNING
-        _require_at(job, job.placement)
+        _require_at(job, job.placement, evidence)
 
     def test_it_goes_on_elsewhere(self, job: JobUnderTest) -> None:
         """As after a swap."""
-        if job.elsewhere is None:
-            return
+        elsewhere = _elsewhere(job)
         job.control.pause(job.facts, job.placement)
-        job.control.resume(job.facts, job.elsewhere)
+        evidence = job.control.resume(job.facts, elsewhere)
         assert job.truth() == RUNNING
-        _require_at(job, job.elsewhere)
+        _require_at(job, elsewhere, evidence)
 
     def test_resuming_what_runs_is_harmless(self, job: JobUnderTest) -> None:
         """It is not started a second time."""
@@ -99,17 +124,18 @@ class JobContract:
 
     def test_a_job_that_runs_elsewhere_is_never_reported_as_resumed(self, job: JobUnderTest) -> None:
         """Somebody started it with its old ranks: it is moved, or the control raises."""
-        if job.elsewhere is None or job.hosts is None:
-            return
+        elsewhere = _elsewhere(job)
+        _hosts(job)
         try:
-            job.control.resume(job.facts, job.elsewhere)
+            evidence = job.control.resume(job.facts, elsewhere)
         except RefusedError:
-            _require_at(job, job.placement)
+            if (job.truth(), _hosts(job)) != (RUNNING, _of(job.placement)):
+                _broken("refused", f"resume raised RefusedError, and the job is {job.truth()} at {_hosts(job)}")
         except LumctlError:
             return
         else:
             assert job.truth() == RUNNING
-            _require_at(job, job.elsewhere)
+            _require_at(job, elsewhere, evidence)
 
     def test_a_refusal_leaves_the_job_as_it_was(self, job: JobUnderTest) -> None:
         """Lumctl then moves nothing and says so."""
@@ -118,6 +144,19 @@ class JobContract:
         with pytest.raises(RefusedError):
             job.refused.pause(job.facts, job.placement)
         assert job.truth() == RUNNING
+
+    def test_a_pause_is_not_refused_after_a_change(self, job: JobUnderTest) -> None:
+        """The scheduler says no after each of the programs that a pause runs."""
+        _cut_each(job, "pause", lambda control: control.pause(job.facts, job.placement), quiet=False)
+
+    def test_a_resume_is_not_refused_after_a_change(self, job: JobUnderTest) -> None:
+        """The scheduler says no after each of the programs that a resume runs."""
+        _cut_each(job, "resume", lambda control: control.resume(job.facts, job.placement), quiet=True)
+
+    def test_a_move_is_not_refused_after_a_change(self, job: JobUnderTest) -> None:
+        """As before, of a job that runs elsewhere: what was ended for its move is not as it was."""
+        elsewhere = _elsewhere(job)
+        _cut_each(job, "resume", lambda control: control.resume(job.facts, elsewhere), quiet=False)
 
     def test_silence_is_never_a_state(self, job: JobUnderTest) -> None:
         """Neither paused nor running: an error."""
@@ -130,6 +169,66 @@ class JobContract:
         assert job.truth() == RUNNING
 
 
-def _require_at(job: JobUnderTest, placement: Placement) -> None:
-    if job.hosts is not None:
-        assert sorted(job.hosts()) == sorted({rank.host for rank in placement})
+def _broken(rule: str, found: str) -> NoReturn:
+    pytest.fail(f"rule {rule!r}: {RULES[rule]}\n  found: {found}")
+
+
+def _elsewhere(job: JobUnderTest) -> Placement:
+    if job.elsewhere is None:
+        not_tested("the set-up gives no `elsewhere`")
+    return job.elsewhere
+
+
+def _of(placement: Placement) -> list[str]:
+    return sorted({rank.host for rank in placement})
+
+
+def _hosts(job: JobUnderTest) -> list[str]:
+    """Where the job runs, as the set-up knows it."""
+    if job.hosts is None:
+        not_tested("the set-up gives no `hosts`")
+    told: Any = job.hosts()
+    if isinstance(told, str) or not all(isinstance(host, str) for host in told):
+        _broken("hosts", f"hosts() gave {told!r}, which are not names one by one")
+    return sorted(set(told))
+
+
+def _require_at(job: JobUnderTest, placement: Placement, evidence: Mapping[str, str]) -> None:
+    """Require that the job runs there, and that the evidence says nothing else."""
+    if job.hosts is not None and (hosts := _hosts(job)) != _of(placement):
+        _broken("placement", f"resume reported success for {_of(placement)}, and the job runs at {hosts}")
+    if "ranks" in evidence:
+        told = [each.strip() for each in evidence["ranks"].split(",")]
+        wanted = [{rank.accelerator, rank.host} for rank in placement]
+        if len(told) != len(wanted) or any(at not in names for at, names in zip(told, wanted, strict=True)):
+            placed = ",".join(rank.accelerator for rank in placement)
+            _broken("ranks", f"resume gave {evidence['ranks']!r} for a job that runs at {placed}")
+
+
+def _cut_each(job: JobUnderTest, name: str, act: Callable[[JobControl], object], *, quiet: bool) -> None:
+    """Run an act with all its programs but the first ones refused, until it runs whole."""
+    if job.context is None:
+        not_tested("the set-up gives no `context`")
+    for passed in range(MOST_PROGRAMS):
+        if quiet:
+            job.control.pause(job.facts, job.placement)
+        before = _state(job)
+        cut = Cut(job.context, passed, job.refusal)
+        try:
+            act(type(job.control)(replace(job.context, run=cut.run, now=cut.now, wait=cut.wait)))
+        except RefusedError as error:
+            if (after := _state(job)) != before:
+                said = f"{name} raised RefusedError ({error.message}) after {passed} programs had run"
+                _broken("refused", f"{said}: the job was {before} and is {after}")
+        except LumctlError:
+            pass
+        if not cut.refused:
+            return
+        job.control.pause(job.facts, job.placement)
+        job.control.resume(job.facts, job.placement)
+
+
+def _state(job: JobUnderTest) -> str:
+    """What the job does, and where it does so if it runs."""
+    state = job.truth()
+    return f"{state} at {', '.join(_hosts(job))}" if state == RUNNING and job.hosts is not None else state

@@ -74,6 +74,7 @@ WRONG = _drivers_of(meshes) | _drivers_of(others) | _drivers_of(untrue)
 HOSTILE = _drivers_of(hostile)
 IMPORTED = {
     "fails-at-import": "raise RuntimeError('this driver cannot be imported')\n",
+    "needs-a-library": "import acme_optical_line_systems_management_interface_library\n",
     "hangs-at-import": "import threading\nthreading.Event().wait()\n",
     "exits-at-import": "import sys\nsys.exit(3)\n",
     "prints-at-import": "print('\\x1b[2Jhello {')\nfrom wrong_drivers.right import RightMesh as Driver\n",

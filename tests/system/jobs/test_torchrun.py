@@ -117,9 +117,10 @@ def test_it_is_ended_and_started_anew_where_its_job_is_placed(torchrun):
     assert (torchrun.hooks().status(), torchrun.hooks().pause()["was"]) == ("stopped", "stopped")
 
     moved = torchrun.hooks("s0-gpu0", "s3-gpu0")
-    assert moved.resume() == {"was": "stopped", "is": "running", "said": "started on s0, s3"}
+    at = {"ranks": "s0-gpu0,s3-gpu0"}
+    assert moved.resume() == {"was": "stopped", "is": "running", "said": "started on s0, s3", **at}
     second = torchrun.ranks()
-    assert moved.resume() == {"was": "running", "is": "running"}
+    assert moved.resume() == {"was": "running", "is": "running", **at}
     assert [rank[1:] for rank in second] == [["0", "2", "s0-gpu0", "7"], ["1", "2", "s3-gpu0", "7"]]
     # Nothing of the memory of who started it is needed: what is written down is enough, and so is its id alone.
     for note in (torchrun.folder / ".local/state/lumctl/torchrun").glob("*@s?"):

@@ -15,7 +15,7 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookRefusedError
-from lumctl.jobs.hooks import END_S, Hooks
+from lumctl.jobs.hooks import END_S
 from lumctl.programs import Ended
 from lumctl.runbook.document import NEEDS
 from lumctl.swap import plan_rollback
@@ -33,7 +33,7 @@ class Program:
         self.answers: dict[str, Ended | BaseException] = {}
         self.at_status = lambda: None
 
-    def __call__(self, command, *, timeout_s, variables, begun):
+    def __call__(self, command, *, timeout_s, variables, begun, **_more):
         assert callable(begun)
         act = command[-1]
         assert (act, timeout_s, variables["LUMCTL_JOB"]) == (variables["LUMCTL_ACT"], 30.0, "finetune")
@@ -381,18 +381,34 @@ def test_nor_where_that_was_put_back_and_is_not_heard(rack, program):
     assert program.state == "paused"
 
 
-@pytest.mark.parametrize(("ranks", "done"), [(SWAPPED, True), (PLACED, False)])
-def test_a_job_that_says_it_runs_at_other_ranks_is_not_reported_as_resumed(rack, program, monkeypatch, ranks, done):
-    resume = Hooks.resume
+@pytest.mark.parametrize(
+    ("runs_at", "done"),
+    [
+        (",".join(SWAPPED), True),
+        ("s0,s3,s2", True),
+        ("s0-gpu0,s3,s2-gpu0", True),
+        (",".join(PLACED), False),
+        ("s0,s1,s2", False),
+        ("s3-gpu0,s0-gpu0,s2-gpu0", False),
+        ("s0-gpu0,s3-gpu0", False),
+    ],
+)
+@pytest.mark.parametrize("says", ["status", "resume"])
+def test_a_job_whose_hook_says_that_it_runs_elsewhere_is_not_reported_as_resumed(rack, program, says, runs_at, done):
+    """Somebody started it with its old ranks, or its resume hook did."""
+    if says == "status":
 
-    def told(hooks):
-        return resume(hooks) | {"ranks": ",".join(ranks)}
+        def started():
+            if program.told:
+                program.state = f"running\nLUMCTL_RUNS_AT={runs_at}"
 
-    monkeypatch.setattr(Hooks, "resume", told)
+        rack.at("commit", do=lambda: setattr(program, "at_status", started))
+    else:
+        program.answers["resume"] = Ended(0, late=False, said=f"LUMCTL_RUNS_AT={runs_at}\n")
     plan = rack.plan()
     if done:
         rack.apply(plan)
     else:
-        with pytest.raises(HalfDoneError, match="runs at s0-gpu0, s1-gpu0, s2-gpu0, and is placed at s0-gpu0"):
+        with pytest.raises(HalfDoneError, match=rf"runs at .*, and is placed at {', '.join(SWAPPED)}: stop it there"):
             rack.apply(plan)
-    assert program.state == "running"
+        assert rack.store.runs()[0].state == "half-done"

@@ -10,6 +10,7 @@ from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageErro
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import JobHook
+from lumctl.inventory.problems import InventoryError
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
 from lumctl.jobs.control import Facts, load
 from lumctl.site import Site
@@ -124,6 +125,25 @@ def test_one_that_is_none_is_told_of_by_name(offer, capsys, settings, says):
     assert main.run(["plugin", "list", "--check"]) == 0
     assert says in capsys.readouterr().err
     assert main.run(["plugin", "doctor", "acme"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("api", "entry", "says"),
+    [
+        (0, "JobKindEntry", "was written for job control API version 0; lumctl has version 1"),
+        (2, "{'pause': 'a list'}", "was written for job control API version 2; lumctl has version 1"),
+        (1, "{'pause': 'a list'}", "does not say what it needs"),
+    ],
+)
+def test_its_version_is_checked_before_its_entry_is_read(offer, tmp_path, api, entry, says):
+    """What another version calls its entry may be anything, and may mean something else."""
+    offer(text=KIND.format(api=api, resume=RESUMES).replace("entry = JobKindEntry", f"entry = {entry}"))
+    path = tmp_path / "rack.yaml"
+    hook = "ranks: s[0-2]-gpu0\n    hook: {kind: acme}"
+    path.write_text(example("prototype").read_text().replace("ranks: s[0-2]-gpu0", hook))
+    with pytest.raises(InventoryError) as error:
+        load_inventory(path)
+    assert f"kind of job control 'acme' of acme 1.0 {says}" in str(error.value.problems[0])
 
 
 def test_one_that_is_not_installed_has_a_near_one():

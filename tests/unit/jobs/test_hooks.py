@@ -130,6 +130,31 @@ def test_its_last_lines_are_kept(job, hooks):
     assert hooks().resume()["said"] == "\n".join(f"line {n}" for n in range(3, 8))
 
 
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("LUMCTL_RUNS_AT=s0-gpu0,s3-gpu0", "s0-gpu0,s3-gpu0"),
+        ("LUMCTL_RUNS_AT=s9\nmoved\n  LUMCTL_RUNS_AT=s0, s3", "s0,s3"),
+        ("LUMCTL_RUNS_AT=", None),
+        ("ranks: 0-7", None),
+        ("LUMCTL_RANKS=[]", None),
+    ],
+)
+def test_where_the_job_runs_is_known_if_a_hook_says_so_and_not_otherwise(job, hooks, line, ranks):
+    job.script("resume", f"#!/bin/sh\necho '{line}'\necho queued\n")
+    told = hooks().resume()
+    assert (told.get("ranks"), told["said"].splitlines()[-1]) == (ranks, "queued")
+    assert "RUNS_AT" not in told["said"]
+    job.with_status(f"#!/bin/sh\necho running\necho '{line}'\n")
+    assert hooks().resume() == {"was": "running", "is": "running"} | ({} if ranks is None else {"ranks": ranks})
+
+
+def test_a_line_that_names_a_thousand_ranks_is_read_whole(job, hooks):
+    names = ",".join(f"h{number:04}-gpu0" for number in range(1000))
+    job.script("resume", f"#!/bin/sh\necho LUMCTL_RUNS_AT={names}\n")
+    assert hooks().resume()["ranks"] == names
+
+
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(job, hooks):
     job.script("pause", "#!/bin/sh\ntrap '' TERM\nsleep 300 &\necho $! > {folder}/child\nwait\nsleep 300\n")
     job.hook = replace(job.hook, timeout_s=0.5)

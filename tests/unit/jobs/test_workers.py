@@ -1,9 +1,61 @@
-"""Asking the coordinator of a job where that cannot be done."""
+"""What the coordinator of a job tells its control, and asking it where that cannot be done."""
+
+import json
+import socket
+import threading
 
 import pytest
 
 from lumctl.errors import UnreachableError
-from lumctl.jobs.workers import ask
+from lumctl.jobs.control import NOBODY
+from lumctl.jobs.place import coordinator_socket
+from lumctl.jobs.testing import bench_context, ranks
+from lumctl.jobs.workers import Workers, ask
+
+
+@pytest.fixture
+def workers(tmp_path, monkeypatch):
+    """The control of a job whose coordinator answers each request with the next of these."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    context = bench_context(None, ranks("h1", "h3"))
+    path = coordinator_socket(context.inventory, context.target, context.job)
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answered_with(*answers):
+            def serve():
+                for answer in answers:
+                    connection = listener.accept()[0]
+                    with connection, connection.makefile("rw") as line:
+                        line.readline()
+                        line.write(json.dumps(answer) + "\n")
+
+            threading.Thread(target=serve, daemon=True).start()
+            return Workers(context)
+
+        yield answered_with
+
+
+def at(*accelerators, state="running", of=2):
+    return {"state": state, "of": of, "ranks": [{"accelerator": name} for name in accelerators]}
+
+
+@pytest.mark.parametrize(
+    ("status", "claimed"),
+    [
+        (at("h1-gpu0", "h2-gpu0"), {"ranks": "h1-gpu0,h2-gpu0"}),
+        (at("h1-gpu0"), {}),
+        (at("h1-gpu0", "h2-gpu0", state="recovering"), {}),
+        ({"error": "it ends"}, {}),
+    ],
+    ids=["all", "not-all", "not-running", "no-answer"],
+)
+def test_a_resumed_job_s_ranks_are_those_that_its_coordinator_knows(workers, status, claimed):
+    told = workers({"state": "running"}, status).resume(NOBODY, ranks("h1", "h3"))
+    assert told == {"was": "paused", "is": "running", **claimed}
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_told_of(tmp_path):

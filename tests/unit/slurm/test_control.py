@@ -92,5 +92,46 @@ def test_a_job_that_runs_elsewhere_is_not_reported_as_resumed():
         control(cluster).resume(FACTS, [Rank(0, "h5-g0", "h5", 0), PLACED[1]])
 
 
+class Recorded(Cluster):
+    """Slurm that keeps what it was told, and whose job waits, held by lumctl, until it is released."""
+
+    def __init__(self, *, held: bool) -> None:
+        super().__init__()
+        self.reasons |= {"h5": "none", "h6": "none"}
+        self.held, self.gone, self.told = held, False, []
+
+    def done(self, argv, said):
+        if argv[0] == "squeue" and "admin_comment" in said and self.held:
+            return ended(0, "lumctl swap-1: requeued\n")
+        if argv[0] == "squeue" and "--format" in argv[-1]:
+            if self.gone:
+                return ended(0, "")
+            return ended(0, "7|u|PENDING|0||7|train\n") if self.held else super().done(argv, said)
+        if argv[:2] in (["scontrol", "release"], ["scontrol", "requeuehold"]):
+            self.held, self.gone = False, argv[1] == "requeuehold"
+        if argv[0] == "scontrol" and argv[1] != "show":
+            self.told.append(argv[1:])
+        return super().done(argv, said)
+
+
+def test_a_job_that_slurm_starts_elsewhere_is_not_reported_as_resumed():
+    placed = [Rank(0, "h5-g0", "h5", 0), Rank(1, "h6-g0", "h6", 0)]
+    with pytest.raises(UnreachableError, match="runs on h1,h2, and lumctl has it on h5, h6: Slurm started") as error:
+        control(Recorded(held=True)).resume(FACTS, placed)
+    assert "ReqNodeList=h5,h6" in error.value.hint
+
+
+def test_a_refusal_leaves_all_as_it_was():
+    cluster = Recorded(held=False)
+    with pytest.raises(RefusedError, match="lumctl has it on h5, h6"):
+        control(cluster).resume(FACTS, [Rank(0, "h5-g0", "h5", 0), Rank(1, "h6-g0", "h6", 0)])
+    assert cluster.told == []
+
+
+def test_a_job_that_is_gone_once_it_was_requeued_is_not_as_it_was():
+    with pytest.raises(UnreachableError, match="job 7 is gone from Slurm's queue"):
+        control(Recorded(held=False)).pause(FACTS, PLACED)
+
+
 def test_a_job_that_runs_at_its_placement_is_left_running():
     assert control(Cluster()).resume(Facts("", [], []), PLACED)["is"] == "running"

@@ -49,8 +49,10 @@ class TestExampleJob(JobContract):
         """Give the control on its twin."""
         frozen = Scheduler(tmp_path / "frozen.json", refuses=True).settings
         absent = scheduler.settings.model_copy(update={"program": [sys.executable, "-c", "raise SystemExit(3)"]})
+        context = bench_context(scheduler.settings, HERE)
         return JobUnderTest(
-            control=ExampleJob(bench_context(scheduler.settings, HERE)),
+            control=ExampleJob(context),
+            context=context,
             settings=scheduler.settings,
             placement=HERE,
             truth=lambda: STATES[str(scheduler.read("is"))],
