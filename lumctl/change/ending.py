@@ -134,7 +134,8 @@ def _overtaken(run: Run, state: str) -> RunError:
         named = " and ".join(repr(step.title) for step in run.ledger.adrift[:2])
         more = f" and {len(run.ledger.adrift) - 2} more" if len(run.ledger.adrift) > 2 else ""  # noqa: PLR2004
         said += f"; and what stood still was {named}{more}: it may have acted after that"
-        hint += f"; then program what is not certain: lumctl fabric apply --target {run.plan.target}"
+        apply = f"lumctl fabric apply --rack {run.plan.rack} --target {run.plan.target}"
+        hint += f"; then program what is not certain: {apply}"
     return HalfDoneError(said, run=run.id, hint=hint)
 
 

@@ -13,7 +13,8 @@ def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> N
     Raises:
         RefusedError: a lane is elsewhere now, or no more.
     """
-    hint = f"program the circuits of the jobs as they are now: lumctl fabric apply --rewrite --target {site.target}"
+    apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {site.target}"
+    hint = f"program the circuits of the jobs as they are now: {apply}"
     if is_open:
         hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {site.target}"
     for circuit in (*plan.remove, *plan.add, *plan.keep):

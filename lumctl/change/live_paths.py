@@ -133,7 +133,8 @@ def require_light_agrees(site: Site, plan: Plan) -> None:
         return
     if not unrecorded(site, plan.rack):
         return
-    strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan))
+    # A device that is not written loses no light: it need not even answer.
+    strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan), devices=written or None)
     if written:
         strange = cut_by(site, strange, written)
     agreed = {(cut.device, cut.ingress, cut.egress) for cut in plan.cuts if cut.agreed}
@@ -141,12 +142,19 @@ def require_light_agrees(site: Site, plan: Plan) -> None:
         raise contradiction(site, plan.rack, strange)
 
 
-def strange_light(site: Site, rack: str, placements: Iterable[Mapping[str, Circuit]] = ()) -> list[Cut]:
+def strange_light(
+    site: Site,
+    rack: str,
+    placements: Iterable[Mapping[str, Circuit]] = (),
+    *,
+    devices: Collection[str] | None = None,
+) -> list[Cut]:
     """The light paths that the jobs do not have, at devices of which the store has no record; by LLDP and read-back.
 
-    The jobs are where these ``placements`` of circuits by id say, or else where the record and the inventory say.
+    The jobs are where these ``placements`` of circuits by id say, or else where the record and the inventory say. Only
+    these ``devices`` are looked at; by default all of the rack.
     """
-    unknown = unrecorded(site, rack)
+    unknown = [device for device in unrecorded(site, rack) if devices is None or device in devices]
     if not unknown:
         return []
     circuits = [circuit for placed in placements for circuit in placed.values()]

@@ -49,7 +49,7 @@ def require(site: Site, plan: Plan) -> None:
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
             raise _moved_on(site, plan, moved_words(job))
-    require_agreed(plan.cuts, f"lumctl fabric apply --target {site.target}")
+    require_agreed(plan.cuts, f"lumctl fabric apply --rack {plan.rack} --target {site.target}")
     require_light_agrees(site, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
@@ -194,25 +194,43 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
     """A device that the step writes whole needs no record; any other must hold what the plan was made from."""
     device = step.data["device"]
     own = own_cells(site.inventory, site.inventory.devices[device])
-    held, pinned = site.known_cells(device), plan.start.cells(device, own)
+    pinned = plan.start.cells(device, own)
     driver = site.devices.changing(device)
     driver.identify()
-    if pinned is None:
+    if pinned is None or not own:
         before = {int(cell): was for cell, was, _ in step.data["changes"] if was is not None}
         if transaction.readable(driver) and transaction.read_cells(driver, before) != before:
             raise _moved_on(site, plan, f"{device} does not hold what it did")
         return
-    if not held:
-        if not _left_so_by(site, plan, device):
-            raise uncertain(site, plan.rack, device)
+    if not site.known_cells(device) and _left_so_by(site, plan, device):
         return  # its cells are written again, whichever way they are
+    held = held_now(site, site.inventory.devices[device])
     if pinned != held:
         raise _moved_on(site, plan, f"{device} does not hold what it did")
     if transaction.readable(driver):
         # What is written again as recorded is what somebody has seen to differ.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
         kept = {cell: state for cell, state in held.items() if cell not in again}
-        require_agreement(driver.kind, device, kept, transaction.read_cells(driver, own))
+        require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
+
+
+def held_now(site: Site, device: Device) -> dict[int, str]:
+    """What a device holds: by the record, or where lumctl has never written it, by reading the device.
+
+    Of a switch that no lane of the inventory meets, these are all its ingress ports: it has no record.
+
+    Raises:
+        RefusedError: there is no record, and the device does not tell all of it or a run that wrote it was cut.
+        DeviceError: the device does not answer.
+    """
+    if held := site.known_cells(device.id):
+        return held
+    driver, cells = site.devices.changing(device.id), own_cells(site.inventory, device) or range(device.input_count)
+    if transaction.readable(driver) and site.store(device.rack).uncertain_since(device.id) is None:
+        read = transaction.read_cells(driver, cells)
+        if read.keys() == set(cells):
+            return read
+    raise uncertain(site, device.rack, device.id)
 
 
 def _left_so_by(site: Site, plan: Plan, device: str) -> bool:
@@ -244,7 +262,7 @@ def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
 
 def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     """Why nothing can be planned or written on top of what a device holds, and what helps."""
-    apply = f"lumctl fabric apply --target {site.target}"
+    apply = f"lumctl fabric apply --rack {rack} --target {site.target}"
     cut = site.store(rack).uncertain_since(device)
     if cut is None:
         strange = strange_light(site, rack)
@@ -252,7 +270,7 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
             return contradiction(site, rack, strange)
         return RefusedError(
             f"what {device} holds is not known: it was never programmed from this store",
-            hint=f"program the jobs' circuits first: {apply}",
+            hint=f"program the rack first: {apply}",
         )
     run = site.store(rack).run(cut)
     if run.kind == ADOPT:
@@ -276,7 +294,7 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     )
 
 
-def require_agreement(kind: str, device: str, held: dict[int, str], read: dict[int, str]) -> None:
+def require_agreement(rack: str, kind: str, device: str, held: dict[int, str], read: dict[int, str]) -> None:
     """Refuse to go on from a record that the device itself contradicts.
 
     Raises:
@@ -287,5 +305,5 @@ def require_agreement(kind: str, device: str, held: dict[int, str], read: dict[i
         raise RefusedError(
             f"{device} does not hold what was last written to it: {len(wrong)} cells differ, the first is "
             f"{device}/{'port' if kind == 'switch' else 'puc'}/{wrong[0]}",
-            hint="somebody or a fault changed it; write it again: lumctl fabric apply --rewrite",
+            hint=f"somebody or a fault changed it; write it again: lumctl fabric apply --rewrite --rack {rack}",
         )

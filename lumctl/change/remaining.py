@@ -99,7 +99,7 @@ def _require_cells(site: Site, trail: Trail, device: str) -> None:
         if state != start.get(cell) and cell not in tried:
             raise RefusedError(
                 f"{device} does not hold what it did: cell {cell} was changed, and not by this run",
-                hint="write it again: lumctl fabric apply --rewrite",
+                hint=f"write it again: lumctl fabric apply --rewrite --rack {trail.plan.rack}",
             )
 
 

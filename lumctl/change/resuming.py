@@ -222,7 +222,7 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
             f"there is nothing of {run.id} to {act}: {what}",
             hint=undo
             if run.state == "done"
-            else f"to bring the rack to what is recorded: lumctl fabric apply --target {site.target}",
+            else f"to bring the rack to what is recorded: lumctl fabric apply --rack {run.rack} --target {site.target}",
         )
     store = site.store(run.rack)
     if run.id not in store.unfinished(now=site.now()):

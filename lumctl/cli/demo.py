@@ -101,7 +101,7 @@ def demo(
             for remark in simulator.remarks():
                 cx.out.narrate(remark)
             with story.phase("program", "its mesh is programmed for the jobs and every light path proved"):
-                commission(site)
+                commission(site, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
             with story.phase("read", "GPUs and light paths are read over SSH"):
                 seen = site.observe()
             _say_counts(cx, seen)

@@ -30,6 +30,10 @@ def command(
     ``joined=PORT|none``. A transponder takes ``transmit=on|off``, ``frequency_mhz=MHZ`` and ``output_power_dbm=DBM``.
     HOST/power (or HOST) takes ``power=on|off|force-off|reset``.
 
+    What lumctl has never written is set as well where the device can be read: its own states are the record then, and
+    the plan lists each light path that it cuts. Otherwise ``lumctl fabric apply`` comes first. Every port of a switch
+    that no lane of the inventory meets can be joined; where lanes meet it, only their ports.
+
     Circuits of jobs are left alone: cells that carry one are refused, and what else would take light or a machine
     from a job needs ``--even-if-used``. The run is in ``lumctl swap list`` and is taken back with ``lumctl swap
     rollback RUN``; a reset has no way back.

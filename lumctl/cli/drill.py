@@ -137,7 +137,7 @@ def drilling(
             )
 
         site = stack.enter_context(open_site())
-        commission(site)
+        commission(site, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
         stack.callback(_remove, job_folder(own.path, site.target, job))
         consent = Consent("the drill")
         coordinator = stack.enter_context(begun(open_site, job, consent, Ways(local=True), say))

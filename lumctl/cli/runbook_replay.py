@@ -106,7 +106,7 @@ def _intended(
         with staged(cx.inventory) as stage, stage.play() as simulated:
             for remark in stage.sim.remarks():
                 cx.out.narrate(remark)
-            commission(simulated)
+            commission(simulated, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
             return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
     _require_rack(cx, on, runbook.rack)
 

@@ -48,8 +48,11 @@ def up(
 
     Each mesh or switch speaks its driver's protocol: lumctl serves it, or the twin that the driver's package ships
     (see lumctl-driver(7)). If there is no twin, a generic mesh or switch replaces it, and a message names the device.
-    If a twin fails, its device does not answer, and no circuits are programmed in its rack.
+
+    If a twin or its driver fails, it costs its own device: a message names the plug-in, the device and the call, the
+    device is not programmed, and all other circuits are programmed. The simulator runs on, and the exit code is 3.
     """
+    from lumctl.errors import UnreachableError
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
@@ -57,8 +60,9 @@ def up(
     try:
         for remark in simulator.remarks():
             cx.out.narrate(remark)
+        missing = [device.id for device in inventory.light_devices if device.id in simulator.unserved()]
         if not dark:
-            _commission(cx, simulator.unserved())
+            missing += _commission(cx, missing)
         # From here on Ctrl-C is how a simulator in the foreground is meant to end.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(
@@ -76,6 +80,11 @@ def up(
     else:
         simulator.stop()
         cx.out.narrate(f"the simulator of {inventory.path} has ended")
+    if missing:
+        raise UnreachableError(
+            f"the simulator came up without {', '.join(missing)}",
+            hint=f"test the driver with its twin: lumctl plugin check {inventory.devices[missing[0]].driver}",
+        )
 
 
 @verb(app, "down")
@@ -170,16 +179,20 @@ def clear(
         cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
 
 
-def _commission(cx: Invocation, unserved: Collection[str]) -> None:
-    """Program the jobs' circuits through the change engine, as on a real rack; skip racks where a device is missing."""
+def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
+    """Program the jobs' circuits through the change engine, as on a real rack; gives the devices that failed."""
     from lumctl.site import Site
     from lumctl.swap import commission
 
-    dark = {d.rack: d.id for d in cx.inventory.light_devices if d.id in unserved}
-    for rack, device in dark.items():
-        cx.out.narrate(f"rack {rack}: no circuits are programmed because {device} does not answer")
+    failed: list[str] = []
+
+    def report(device: str, why: str) -> None:
+        failed.append(device)
+        cx.out.narrate(f"{device} is not programmed: {why}")
+
     with Site(cx.inventory, "sim") as site:
-        commission(site, without=dark, left_dark=cx.out.narrate)
+        commission(site, without=without, failed=report)
+    return failed
 
 
 def _control(cx: Invocation) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lumctl.containment import LateError
+from lumctl.containment import Culprit, LateError
 from lumctl.devices.composed import Composed
 from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
@@ -192,6 +192,14 @@ class DeviceSet:
         managed = self._open(chassis.driver, "transponder", context)
         # Both were checked to be of kind transponder; what the two can do together is known only here.
         return Composed(managed, at_host)  # type: ignore[arg-type,return-value]
+
+    def culprit(self, device_id: str) -> Culprit:
+        """What errors call the driver of a device: its name, and its package with the version.
+
+        Raises:
+            UsageError: no such device, or its driver is not installed.
+        """
+        return culprit(self._driver_of(_named(self._inventory.devices, device_id, "device")))
 
     def close(self) -> None:
         """Close every driver that was opened; one asked for later is opened again."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lumctl.devices.endpoints import Endpoints, sim_endpoints, sim_runtime_folder
 from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError, UsageError
@@ -166,7 +166,7 @@ def _await_ready(pipe: int) -> None:
     """Read the child's one line."""
     deadline = time.monotonic() + _READY_WITHIN_S
     said = bytearray()
-    while not said.endswith(b"\n") or not said.splitlines()[-1].startswith(b"{"):
+    while (answer := _answer_in(said)) is None:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([pipe], [], [], left)[0]:
             raise UnreachableError(f"the simulator did not come up within {_READY_WITHIN_S:.0f} s")
@@ -175,6 +175,16 @@ def _await_ready(pipe: int) -> None:
             last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             raise UnreachableError(f"the simulator ended while it started: {last[0]}")
         said += chunk
-    answer = json.loads(said.splitlines()[-1])
     if "error" in answer:
         raise _ERRORS.get(answer["exit_code"], LumctlError)(answer["error"], hint=answer["hint"])
+
+
+def _answer_in(said: bytes | bytearray) -> dict[str, Any] | None:
+    """The child's answer, if its last line is one: a twin may have printed anything before it."""
+    if not said.endswith(b"\n"):
+        return None
+    try:
+        answer = json.loads(said.splitlines()[-1])
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) and answer.keys() <= {"error", "hint", "exit_code"} else None

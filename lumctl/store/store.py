@@ -227,7 +227,8 @@ def _make_certain(
         connection.execute(delete(device_states).where(*of_it))
         one = {"rack": held.rack, "device": device}
         rows = [{**one, "puc": puc, "state": str(state)} for puc, state in sorted(pucs.items())]
-        connection.execute(insert(device_states), rows)
+        if rows:  # a switch that no lane of the inventory meets has no cells of its own
+            connection.execute(insert(device_states), rows)
     for job, accelerators in placed.items():
         of_it = (assignment.c.rack == held.rack, assignment.c.job == job)
         connection.execute(delete(assignment).where(*of_it))

@@ -1,7 +1,10 @@
 """One cell of a mesh or one join of a switch, set by hand: beside the circuits of the jobs, never through them."""
 
-from lumctl.change.plan import PlannedChange, PlannedCircuit
-from lumctl.change.preconditions import require_agreement, uncertain
+from dataclasses import replace
+
+from lumctl.change.live_paths import cut_by, hear, live_paths, with_powers
+from lumctl.change.plan import Cut, PlannedChange, PlannedCircuit
+from lumctl.change.preconditions import held_now, require_agreement
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
@@ -34,7 +37,7 @@ def cell_of(site: Site, component: Component, text: str) -> PlannedChange | None
                 f"{component.id} is stuck in {device.stuck[component.number]}, {site.inventory.path} says",
                 hint=f"if it no longer is, remove it from `stuck:` of {device.id} in the inventory",
             )
-        return PlannedChange(device.id, component.number, _held(site, device)[component.number], str(after))
+        return PlannedChange(device.id, component.number, held_now(site, device).get(component.number), str(after))
     return _join(site, device, component.number, text)
 
 
@@ -48,11 +51,12 @@ def plan_cell(
     Raises:
         RefusedError: a circuit of a job runs there; it is named.
     """
-    device, held = site.inventory.devices[change.device], site.known_cells(change.device)
+    device = site.inventory.devices[change.device]
+    held = held_now(site, device)
     driver = site.devices.changing(device.id)
     if change.before == change.after and transaction.readable(driver):
-        read = transaction.read_cells(driver, own_cells(site.inventory, device))
-        require_agreement(driver.kind, device.id, {n: s for n, s in held.items() if n != change.puc}, read)
+        read = transaction.read_cells(driver, held)
+        require_agreement(device.rack, driver.kind, device.id, {n: s for n, s in held.items() if n != change.puc}, read)
         if read.get(change.puc) == change.after:
             return None
     circuits = [c for c in circuits_of(site.inventory, site.assignment()) if c.device == device.id]
@@ -75,11 +79,22 @@ def plan_cell(
     return described(site.inventory, kept, {device.id: held})
 
 
-def _held(site: Site, device: Device) -> dict[int, str]:
-    held = site.known_cells(device.id)
-    if not held:
-        raise uncertain(site, device.rack, device.id)
-    return held
+def cuts_of(site: Site, change: PlannedChange) -> tuple[Cut, ...]:
+    """The light paths that a change cuts at a device without a record, with the light on each, for the operator to see.
+
+    Whoever sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is left out: a job
+    may run there whose record is lost, so the change is refused for it.
+
+    Raises:
+        DeviceError: the device does not answer.
+    """
+    device = site.inventory.devices[change.device]
+    if site.store(device.rack).last_written_by(device.id) is not None:
+        return ()
+    written = {device.id: {**held_now(site, device), change.puc: change.after}}
+    lost = cut_by(site, live_paths(site, device, hear(site, [device.id])), written)
+    has_jobs = any(job.rack == device.rack for job in site.inventory.jobs.values())
+    return with_powers(site, [replace(cut, agreed=True) for cut in lost if not (cut.receiver and has_jobs)])
 
 
 def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | None:
@@ -87,7 +102,8 @@ def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | N
     word = text.lower()
     if word != "none" and not (word.isascii() and word.isdecimal()):
         raise UsageError(f"found {text!r}, expected the number of a port, or none")
-    own, held = own_cells(site.inventory, device), _held(site, device)
+    held = held_now(site, device)
+    own = own_cells(site.inventory, device) or tuple(held)
     if word == "none":
         # Where any port may be joined to any, one of ours may be at the other end of a join.
         ingress = next((at for at, to in held.items() if to == str(port)), port if port in own else None)
@@ -104,7 +120,7 @@ def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | N
                 f"port {used} of {device.id} is joined to port {other}",
                 hint=f"take that away first: lumctl device set {device.id}/port/{taken[0]} joined=none",
             )
-    if ingress not in own:
+    if ingress is None or ingress not in own:
         raise RefusedError(
             f"port {port if ingress is None else ingress} of {device.id} is met by no lane of {site.inventory.path}: "
             "it belongs to others",

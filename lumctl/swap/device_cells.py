@@ -1,6 +1,6 @@
 """What the meshes and switches of a rack hold, as far as that is known, and what a plan has to write of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lumctl.change.plan import PlannedChange
@@ -56,14 +56,17 @@ class DeviceCells:
         return (*own, *foreign)
 
 
-def cells_to_plan_on(site: Site, rack: str, *, rewrite: bool, forget: bool) -> DeviceCells:
-    """What the devices of a rack hold.
+def cells_to_plan_on(
+    site: Site, rack: str, *, rewrite: bool, forget: bool, only: Collection[str] | None = None
+) -> DeviceCells:
+    """What the devices of a rack hold, or only those named.
 
     Raises:
         DeviceError: one that can be read does not answer.
     """
     inventory = site.inventory
-    here = [d for d in inventory.devices.values() if d.rack == rack and own_cells(inventory, d)]
+    named = inventory.devices if only is None else only
+    here = [d for d in inventory.devices.values() if d.rack == rack and d.id in named and own_cells(inventory, d)]
     own = {device.id: own_cells(inventory, device) for device in here}
     states: dict[str, States] = {device: {} if forget else site.known_cells(device) for device in own}
     others: dict[str, Mapping[int, str]] = {}

@@ -1,15 +1,17 @@
 """Programming the jobs' circuits onto the meshes: on day one, after a repair, and when a simulator comes up."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
 from lumctl.change.live_paths import Ends, cut_by, hear, live_paths, require_agreed, unrecorded, with_powers
 from lumctl.change.plan import Cut, Plan, from_document
 from lumctl.change.transmitters import dark_transmitters, idle_transmitters
-from lumctl.devices.errors import DriverFaultError
-from lumctl.errors import RefusedError
+from lumctl.devices.errors import DeviceError
+from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Evidence, Inventory
@@ -21,6 +23,9 @@ from lumctl.swap.device_cells import DeviceCells, cells_to_plan_on
 from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
+
+Failed = Callable[[str, str], object]
+"""Told which device could not be programmed, and why, with the plug-in that its driver comes from."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ def plan_fabric(
     placement: Assignment | None = None,
     forget: bool = False,
     cut: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> Plan:
     """Plan to bring a rack to what is recorded: the circuits that its jobs need, and their transmitters.
 
@@ -52,7 +58,8 @@ def plan_fabric(
     A device that can be read is planned on by what it holds, wherever that is not what is recorded. A mesh that cannot
     be read and whose states are not certain, or every device with ``rewrite``, is routed afresh and written whole: that
     darkens what it carries for as long as it takes. ``placement`` is put in force with it; by default jobs stay where
-    they run now. ``forget`` passes over the record and the light: a simulator has just come up.
+    they run now. ``forget`` passes over the record and the light: a simulator has just come up. ``only`` names the
+    meshes and switches to plan for; by default all of the rack.
 
     The plan lists the light paths that it cuts; ``cut`` names ports of those of no job that may be cut.
 
@@ -67,8 +74,8 @@ def plan_fabric(
     # Who is placed as written uses the lanes as written, whatever the store says, including lanes that are gone.
     stored = site.store(rack).assignment()
     after |= {name: () for name in stored if is_order(name) and placement is not None}
-    cells = cells_to_plan_on(site, rack, rewrite=rewrite, forget=forget)
-    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs]
+    cells = cells_to_plan_on(site, rack, rewrite=rewrite, forget=forget, only=only)
+    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and (only is None or c.device in only)]
     carried = _carried(site, cells, wanted)
     light = _Light({}) if forget else _light(site, rack, cells, wanted, carried, after)
     unsound = [] if forget else _unsound(inventory, carried, light)
@@ -139,25 +146,67 @@ def commission(
     *,
     progress: Callable[[str], None] | None = None,
     without: Collection[str] = (),
-    left_dark: Callable[[str], object] = lambda _: None,
+    failed: Failed | None = None,
 ) -> list[RunResult]:
     """Bring a simulator that has just come up to where a running rack is: jobs placed and their circuits proved.
 
     A fresh simulator holds nothing of what an earlier one held, so its store's record is overwritten, by a run like
-    any other. The racks in ``without`` are left alone; one that cannot be planned because a driver misbehaves stays as
-    it came up: ``left_dark`` is told.
+    any other. The devices in ``without`` are left as they came up.
+
+    A device whose driver does not come with lumctl has a run of its own, so that undoing it costs no other device its
+    circuits. One that cannot be programmed is reported to ``failed`` with the reason and left as it came up.
+
+    Raises:
+        LumctlError: a device cannot be programmed, and there is no ``failed``; or lumctl's own drivers fail.
     """
-    results = []
-    for rack in (rack for rack in site.inventory.racks if rack not in without):
+    results: list[RunResult] = []
+    for rack in site.inventory.racks:
         jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
         placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
-        try:
-            plan = plan_fabric(site, rack, placement=placement, forget=True)
-        except DriverFaultError as error:
-            left_dark(f"rack {rack} is left dark: {error.message}")
-            continue
-        results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
+        plan_of = partial(plan_fabric, site, rack, placement=placement, forget=True)
+        before, groups = len(results), _groups(site, rack, without) or [()]
+        while groups:
+            group = groups.pop(0)
+            try:
+                plan = plan_of(only=group)
+            except DeviceError as error:
+                if len(group) == 1:
+                    _report(site, group[0], error, failed)
+                else:  # nothing was sent yet: find out which of them it is
+                    groups[:0] = [(device,) for device in group]
+                continue
+            try:
+                results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
+            except (DeviceError, RunError, RefusedError) as error:
+                if all(_is_ours(site, device) for device in group):
+                    raise  # nothing is faulty in a new simulator
+                _report(site, group[0], error, failed)
+        if jobs and len(results) == before:
+            results.append(apply(site, plan_of(only=())))
     return results
+
+
+def _groups(site: Site, rack: str, without: Collection[str]) -> list[tuple[str, ...]]:
+    """The devices that one run programs: those with lumctl's own drivers together, each other one alone."""
+    here = [device.id for device in site.inventory.light_devices if device.rack == rack and device.id not in without]
+    ours = tuple(device for device in here if _is_ours(site, device))
+    return [*([ours] if ours else []), *((device,) for device in here if device not in ours)]
+
+
+def _is_ours(site: Site, device: str) -> bool:
+    with suppress(UsageError):  # two packages offer it: opening it says so
+        return site.devices.culprit(device).is_ours
+    return False
+
+
+def _report(site: Site, device: str, error: LumctlError, failed: Failed | None) -> None:
+    if failed is None:
+        raise error
+    why = error.message.removeprefix(f"{device}: ")
+    with suppress(UsageError):
+        named = str(site.devices.culprit(device))
+        why = why if named in why else f"{named}: {why}"
+    failed(device, why)
 
 
 def _light(

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from lumctl.change.disturbance import disturbed
 from lumctl.change.plan import Plan, PlannedChange, Start, Step, programmed
-from lumctl.change.preconditions import require
+from lumctl.change.preconditions import held_now, require
 from lumctl.change.settables import RESET
 from lumctl.change.settings import Settable, described, no_setting, same, settable, setting_of, settings_of
 from lumctl.change.values import Value
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import Component, Part, find_component, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.switching import own_cells
 from lumctl.site import Site
-from lumctl.swap.cells import cell_of, plan_cell
+from lumctl.swap.cells import cell_of, cuts_of, plan_cell
 from lumctl.swap.steps import StepList
 
 
@@ -37,6 +38,9 @@ def plan_settings(site: Site, name: str, words: Sequence[str], *, even_if_used: 
         warnings += _add(site, setting, value, steps, even_if_used=even_if_used)
     jobs = {job.name for job in site.inventory.jobs.values() if job.rack == component.rack}
     placed = {job: ranks for job, ranks in site.assignment(sound=False).items() if job in jobs}
+    written = site.inventory.devices[cell.device] if cell and keep is not None else None
+    # The record of a device lists its own cells; a switch that no lane meets has none.
+    device = written if written and own_cells(site.inventory, written) else None
     plan = Plan(
         kind="set",
         title=f"set {component.id} {' '.join(words)}",
@@ -44,11 +48,12 @@ def plan_settings(site: Site, name: str, words: Sequence[str], *, even_if_used: 
         target=site.target,
         created_at=site.now(),
         inventory_digest=site.inventory.digest,
-        start=Start.of(placed, {cell.device: site.known_cells(cell.device)} if cell and keep is not None else {}),
+        start=Start.of(placed, {device.id: held_now(site, device)} if device else {}),
         keep=keep or (),
         changes=programmed(steps.steps),
         steps=tuple(steps.steps),
         warnings=tuple(warnings),
+        cuts=cuts_of(site, cell) if cell and keep is not None else (),
     ).sealed()
     require(site, plan)
     return plan

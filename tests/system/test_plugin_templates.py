@@ -39,11 +39,12 @@ def test_a_bare_copy_passes_its_own_tests(kind, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_the_driver_by_http_is_checked_on_the_twin_that_its_package_offers(tmp_path):
+@pytest.mark.parametrize("kind", ["mesh", "switch"])
+def test_the_driver_is_checked_on_the_twin_that_its_package_offers(kind, tmp_path):
     copy = tmp_path / "copy"
-    assert main.run(["plugin", "template", "switch", str(copy)]) == 0
+    assert main.run(["plugin", "template", kind, str(copy)]) == 0
     project = tomllib.loads((copy / "pyproject.toml").read_text())["project"]
-    about = copy / "lumctl_example_switch-1.0.dist-info"
+    about = copy / f"lumctl_example_{kind}-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
     points = project["entry-points"]
@@ -51,10 +52,10 @@ def test_the_driver_by_http_is_checked_on_the_twin_that_its_package_offers(tmp_p
         f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points[group].items()) for group in points
     )
     (about / "entry_points.txt").write_text(text)
-    done = python("-m", "lumctl", "plugin", "check", "example-switch", "-o", "json", PYTHONPATH=str(copy))
+    done = python("-m", "lumctl", "plugin", "check", f"example-{kind}", "-o", "json", PYTHONPATH=str(copy))
     assert done.returncode == 0, done.stdout + done.stderr
     (driver,) = json.loads(done.stdout)["drivers"]
-    assert driver["against"].startswith("twin: lumctl_example_switch.twin:twin")
+    assert driver["against"].startswith(f"twin: lumctl_example_{kind}.twin:twin")
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)

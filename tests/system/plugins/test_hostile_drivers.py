@@ -110,7 +110,7 @@ class Lab:
 def lab() -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:  # the path of a socket must be short
         made = Lab(Path(folder))
-        made("sim", "up", "--detach")
+        made("sim", "up", "--detach", ends=frozenset({3}))
         yield made
         made("sim", "down")
 

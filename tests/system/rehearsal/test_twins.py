@@ -1,40 +1,29 @@
 """Rehearsals with third-party devices: on the plug-in's twin, on a generic device, or without one."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from third_party import Lumctl, install, shell
 
 from lumctl.devices.endpoints import sim_runtime_folder
 from lumctl.inventory.examples import example
 from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET
 
-PLUGIN = Path(__file__).parent / "acme_lab"
 pytestmark = pytest.mark.timeout(180)
-Lumctl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
     """A folder with the plug-in in it, installed: its driver and two twins, one for a driver of its own."""
-    folder = tmp_path_factory.mktemp("packages")
-    shutil.copytree(PLUGIN, folder / "acme_lab", ignore=shutil.ignore_patterns("__pycache__"))
-    about = folder / "acme_lab-2.5.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-lab\nVersion: 2.5\n")
-    (about / "entry_points.txt").write_text(
+    return install(
+        tmp_path_factory.mktemp("packages"),
         "[lumctl.drivers]\nacme = acme_lab.driver:AcmeMesh\nacme-old = acme_lab.driver:AcmeMesh\n"
         "acme-bare = acme_lab.driver:AcmeMesh\n"
-        "[lumctl.twins]\nacme = acme_lab.twin:acme\nacme-old = acme_lab.twin:broken\n"
+        "[lumctl.twins]\nacme = acme_lab.twin:acme\nacme-old = acme_lab.twin:broken\n",
     )
-    return folder
 
 
 LAB = """\
@@ -47,47 +36,14 @@ LAB = """\
 
 
 @pytest.fixture
-def runtime(monkeypatch) -> Iterator[str]:
-    """A folder for sockets: the path of one must be short."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield folder
-
-
-@pytest.fixture
 def lumctl(tmp_path, packages, runtime) -> Iterator[Lumctl]:
     """lumctl on the prototype with an Acme mesh, and the lab; each call states the expected exit code."""
     path = tmp_path / "rack.yaml"
     text = example("prototype").read_text().replace("driver: smartlight", "driver: acme\n    rack: prototype")
     text = text.replace("racks:\n", "racks:\n  lab:\n").replace("  - name: s", "  - rack: prototype\n    name: s")
     path.write_text(text.replace("# Published binding", LAB + "# Published binding", 1))
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(packages),
-        "LUMCTL_STATE": str(tmp_path / "state"),
-        "LUMCTL_TARGET": "sim",
-        "LUMCTL_INVENTORY": str(path),
-        "XDG_RUNTIME_DIR": runtime,
-    }
-
-    def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    try:
+    with shell(path, packages, runtime) as run:
         yield run
-    finally:
-        run("sim", "down")
 
 
 @pytest.fixture
@@ -97,14 +53,15 @@ def control(runtime, tmp_path) -> Path:  # noqa: ARG001 - it decides where that 
 
 
 def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lumctl, control) -> None:
-    up = lumctl("sim", "up", "--detach", "-o", "json")
+    up = lumctl("sim", "up", "--detach", "-o", "json", code=3)
     assert [line for line in up.stderr.splitlines() if "replaces it" in line] == [
         "bare: driver 'acme-bare' has no twin; a generic mesh replaces it, with every capability of sim-mesh",
         "ocs: driver 'nobody-knows' has no twin; a generic switch replaces it, with every capability of sim-switch",
     ]
     why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for old at 127.0.0.1\\x1b[2J"
     assert [line for line in up.stderr.splitlines() if "does not answer: " in line] == [f"old does not answer: {why}"]
-    assert "rack lab: no circuits are programmed because old does not answer" in up.stderr
+    assert "the simulator came up without old\n" in up.stderr
+    assert "hint: test the driver with its twin: lumctl plugin check acme-old" in up.stderr
     assert "\x1b" not in up.stderr
     served = {each["id"]: (each["served"], each["stand_in"]) for each in json.loads(up.stdout)["devices"]}
     assert served == {

@@ -15,6 +15,7 @@ from lumctl.devices.errors import (
     InconsistentError,
     OutcomeUnknownError,
     UnsupportedError,
+    after_sending,
 )
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
 
@@ -26,7 +27,7 @@ class ExampleMesh(BaseMesh):
     """One mesh of Example & Co. What is not declared here, the base class refuses."""
 
     api_version: ClassVar[int] = 1
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_STATES, Capability.ATOMIC})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_STATES})
     proven: ClassVar[str] = "twin; not run on hardware"
 
     def identify(self) -> str:
@@ -79,15 +80,22 @@ class ExampleMesh(BaseMesh):
         self._write(known)
 
     def _write(self, states: Mapping[int, PucState]) -> None:
-        if not states:
+        before = self.read_states()
+        wanted = {puc: state for puc, state in sorted(states.items()) if before.get(puc) is not state}
+        if not wanted:
             return
-        line = "set " + " ".join(f"{puc}={state}" for puc, state in sorted(states.items()))
+        line = "set " + " ".join(f"{puc}={state}" for puc, state in wanted.items())
         try:
             answer = self._ask(line)
         except TimeoutError as error:
             raise OutcomeUnknownError(f"{self.context.device}: {error}; it may or may not have changed") from error
         if answer.startswith("no "):
-            raise DeviceRefusedError(f"{self.context.device}: {answer.removeprefix('no ')}")
+            why = answer.removeprefix("no ")
+            with after_sending():  # it may have made a part of the change before it said no
+                held = self.read_states()
+            if any(held[puc] is not before[puc] for puc in wanted):
+                raise InconsistentError(f"{self.context.device} made a part of the change: {why}")
+            raise DeviceRefusedError(f"{self.context.device}: {why}")
         if answer != "ok":
             raise OutcomeUnknownError(f"{self.context.device}: it answered {answer[:80]!r}")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from lumctl_example_mesh import ExampleMesh
-from twin import Twin
+from lumctl_example_mesh.twin import Twin
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socketserver
+import sys
 import threading
 
 from lumctl.devices.errors import DeviceError
@@ -46,3 +47,16 @@ def acme(device, listen):
 def broken(device, listen):
     """Fail."""
     raise RuntimeError(f"no licence for {device.id} at {listen}\x1b[2J")
+
+
+def hanging(device, listen):  # noqa: ARG001 - the signature of a twin
+    """Never come back."""
+    threading.Event().wait()
+
+
+@contextlib.contextmanager
+def printing(device, listen):
+    """Print what the parent might take for the simulator's own answer."""
+    print("{not json", file=sys.stderr, flush=True)  # noqa: T201 - a stranger's
+    with acme(device, listen) as port:
+        yield port
