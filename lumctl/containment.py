@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lumctl.descriptors import catch_stray_output
 from lumctl.errors import LumctlError
 from lumctl.printable import one_line, printable
+from lumctl.process_exit import limit_exit
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
         MisbehavedError: it raised anything else.
     """
     if not culprit.is_ours:
+        limit_exit()
         catch_stray_output()
         _keep_the_process()
     context = copy_context()

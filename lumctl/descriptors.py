@@ -49,6 +49,7 @@ def separate_streams() -> None:
     sys.stdout = sys.__stdout__ = _opened(out, sys.stdout, 1 if sys.stdout.isatty() else -1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _opened(err, sys.stderr, 1)  # type: ignore[misc]
     _own_stderr = err
+    os.register_at_fork(after_in_child=lambda: _leave_to_parent(out, err))
 
 
 def catch_stray_output() -> None:
@@ -70,6 +71,15 @@ def end_stray_output() -> None:
     """Pass on what has been written so far; nothing is shown of what comes later."""
     if _stray is not None:
         _stray.end()
+
+
+def _leave_to_parent(*own: int) -> None:
+    """In a child that a plug-in forks: it must not hold the streams open, or write what the parent has not yet."""
+    if is_caught():
+        void = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in own:
+            os.dup2(void, descriptor, inheritable=False)
+        os.close(void)
 
 
 _screens = 0

@@ -108,7 +108,11 @@ def usable(group: str, name: str, what: str, fitted: Callable[[object], type | M
         UsageError: no plug-in has that name, two packages offer it, it does not import, or it does not fit.
     """
     offer = the_offer(group, name, what)
-    found = fitted(imported(group, offer, what))
+    declared = imported(group, offer, what)
+    try:
+        found = contained(offer.culprit(what), "its declaration", lambda: fitted(declared), IMPORT_WITHIN_S)
+    except MisbehavedError as error:
+        raise UsageError(error.message, hint=f"uninstall {offer.distribution}") from error
     if isinstance(found, Misfit):
         raise UsageError(
             f"{what} {offer.name!r} of {offer.origin} {found.text}",

@@ -16,6 +16,7 @@ from lumctl.cycles import search_seldom
 from lumctl.descriptors import separate_streams
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.printable import printable
+from lumctl.process_exit import begin_exit, register_last_handler
 
 if TYPE_CHECKING:
     from typer import _click as click
@@ -162,7 +163,13 @@ def _report_unexpected(error: Exception) -> int:
 
 def main() -> None:
     """The console script."""
+    register_last_handler()
     search_seldom()
     with suppress(OSError, AttributeError):  # it was started without one
         separate_streams()
-    sys.exit(run())
+    code: int = ExitCode.UNEXPECTED
+    try:
+        code = run()
+    finally:
+        begin_exit(code)
+    sys.exit(code)

@@ -37,7 +37,13 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
 
     def opened() -> tuple[Driver, Mapping[str, Any]]:
         made = driver(context)
-        return made, {"api_version": made.api_version, "kind": made.kind, "proven": str(made.proven)}
+        slow = dict(getattr(made, "slow_calls", {}))
+        return made, {
+            "api_version": made.api_version,
+            "kind": made.kind,
+            "proven": str(made.proven),
+            "slow_calls": {name: float(seconds) for name, seconds in slow.items()},
+        }
 
     try:
         made, about = _bounded(culprit, f"opening {context.device}", opened, context.timeout_s + GRACE_S)
@@ -56,29 +62,37 @@ def class_of(driver: Driver) -> type[Driver]:
     return type(driver._driver) if isinstance(driver, _Contained) else type(driver)  # noqa: SLF001 - it is of this file
 
 
+class _Closed:
+    """In the place of a driver that was closed."""
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    def close(self) -> None:
+        """It is closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise DriverFaultError(f"{name} was asked of a driver that was closed")
+
+
 class _Contained:
-    """The calls of its kind are put in by :func:`open_contained`."""
+    """The calls of its kind, and what it says of itself, are put in by :func:`open_contained`."""
 
     kind: ClassVar[str]
+    slow_calls: ClassVar[Mapping[str, float]]
 
     def __init__(self, driver: Driver, context: DriverContext, culprit: Culprit) -> None:
-        self._driver = driver
+        self._driver: Any = driver
         self.context = context
         self._culprit = culprit
         self._late: tuple[str, Future[Any], float] | None = None
         self._is_plain = isinstance(getattr_static(driver, "capabilities", None), frozenset)
 
     @property
-    def slow_calls(self) -> Mapping[str, float]:
-        """As the driver states them."""
-        slow: Mapping[str, float] = getattr(self._driver, "slow_calls", {})
-        return slow
-
-    @property
     def capabilities(self) -> frozenset[Capability]:
         """As the driver declares them; a plain attribute is simply read, anything else may have to ask the device."""
         if self._is_plain:
-            return self._driver.capabilities
+            declared: frozenset[Capability] = self._driver.capabilities
+            return declared
         able = self._contained("capabilities", lambda: self._driver.capabilities)
         if not isinstance(able, frozenset) or not all(isinstance(each, Capability) for each in able):
             raise self._fault("capabilities", "answered no frozenset of Capability")
@@ -86,8 +100,11 @@ class _Contained:
 
     def close(self) -> None:
         """Close the driver, if it can be closed."""
+        driver = [self._driver]
+        if not self._culprit.is_ours:
+            self._driver = _Closed()  # the last to hold it is the call below: what frees it may hang as well
         with suppress(LumctlError):
-            _bounded(self._culprit, "close", self._driver.close, CLOSES_WITHIN_S)
+            _bounded(self._culprit, "close", lambda: driver.pop().close(), CLOSES_WITHIN_S)
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         answer = self._contained(name, lambda: getattr(self._driver, name)(*args, **kwargs))

@@ -31,6 +31,7 @@ from lumctl.devices.ways import Way
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Device, DeviceKind, Inventory, PartOf, Transponder
+from lumctl.workers import Workers
 
 T = TypeVar("T")
 
@@ -202,9 +203,13 @@ class DeviceSet:
         return culprit(self._driver_of(_named(self._inventory.devices, device_id, "device")))
 
     def close(self) -> None:
-        """Close every driver that was opened; one asked for later is opened again."""
+        """Close every driver that was opened, all at once; one asked for later is opened again."""
+        workers, closing = Workers("close"), []
         while self._opened:
-            self._opened.popitem()[1].driver.close()
+            closing.append(workers.submit(self._opened.popitem()[1].driver.close))
+        workers.close()
+        for closed in closing:
+            closed.result()
         self._gated.close()
 
     def _context(

@@ -64,15 +64,15 @@ def read_device(
     silent: list[str] = []
 
     def read(name: str, capability: Capability, ask: Callable[[], T]) -> T | None:
-        if capability not in driver.capabilities:
-            return None
-        if silent:
-            unread[name] = f"not asked, for its {silent[0]} got no answer"
-            return None
-        if time.monotonic() > deadline:
-            unread[name] = f"not asked, for the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
-            return None
         try:
+            if capability not in driver.capabilities:  # a driver may have to ask the device for them
+                return None
+            if silent:
+                unread[name] = f"not asked, for its {silent[0]} got no answer"
+                return None
+            if time.monotonic() > deadline:
+                unread[name] = f"not asked, for the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
+                return None
             return ask()
         except (DeviceUnreachableError, OutcomeUnknownError) as error:
             silent.append(name)

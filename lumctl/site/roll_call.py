@@ -116,9 +116,9 @@ def _ask_one(site: Site, component: Component) -> Answer:
         driver = open_driver(site, component)
     except LumctlError as error:
         return _failed(blank, error)
-    able = tuple(sorted(str(each) for each in driver.capabilities))
-    blank = replace(blank, capabilities=able, proven=driver.proven)
     try:
+        able = tuple(sorted(str(each) for each in driver.capabilities))
+        blank = replace(blank, capabilities=able, proven=driver.proven)
         return replace(blank, state=State.OK, says=_says(driver))
     except LumctlError as error:
         return _failed(blank, error)

@@ -1,6 +1,5 @@
 """A screen that asks below its text, and acts on a typed yes."""
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.scroll_view import ScrollView
 
+from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import ApplyView
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import RefreshWanted
@@ -79,8 +79,8 @@ class AskingScreen(KeyedScreen[None]):
         self._close()
         doing, order = self.order()
         self.say(doing)
-        # No daemon: an order that was given is carried out, even if the screen is closed meanwhile.
-        threading.Thread(target=self._carry_out, args=(order, comment), name="lumctl-order").start()
+        # An order that was given is carried out, even if the screen is closed meanwhile.
+        FinishingThread(target=self._carry_out, args=(order, comment), name="lumctl-order").start()
 
     def on_done(self, event: Done) -> None:
         """Say what came of it, and look again."""

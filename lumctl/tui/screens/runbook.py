@@ -1,7 +1,7 @@
 """The screen of a runbook: it is read, replayed on a simulator of its own, and marked to be compared with another."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
+from lumctl.process_exit import FinishingThread
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
@@ -80,7 +81,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
     def on_mount(self) -> None:
         """Begin to read."""
         self.query_one(VerticalScroll).focus()
-        _in_thread("lumctl-runbook", self._read, daemon=True)
+        threading.Thread(target=self._read, name="lumctl-runbook", daemon=True).start()
 
     def on_unmount(self) -> None:
         """However the screen is left: a replay under way ends."""
@@ -106,8 +107,8 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
             self._say("")
             self.replay = Replay()
             self._stepper = Stepper(lambda step: self.post_message(Reached(step)))
-            # No daemon: its simulator is taken down by this thread, however the screen is left.
-            _in_thread("lumctl-replay", self._run, self._stepper, daemon=False)
+            # Its simulator is taken down by this thread, however the screen is left.
+            FinishingThread(target=self._run, args=(self._stepper,), name="lumctl-replay").start()
             self._show()
 
     def action_next_step(self) -> None:
@@ -214,7 +215,3 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
 
     def _progress_in_thread(self, line: str) -> None:
         self.post_message(Said(line))
-
-
-def _in_thread(name: str, work: Callable[..., None], *arguments: object, daemon: bool) -> None:
-    threading.Thread(target=work, args=arguments, name=name, daemon=daemon).start()

@@ -1,10 +1,10 @@
 """An apply in a thread of its own. It outlives the screen on which it was begun, and so does its outcome."""
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
+from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import Applier, ApplyView, PlanView
 from lumctl.tui.threads.collector import one_line
 
@@ -24,8 +24,8 @@ class Applying:
     def begin(self, plan: PlanView, progress: Callable[[str], None], ended: Callable[[ApplyView], object]) -> None:
         """Apply a plan; ``progress`` and ``ended`` are called from another thread."""
         self._last = Future()
-        # No daemon: however the screen is lost, the process does not end before the apply has.
-        threading.Thread(target=self._run, args=(self._last, plan, progress, ended), name="lumctl-apply").start()
+        # However the screen is lost, the process does not end before the apply has.
+        FinishingThread(target=self._run, args=(self._last, plan, progress, ended), name="lumctl-apply").start()
 
     def outcome(self) -> ApplyView | None:
         """How the last apply ended, once it has; ``None`` if there was none."""

@@ -1,7 +1,8 @@
 """Drivers of a made-up device, right and deliberately wrong ones, and how to install them as a package would.
 
 ``WRONG`` are those that break the contract of drivers: the contract kit must catch each. ``HOSTILE`` are those that
-would take the program down: whoever uses drivers must go on without them. ``install(folder)`` writes all of them as
+would take the program down: whoever uses drivers must go on without them. ``LINGERING`` answer, and hold up the end of
+their process; ``CRASHING`` end it from C: ask both in a process of their own. ``install(folder)`` writes all of them as
 one distribution, ``wrong-drivers 0.7``, into a folder for ``sys.path`` or ``PYTHONPATH``; two more of it fail or hang
 when they are imported. ``Twin`` serves their device on loopback; an address that ends in ``.memory`` needs none.
 """
@@ -11,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrong_drivers import hostile, meshes, others, untrue
+from wrong_drivers import crashing, hostile, lingering, meshes, others, untrue
 from wrong_drivers.device import DARK, INPUTS, LIT, PORTS, PUCS, Device, Twin
 from wrong_drivers.right import (
     LateMesh,
@@ -24,9 +25,11 @@ from wrong_drivers.right import (
 )
 
 __all__ = [
+    "CRASHING",
     "DARK",
     "HOSTILE",
     "INPUTS",
+    "LINGERING",
     "LIT",
     "PORTS",
     "PUCS",
@@ -72,10 +75,12 @@ RIGHT = {
 }
 WRONG = _drivers_of(meshes) | _drivers_of(others) | _drivers_of(untrue)
 HOSTILE = _drivers_of(hostile)
+LINGERING = _drivers_of(lingering)
+CRASHING = _drivers_of(crashing)
 IMPORTED = {
     "fails-at-import": "raise RuntimeError('this driver cannot be imported')\n",
     "needs-a-library": "import acme_optical_line_systems_management_interface_library\n",
-    "hangs-at-import": "import threading\nthreading.Event().wait()\n",
+    "hangs-at-import": "from wrong_drivers.marks import hang\nhang()\n",
     "exits-at-import": "import sys\nsys.exit(3)\n",
     "prints-at-import": "print('\\x1b[2Jhello {')\nfrom wrong_drivers.right import RightMesh as Driver\n",
 }
@@ -85,8 +90,9 @@ IMPORTED = {
 def install(folder: Path) -> None:
     """Write the distribution with all of these drivers, and twins of those of meshes and switches, into a folder."""
     shutil.copytree(Path(__file__).parent, folder / "wrong_drivers", ignore=shutil.ignore_patterns("__pycache__"))
-    points = {each.name: each.target for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values())}
-    meshes = [each for each in (*RIGHT.values(), *WRONG.values(), *HOSTILE.values()) if each.driver.kind in LIGHT]
+    drivers = [each for offered in (RIGHT, WRONG, HOSTILE, LINGERING, CRASHING) for each in offered.values()]
+    points = {each.name: each.target for each in drivers}
+    meshes = [each for each in drivers if each.driver.kind in LIGHT]
     twins = dict.fromkeys((*(each.name for each in meshes), *IMPORTED), "wrong_drivers.device:twin")
     for name, text in IMPORTED.items():
         module = f"wrong_{name.replace('-', '_')}"

@@ -2,9 +2,9 @@
 
 import os
 import sys
-import threading
 
 from lumctl.devices.types import PowerReading
+from wrong_drivers.marks import hang
 from wrong_drivers.right import RightMesh, RightPower, RightSwitch, RightTransponder
 
 
@@ -82,27 +82,61 @@ class Hangs(RightMesh):
     """Never comes back from a reading."""
 
     def identify(self):
-        threading.Event().wait()
+        hang()
 
     def read_states(self):
-        threading.Event().wait()
+        hang()
 
 
 class HangsTransponder(RightTransponder):
     """Never comes back from a reading."""
 
     def read_optics(self):
-        threading.Event().wait()
+        hang()
 
     def neighbours(self):
-        threading.Event().wait()
+        hang()
+
+
+class _Asked:
+    """What its class has, and an instance would have to ask the device for."""
+
+    def __get__(self, driver, _driver_class):
+        return RightMesh.capabilities if driver is None else hang()
+
+
+class HangsAtCapabilities(RightMesh):
+    """Never comes back when it is asked what it can do."""
+
+    capabilities = _Asked()
+
+
+class HangsAtStage(RightMesh):
+    """Never comes back from ``stage``."""
+
+    def stage(self, _changes):
+        hang()
+
+
+class HangsAtCommit(RightMesh):
+    """Never comes back from ``commit``."""
+
+    def commit(self, _staged, **_timer):
+        hang()
 
 
 class HangsAtClose(RightSwitch):
     """Never comes back from ``close``."""
 
     def close(self):
-        threading.Event().wait()
+        hang()
+
+
+class MeshHangsAtClose(RightMesh):
+    """Never comes back from ``close``."""
+
+    def close(self):
+        hang()
 
 
 class FailsAtClose(RightMesh):
@@ -124,7 +158,7 @@ class HangsAtOpening(RightMesh):
 
     def __init__(self, context):
         super().__init__(context)
-        threading.Event().wait()
+        hang()
 
 
 class ClearsTheScreen(RightMesh):
