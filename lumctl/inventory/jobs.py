@@ -82,6 +82,8 @@ def _run(run: JobRunEntry) -> JobRun:
         heartbeat_s=run.heartbeat_s,
         stall_s=run.stall_s,
         start_s=run.start_s,
+        silence_s=run.silence_s,
+        exit_s=run.exit_s,
         standby=run.standby,
         without_spare=run.without_spare,
         restarts=run.restarts,

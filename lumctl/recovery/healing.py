@@ -8,6 +8,7 @@ from lumctl.errors import LumctlError, RolledBackError
 from lumctl.inventory.folding import fold
 from lumctl.inventory.running import WithoutSpare
 from lumctl.recovery.choosing import REPLICATED
+from lumctl.recovery.ends import End
 from lumctl.recovery.failing import Failing
 from lumctl.recovery.standing import Phase, Trouble
 from lumctl.recovery.story import Story
@@ -108,7 +109,7 @@ class Healing(Failing):
         elif self.run_as.without_spare is WithoutSpare.SHRINK and self._may_shrink():
             self._shrink(trouble)
         else:
-            self.give_up(f"no spare can be had: {error.message}")
+            self.give_up(f"no spare can be had: {error.message}", End.NO_SPARE)
 
     def _ends_with(self, story: Story) -> str:
         """What ends the waiting of a job that gets no swap."""

@@ -3,6 +3,7 @@
 import pytest
 from theatre import Theatre
 
+from lumctl.recovery.ends import End
 from lumctl.recovery.standing import Phase
 
 
@@ -95,7 +96,7 @@ def test_a_job_one_of_whose_processes_never_gets_ready_stops_and_says_which(tmp_
     assert theatre.coordinator.phase is Phase.STARTING
     theatre.wait(2)
     assert theatre.coordinator.phase is Phase.STOPPED
-    assert theatre.coordinator.failed
+    assert theatre.coordinator.end is End.NOT_STARTED
     why = theatre.coordinator.why_ended
     assert why.startswith(f"h1-a#1 {missing}")
     assert why.endswith("within 300 s (start_s) (log: h1-a#1.log on h1)")
