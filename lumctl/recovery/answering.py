@@ -173,7 +173,7 @@ class Answering(Hearing):
     def state(self) -> str:
         """What the job does, as a person is told: it is paused as long as it may not go on."""
         held = self.kept and self.phase in {Phase.STARTING, Phase.RECOVERING} and not self.looking
-        lacks = self.phase is Phase.RECOVERING and self.trouble is not None and self.trouble.why
+        lacks = self.phase in {Phase.STARTING, Phase.RECOVERING} and self.trouble is not None and self.trouble.why
         return str(Phase.PAUSED if held else WAITING if lacks else self.phase)
 
     def _why(self) -> str:

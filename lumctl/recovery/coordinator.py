@@ -130,9 +130,11 @@ class Coordinator(Answering):
                     self.before = self.means.before
                 if self.stop_if_asked_before() or taken_over:
                     return
+                self.look_first()
+                trouble = self.trouble
             if trouble is not None and trouble.look and not self.looking and trouble.retry_at is None:
                 self.looking, trouble.look, self.healing = self.with_neighbours(trouble.look), set(), trouble.story
-                self.means.look(sorted(self.looking))
+                self.means.look(sorted(self.looking), trouble.first)
             self.regroup()
 
     def _finish(self) -> None:

@@ -57,6 +57,8 @@ class Trouble:
     story: Story
     look: set[str] = field(default_factory=set)
     """Accelerators that nobody has looked at yet."""
+    first: bool = False
+    """Nothing has failed yet: no rank has been started before its accelerator was looked at."""
     stalled: bool = False
     """Nobody has died: it may be the light."""
     attempts: int = 0
@@ -93,8 +95,8 @@ class Means:
     """Ask the agent of a host for something; whether it could be sent."""
     open: Callable[[str], None]
     """Open the line to a host's agent, again."""
-    look: Callable[[Sequence[str]], None]
-    """Have accelerators looked at, and replaced where they are not well."""
+    look: Callable[[Sequence[str], bool], None]
+    """Have accelerators looked at, and replaced: those that are not well, or only those known to have failed."""
     placement: Callable[[], Sequence[str]]
     """Where the store places the ranks now."""
     ready_on: Callable[[], Sequence[str]]
@@ -144,6 +146,8 @@ class Standing:
         """Those of this job before it was taken over."""
         self.ended_at: float | None = None
         """When all its processes had ended, in seconds since the epoch."""
+        self.looked_first = False
+        """The accelerators were looked at before a rank was started."""
         self.steps_over_at = math.inf
         """Since when the ranks run the rest of their script."""
         self.why_ended = ""

@@ -143,3 +143,24 @@ def test_one_process_that_is_told_to_end_is_replaced_and_the_job_goes_on(tmp_pat
         job.kill(1, signal.SIGTERM)
         assert job.recovered()["cause"] == "h2-gpu0: was told to end by SIGTERM"
         done_by_all(job, job.ended(0))
+
+
+def test_a_job_is_not_started_on_a_gpu_that_check_calls_lost(tmp_path) -> None:
+    with ScriptJob(tmp_path, "--workers", 0) as job:
+        job.sim.inject("h2-gpu0", "gpu-lost")
+        assert "h2-gpu0" in job.lumctl("check", status=2)
+        found = job.ends(0)
+        done_by_all(job, found)
+        assert [each["accelerator"] for each in found["ranks"]] == ["h1-gpu0", "h5-gpu0"]
+        assert "h2-gpu0: " in found["recoveries"][0]["cause"]
+        assert not list(job.home.rglob("h2-gpu0#*.log"))
+
+
+def test_without_a_yes_for_a_swap_a_job_that_does_not_wait_refuses_to_start_there(tmp_path) -> None:
+    with ScriptJob(tmp_path, "--workers", 0, without_spare="stop") as job:
+        job.sim.inject("h2-gpu0", "gpu-lost")
+        job.lumctl("check", status=2)
+        job.run("--no-swap")
+        found = job.ended(5)
+        assert (found["end"], found["done"]) == ("no-spare", 0)
+        assert not list(job.home.rglob("h2-gpu0#*.log"))
