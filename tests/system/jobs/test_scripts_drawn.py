@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from test_scripts import RANKS, ScriptJob, done_by_all
+from script_jobs import RANKS, ScriptJob, done_by_all
 
 from lumctl.recovery.ends import End
 

@@ -250,7 +250,7 @@ def test_rings_that_no_path_joins_are_found_where_the_ranks_form_one_process_gro
     with pytest.raises(InventoryError) as found:
         load_inventory(path)
     (problem,) = found.value.problems
-    assert "no path of links joins ranks 0-1 and ranks 2-3 of job train" in problem.message
+    assert "no path of links joins ranks [0-1] and ranks [2-3] of job train" in problem.message
     assert "pairs: [[0, 2]]" in str(problem.hint)
     path.write_text(apart[: apart.index("    run:\n")])  # what runs it otherwise may join them in another way
     load_inventory(path)
