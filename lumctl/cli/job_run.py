@@ -75,7 +75,7 @@ def run(
     end = ended.end
     if end is not None and end.exit_code is not ExitCode.DONE:
         raise JobFailedError(
-            f"job {job} has ended ({end}): {ended.why_ended}",
+            f"job {job} has stopped ({end}): {ended.why_ended}",
             end.exit_code,
             hint=_how_to_begin_again(job, ended.why_ended),
         )

@@ -183,7 +183,8 @@ class Agent:
 
     def _tell_end(self, worker: Worker) -> None:
         end: Message = {"code": worker.code, "signal": worker.signal, "at": worker.at}
-        if worker.code != 0 and FAILED not in worker.last and worker.prints_from is not None:
+        by_itself = worker.code not in {0, None} and FAILED not in worker.last
+        if (by_itself or not worker.got_ready) and worker.prints_from is not None:
             end["printed"] = last_line(self._folder.log(worker.worker), worker.prints_from)
         self._tell({"tell": "exited", "worker": worker.worker, **end})
 
