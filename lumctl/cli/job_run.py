@@ -72,17 +72,21 @@ def run(
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
     show(cx, ended.document())
-    if ended.failed:
-        raise JobStoppedError(
-            f"job {job} has stopped: {ended.why_ended}",
+    end = ended.end
+    if end is not None and end.exit_code is not ExitCode.DONE:
+        raise JobFailedError(
+            f"job {job} has stopped ({end}): {ended.why_ended}",
+            end.exit_code,
             hint=_how_to_begin_again(job, ended.why_ended),
         )
 
 
-class JobStoppedError(LumctlError):
-    """A job was stopped that nobody asked to stop."""
+class JobFailedError(LumctlError):
+    """A job has ended that has not come to its end, and nobody has asked for that."""
 
-    exit_code = ExitCode.UNHEALTHY
+    def __init__(self, message: str, exit_code: ExitCode, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
 
 
 def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:

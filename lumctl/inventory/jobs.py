@@ -7,7 +7,7 @@ from math import prod
 from lumctl.errors import UsageError
 from lumctl.inventory.document import Document, JobEntry, PairsEntry, RingEntry, TorusEntry
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.folding import FoldError, expand_numbers
+from lumctl.inventory.folding import FoldError, expand_numbers, fold
 from lumctl.inventory.hook_entries import OtherHookEntry
 from lumctl.inventory.job_kinds import read_settings
 from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
@@ -15,7 +15,7 @@ from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.run_entries import JobRunEntry
 from lumctl.inventory.running import PAUSED_WITHIN_S, WORKERS, JobRun
 from lumctl.inventory.scope import Scope
-from lumctl.inventory.wiring import job_circuits
+from lumctl.inventory.wiring import job_circuits, job_links
 
 _SMALLEST_RING = 2
 
@@ -82,6 +82,8 @@ def _run(run: JobRunEntry) -> JobRun:
         heartbeat_s=run.heartbeat_s,
         stall_s=run.stall_s,
         start_s=run.start_s,
+        silence_s=run.silence_s,
+        exit_s=run.exit_s,
         standby=run.standby,
         without_spare=run.without_spare,
         restarts=run.restarts,
@@ -196,6 +198,34 @@ def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Pr
                 if other != circuit.id:
                     what = f"links {other} and {circuit.id} both need port {port} of {circuit.device}"
                     problems.add(entry.mark("links"), f"{what}, expected a lane for each")
+        if job.run is not None:
+            _require_joined(inventory, job, entry, problems)
+
+
+def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: Problems) -> None:
+    """Links and shared hosts lead from each linked rank to each: lumctl makes one process group of all."""
+    group_of = list(range(len(job.ranks)))
+
+    def join(a: int, b: int) -> None:
+        of, instead = group_of[a], group_of[b]
+        group_of[:] = [instead if group == of else group for group in group_of]
+
+    on_host: dict[str, int] = {}
+    linked = {rank for link in job_links(job) for rank in (link.a_rank, link.b_rank)}
+    for link in job_links(job):
+        join(link.a_rank, link.b_rank)
+    for rank in sorted(linked):
+        join(rank, on_host.setdefault(inventory.accelerators[job.ranks[rank]].host, rank))
+    groups = [[rank for rank in sorted(linked) if group_of[rank] == group] for group in dict.fromkeys(group_of)]
+    apart = sorted(group for group in groups if group)
+    if len(apart) > 1:
+        first, second = (", ".join(fold([str(rank) for rank in group])) for group in apart[:2])
+        problems.add(
+            entry.mark("links"),
+            f"no path of links joins ranks {first} and ranks {second} of job {job.name}, expected one between all",
+            "add a link between them, such as {kind: pairs, pairs: [["
+            f"{apart[0][0]}, {apart[1][0]}]]}}, or make two jobs of them",
+        )
 
 
 def _first_bad(inventory: Inventory, job: Job, entry: JobEntry) -> Mark:

@@ -24,7 +24,7 @@ class JobRunEntry(Entry):
         list(_DEFAULT.agent), description="Program and arguments that start our agent on a host; lumctl is there."
     )
     heartbeat_s: Annotated[float, Field(ge=0.2, le=600, allow_inf_nan=False)] = Field(
-        _DEFAULT.heartbeat_s, description="A process that says nothing for so many seconds hangs."
+        _DEFAULT.heartbeat_s, description="A process that is stopped for so many seconds, as by SIGSTOP, hangs."
     )
     stall_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.stall_s,
@@ -34,6 +34,16 @@ class JobRunEntry(Entry):
         _DEFAULT.start_s,
         description="A process that is not ready so many seconds after it was started, libraries and model loaded, "
         "never will be: a job that waits for it to begin stops.",
+    )
+    silence_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
+        _DEFAULT.silence_s,
+        description="A process that runs and says nothing for so many seconds hangs: something in it does not give "
+        "Python's interpreter back. Longer than the longest such call of a healthy script.",
+    )
+    exit_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
+        _DEFAULT.exit_s,
+        description="A process that has not ended so many seconds after the last line of its script, or after the "
+        "error that ends it, is killed.",
     )
     standby: bool = Field(
         default=_DEFAULT.standby,

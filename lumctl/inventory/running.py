@@ -42,6 +42,8 @@ class JobRun:
     heartbeat_s: float = 2.0
     stall_s: float = 600.0
     start_s: float = 600.0
+    silence_s: float = 600.0
+    exit_s: float = 60.0
     standby: bool = True
     without_spare: WithoutSpare = WithoutSpare.WAIT
     restarts: int = 3

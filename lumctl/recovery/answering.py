@@ -40,7 +40,7 @@ class Answering(Hearing):
 
     def _refused(self, answer: Answer) -> bool:
         """Say no where the job ends, or nobody knows where its ranks are placed; whether that was said."""
-        if self.phase is Phase.STOPPING or self.phase.over:
+        if self.phase in {Phase.FINISHING, Phase.STOPPING} or self.phase.over:
             answer({"error": f"job {self.job.name} is {self.phase}"})
             return True
         if (error := self.places.read()) is not None:
@@ -147,6 +147,8 @@ class Answering(Hearing):
             "job": self.job.name,
             "state": self.state,
             "why": self._why(),
+            "end": str(self.end) if self.phase.over and self.end is not None else None,
+            "script_error": self.error or (self.trouble.story.error if self.trouble is not None else None),
             "parked": self.all_parked(),
             "generation": self.group.generation,
             "of": len(self.placement),
@@ -171,10 +173,12 @@ class Answering(Hearing):
     def state(self) -> str:
         """What the job does, as a person is told: it is paused as long as it may not go on."""
         held = self.kept and self.phase in {Phase.STARTING, Phase.RECOVERING} and not self.looking
-        lacks = self.phase is Phase.RECOVERING and self.trouble is not None and self.trouble.why
+        lacks = self.phase in {Phase.STARTING, Phase.RECOVERING} and self.trouble is not None and self.trouble.why
         return str(Phase.PAUSED if held else WAITING if lacks else self.phase)
 
     def _why(self) -> str:
+        if self.phase is Phase.FINISHING:
+            return self.waits_for()
         if self.phase in {Phase.STARTING, Phase.RECOVERING} and self.settled:
             placed = [self.host_of(name) for rank, name in enumerate(self.placement) if rank not in self.vacant]
             if waits := self.lines.away(dict.fromkeys(placed)) or self.waits_for():

@@ -17,9 +17,8 @@ from lumctl.recovery.answering import Answering
 from lumctl.recovery.choosing import REPLICATED, choose
 from lumctl.recovery.standing import Means, Phase
 
-ENDS_WITHIN_S = 100.0
-"""How long the processes of a job may take to write a checkpoint and end."""
-KILLED_WITHIN_S = 5.0
+QUITS_WITHIN_S = 5.0
+"""How long an agent may take to end when it is told so."""
 
 
 class Coordinator(Answering):
@@ -80,19 +79,21 @@ class Coordinator(Answering):
                 self.means.ask(worker.host, {"ask": "kill", "worker": worker.name})
             elif worker.alive and not self.is_member(worker):
                 self.tell(worker, {"do": "stop", "done": worker.done, "also": []})
-        self._await_ends(ENDS_WITHIN_S)
-        for worker in self.roster:
-            if worker.alive:
-                self.means.ask(worker.host, {"ask": "kill", "worker": worker.name})
-        self._await_ends(KILLED_WITHIN_S)
+            writes = worker.alive and self.is_member(worker) and not worker.ended
+            within_s = self.run_as.exit_s + (self.run_as.stall_s if writes else 0.0)
+            worker.leave_by = min(worker.leave_by, self.means.now() + within_s)
+        self._await_ends()
         told = {host for host in self.hosts() if self.means.ask(host, {"ask": "quit"})}
-        self._await(lambda: told <= self._left, KILLED_WITHIN_S)  # who hangs up at once is not heard
+        self._await(lambda: told <= self._left, QUITS_WITHIN_S)  # who hangs up at once is not heard
         self.ended_at = self.means.now()
         self.means.keep(self.document())
         self.answer_stops()
 
-    def _await_ends(self, within_s: float) -> None:
-        self._await(lambda: not any(worker.alive for worker in self.roster), within_s)
+    def _await_ends(self) -> None:
+        while self.leaving():
+            self.see_leaving()
+            with suppress(Empty):
+                self._work.get(timeout=max(0.0, self.leaving_due - self.means.now()))()
 
     def _await(self, so: Callable[[], bool], within_s: float) -> None:
         deadline = self.means.now() + within_s
@@ -120,6 +121,8 @@ class Coordinator(Answering):
         self.answer_pauses()
         if self.phase is Phase.STOPPING and self.all_parked():
             self._finish()
+        if self.phase is Phase.FINISHING:
+            self.conclude()
         if self.phase in {Phase.STARTING, Phase.RECOVERING} and self.all_listed():
             if self.phase is Phase.STARTING and not self.group.crew:
                 taken_over = self.adopt()
@@ -127,9 +130,11 @@ class Coordinator(Answering):
                     self.before = self.means.before
                 if self.stop_if_asked_before() or taken_over:
                     return
+                self.look_first()
+                trouble = self.trouble
             if trouble is not None and trouble.look and not self.looking and trouble.retry_at is None:
                 self.looking, trouble.look, self.healing = self.with_neighbours(trouble.look), set(), trouble.story
-                self.means.look(sorted(self.looking))
+                self.means.look(sorted(self.looking), trouble.first)
             self.regroup()
 
     def _finish(self) -> None:

@@ -26,8 +26,11 @@ WELL = frozenset({State.OK, State.DEGRADED})
 """States of an accelerator on which a process is started again."""
 LULL_S = 1.0
 """How long nothing is to be done before what can wait is done."""
-Order = tuple[str, ...]
-"""Accelerators to look at."""
+Order = tuple[tuple[str, ...], bool]
+"""Accelerators to look at, and whether those alone are replaced that are known to have failed."""
+
+
+NOTHING: Order = ((), False)
 
 
 class Told(Protocol):
@@ -85,9 +88,9 @@ class Healer:
         """Open sessions to hosts and devices now: a failure does not wait for them."""
         self._thread.start()
 
-    def look(self, accelerators: Sequence[str]) -> None:
-        """See whether accelerators are well, and have those replaced that are not."""
-        self._orders.put(tuple(accelerators))
+    def look(self, accelerators: Sequence[str], failed_only: bool) -> None:
+        """See whether accelerators are well, and have those replaced that are not, or that are known to have failed."""
+        self._orders.put((tuple(accelerators), failed_only))
 
     def close(self) -> None:
         """End; what is under way is finished first."""
@@ -97,28 +100,28 @@ class Healer:
 
     def _work(self) -> None:
         """Follow orders to the end; where the site broke or could not be opened, the next order opens another."""
-        order: Order | None = ()  # look at nothing, be ready
+        order: Order | None = NOTHING  # be ready
         while order is not None:
             try:
                 with self._open_site() as site, Standby(site) as standby:
-                    if not order:
+                    if order is NOTHING:
                         self._rehearse(site)
                     while order is not None:
-                        if order:
+                        if order is not NOTHING:
                             self._follow(site, standby, order)
-                        order = ()  # it is told, whatever breaks now
+                        order = NOTHING  # it is told, whatever breaks now
                         order = self._next(site, standby)
                     self._save(site)
             except Exception as error:  # noqa: BLE001 - the job's processes live on; whoever runs it is told
                 if order is None:
                     return
-                if order:
+                if order is not NOTHING:
                     self._told.not_healed(_known(error))
                 order = self._orders.get()
 
     def _follow(self, site: Site, standby: Standby, order: Order) -> None:
         try:
-            self._heal(site, standby, order)
+            self._heal(site, standby, *order)
         except (RefusedError, RunError) as error:  # nothing is wrong with the site
             self._told.not_healed(error)
 
@@ -148,9 +151,11 @@ class Healer:
             ours = [each for each in circuits_of(site.inventory, site.assignment()) if each.owner == self._job]
             LightProof(site.inventory, site.fleet, site.devices, now=site.now).sound(ours)
 
-    def _heal(self, site: Site, standby: Standby, accelerators: Sequence[str]) -> None:
+    def _heal(self, site: Site, standby: Standby, accelerators: Sequence[str], failed_only: bool) -> None:
         seen = site.observe()
         bad = not_well(seen, accelerators)
+        if failed_only:
+            bad = {name: why for name, why in bad.items() if seen.report.accelerators[name].state is State.FAILED}
         self._told.looked(bad)
         if not bad:
             if why := unlit(seen, self._job):

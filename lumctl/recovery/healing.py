@@ -8,6 +8,7 @@ from lumctl.errors import LumctlError, RolledBackError
 from lumctl.inventory.folding import fold
 from lumctl.inventory.running import WithoutSpare
 from lumctl.recovery.choosing import REPLICATED
+from lumctl.recovery.ends import End
 from lumctl.recovery.failing import Failing
 from lumctl.recovery.standing import Phase, Trouble
 from lumctl.recovery.story import Story
@@ -21,6 +22,12 @@ ATTEMPTS = 2
 class Healing(Failing):
     """Takes in what comes of a look at accelerators."""
 
+    def look_first(self) -> None:
+        """Before any rank is started, have those replaced that are known to have failed."""
+        if not self.looked_first:
+            self.looked_first = True
+            self.trouble = Trouble(Story("before the start", self.means.now(), ()), set(self.placement), first=True)
+
     def looked(self, bad: Mapping[str, str]) -> None:
         """Accelerators were looked at; these are not well, with the reason."""
         if self.trouble is None:
@@ -33,6 +40,9 @@ class Healing(Failing):
             if known.get(name) != why:
                 self.means.say(f"{name} is not well: {why}")
         known |= bad
+        if self.trouble.first and bad:
+            self.trouble.story.cause = "; ".join(f"{name}: {why}" for name, why in bad.items())
+            self.trouble.story.failed = tuple(bad)
 
     def planned(self, plan: Plan) -> None:
         """Spares are chosen: their workers may load while light moves."""
@@ -79,6 +89,8 @@ class Healing(Failing):
         self.looking, self.is_planned = frozenset(), False
         if self.trouble is not None:
             self.trouble.attempts, self.trouble.why = 0, ""
+            if self.trouble.first and not self.trouble.story.replaced:
+                self.trouble = None  # nothing is wrong
         if result is not None and self.healing is not None:
             self.healing.run = result.run
 
@@ -90,6 +102,10 @@ class Healing(Failing):
         if (trouble := self.trouble) is None or self.phase is Phase.STOPPING:
             return
         story = trouble.story
+        if trouble.first and not story.bad:
+            self.means.say(f"the accelerators could not be looked at before the start: {error.message}")
+            self.trouble = None
+            return
         story.replaced = {failed: spare for failed, spare in story.replaced.items() if spare in self.placement}
         self.answer_light({"error": error.message})
         trouble.attempts += 1
@@ -108,7 +124,7 @@ class Healing(Failing):
         elif self.run_as.without_spare is WithoutSpare.SHRINK and self._may_shrink():
             self._shrink(trouble)
         else:
-            self.give_up(f"no spare can be had: {error.message}")
+            self.give_up(f"no spare can be had: {error.message}", End.NO_SPARE)
 
     def _ends_with(self, story: Story) -> str:
         """What ends the waiting of a job that gets no swap."""

@@ -9,6 +9,7 @@ from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.running import JobRun
 from lumctl.jobs.wire import Message, told_line
 from lumctl.recovery.awaiting import Awaiting
+from lumctl.recovery.ends import End
 from lumctl.recovery.failing import EARLY
 from lumctl.recovery.standing import Means, Phase
 from lumctl.recovery.workers import Worker, still_holds
@@ -63,23 +64,35 @@ class Hearing(Awaiting):
             case "dying" if worker is not None and worker.alive:
                 worker.dying, worker.dies_at = True, self.means.now()
                 self.gone(worker, _with_why(worker, "dies"), float(message["at"]))
-            case "exited" if worker is not None and worker.dying:
-                self.dead(worker, _how(worker, message))
-            case "exited" if worker is not None and worker.alive:
-                worker.error = worker.error or told_line(str(message.get("printed") or ""))
-                self.gone(worker, _how(worker, message), float(message["at"]))
-            case "silent" if worker is not None and worker.alive and not worker.ended:  # who ends says no more
-                worker.silent = True
-                self.means.ask(host, {"ask": "kill", "worker": worker.name})
-                self.gone(worker, f"hangs: it has said nothing for {float(message['for_s']):.1f} s", self.means.now())
+            case "exited" if worker is not None and (worker.alive or worker.dying):
+                self._exited(worker, message)
+            case "silent" if worker is not None and worker.alive:
+                self._silent(worker, message)
             case "taken" if not self.means.who or message.get("by") != self.means.who:
                 self.why_ended, self.phase = f"the agent on {host} works for {message.get('by')}", Phase.LEFT
+                self.end = End.LEFT
             case "refused" if self.phase.over and message.get("ask") == "quit":
                 self._left.add(host)
             case "refused" if worker is None or worker.alive:  # to a dead one something was on its way
                 self.means.say(f"{host}: {message.get('why')}")
             case _:
                 pass
+
+    def _exited(self, worker: Worker, message: Message) -> None:
+        worker.error = worker.error or told_line(str(message.get("printed") or ""))
+        worker.code, worker.how = message.get("code"), worker.how or _how(worker, message)
+        if worker.dying:
+            self.dead(worker, _how(worker, message))
+        else:
+            self.gone(worker, _how(worker, message), float(message["at"]))
+
+    def _silent(self, worker: Worker, message: Message) -> None:
+        for_s = f"{float(message['for_s']):.1f} s"
+        what = f"it has been stopped for {for_s}" if message.get("stopped") else f"it has said nothing for {for_s}"
+        worker.silent, worker.how = True, f"hangs: {what}"
+        self.means.ask(worker.host, {"ask": "kill", "worker": worker.name})
+        if not worker.ended:  # how one that has ended its steps comes to its end is told by its exit
+            self.gone(worker, worker.how, self.means.now())
 
     def _line_lost(self, host: str, why: str) -> None:
         if self.phase.over:  # nobody is left there to be waited for
@@ -93,7 +106,7 @@ class Hearing(Awaiting):
         for worker in self.roster:
             worker.dying = worker.dying and worker.host != host
         for worker in [each for each in self.roster if each.host == host and each.alive]:
-            worker.away = True
+            worker.away, worker.how = True, f"is on host {host}, which is not heard"
             self.gone(worker, f"is on host {host}, which is not heard", self.means.now())
 
     def _list(self, host: str, told: Sequence[Mapping[str, Any]]) -> None:
@@ -177,8 +190,24 @@ class Hearing(Awaiting):
                 self.broken(worker, str(message.get("error", "")), at)
             case "stepped":
                 self._stepped(worker, float(message.get("at", at)))
-            case "ended" if not self.phase.over and self.is_member(worker) and self._all_ended():
-                self.why_ended, self.phase = f"all {worker.done} steps are done", Phase.ENDED
+            case "failed" | "exiting" | "ended":
+                self._comes_to_its_end(worker, message, at)
+            case _:
+                pass
+
+    def _comes_to_its_end(self, worker: Worker, message: Mapping[str, Any], at: float) -> None:
+        match message.get("say"):
+            case "failed" if worker.script_error is not None and not worker.ended:
+                self.script_failed(worker, worker.script_error)
+            case "exiting":
+                worker.leave_by = min(worker.leave_by, self.means.now() + self.run_as.exit_s)
+            case "ended" if self.phase is Phase.STOPPED:
+                worker.leave_by = self.means.now() + self.run_as.exit_s
+            case "ended" if worker.cut_short and not self.phase.over:
+                worker.ended = False
+                self.leaves(worker, "was told to end by SIGTERM", at)
+            case "ended" if self.phase is Phase.RUNNING and self.is_member(worker) and self._all_ended():
+                self.finish()
             case _:
                 pass
 
@@ -187,7 +216,8 @@ class Hearing(Awaiting):
             self.formed(at)  # a step is done by all: who has not said yet that it has joined is about to
         if self.phase is not Phase.RUNNING:
             return
-        self.fruitless = 0
+        if worker.done > self.stuck_at:
+            self.fruitless, self.stuck_at = 0, -1
         self.group.due = self.means.now() + self.run_as.stall_s
         if self.trouble is not None and not self.trouble.look:
             self.trouble.story.mark("step", at)

@@ -7,6 +7,7 @@ from typing import Any
 
 from lumctl.inventory.running import PAUSED_WITHIN_S
 from lumctl.recovery.choosing import REPLICATED, GoOn, Held, Load, choose
+from lumctl.recovery.ends import End
 from lumctl.recovery.healing import Healing
 from lumctl.recovery.standing import Group, Phase
 from lumctl.recovery.workers import Worker
@@ -22,6 +23,8 @@ class Regrouping(Healing):
         """Take the next steps towards a group, as far as what is known allows."""
         group = self.group
         if group.told or not self.settled:
+            return
+        if self.all_parked() and self.stop_if_fruitless():
             return
         seats = self._seats()
         if seats is None or not self.all_parked():
@@ -70,6 +73,7 @@ class Regrouping(Healing):
                 "environment": dict(self.means.environment(host)),
                 "folder": run.folder or HOME,
                 "heartbeat_s": run.heartbeat_s,
+                "silence_s": run.silence_s,
             },
         )
         if not asked:  # that the line is lost will be told
@@ -87,7 +91,7 @@ class Regrouping(Healing):
             return
         found = self._written(seats)
         if found is None:
-            self.give_up("the state of a rank is lost, and no checkpoint of all ranks was written")
+            self.state_lost()
             return
         done, paths = found
         self.means.say(f"the state of a rank is lost: back to the checkpoint after {done} steps")
@@ -111,7 +115,7 @@ class Regrouping(Healing):
             self.spoilt.add(self.group.files[rank])
         self.fruitless += 1
         if self.fruitless > self.run_as.restarts:
-            self.give_up(f"{worker.name} could not load its state: {why}")
+            self.give_up(f"{worker.name} could not load its state: {why}", End.STATE_LOST)
         else:
             self.hold()
 
@@ -191,7 +195,7 @@ class Regrouping(Healing):
         """Take over a job that runs already; whether one does."""
         members = [worker for worker in self.roster if worker.alive and worker.rank is not None and not worker.ended]
         if not members:
-            return False
+            return self._adopt_finishing()
         newest = max(worker.generation for worker in members)
         crew = {worker.rank: worker for worker in members if worker.generation == newest and worker.rank is not None}
         self.most_done = done = max(worker.done for worker in members)
@@ -217,4 +221,15 @@ class Regrouping(Healing):
         for worker in self.roster:  # who was told to join by another before us may be about to
             if not self.is_member(worker):
                 self.hold_also(worker)
+        return True
+
+    def _adopt_finishing(self) -> bool:
+        """Take over a job whose ranks run the rest of their script; whether there is one."""
+        had = [worker for worker in self.roster if worker.rank is not None and worker.ended and not worker.cut_short]
+        if not any(worker.alive for worker in had):
+            return False
+        newest = max(worker.generation for worker in had)
+        crew = {worker.rank: worker for worker in had if worker.generation == newest and worker.rank is not None}
+        self.group = Group(newest, {rank: worker.name for rank, worker in sorted(crew.items())}, told=True)
+        self.finish()
         return True

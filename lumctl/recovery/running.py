@@ -25,6 +25,7 @@ from lumctl.jobs.wire import Message
 from lumctl.recovery.coordinator import Coordinator
 from lumctl.recovery.crew import Crew, Open, on_this_machine, over_ssh
 from lumctl.recovery.desk import Desk
+from lumctl.recovery.ends import End
 from lumctl.recovery.healer import Consent, Healer
 from lumctl.recovery.simulator import GONE, SimulatorWatch
 from lumctl.recovery.standing import Answer, Means
@@ -192,7 +193,7 @@ class _Told:
         self.to.post(lambda: self.to.healed(result))
 
     def simulator_gone(self) -> None:
-        self.to.post(lambda: self.to.give_up(GONE))
+        self.to.post(lambda: self.to.give_up(GONE, End.SIMULATOR_GONE))
 
     def not_healed(self, error: LumctlError) -> None:
         self.to.post(lambda: self.to.not_healed(error))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.running import JobRun
@@ -14,6 +14,9 @@ from lumctl.recovery.lines import Lines
 from lumctl.recovery.places import Places
 from lumctl.recovery.story import Story
 from lumctl.recovery.workers import Roster, Worker
+
+if TYPE_CHECKING:
+    from lumctl.recovery.ends import End
 
 Answer = Callable[[Mapping[str, Any]], None]
 """Takes the one answer to a request."""
@@ -34,6 +37,8 @@ class Phase(StrEnum):
     RUNNING = "running"
     RECOVERING = "recovering"
     PAUSED = "paused"
+    FINISHING = "finishing"
+    """All steps are done, and the ranks run the rest of their script."""
     STOPPING = "stopping"
     ENDED = "ended"
     STOPPED = "stopped"
@@ -52,6 +57,8 @@ class Trouble:
     story: Story
     look: set[str] = field(default_factory=set)
     """Accelerators that nobody has looked at yet."""
+    first: bool = False
+    """Nothing has failed yet: no rank has been started before its accelerator was looked at."""
     stalled: bool = False
     """Nobody has died: it may be the light."""
     attempts: int = 0
@@ -88,8 +95,8 @@ class Means:
     """Ask the agent of a host for something; whether it could be sent."""
     open: Callable[[str], None]
     """Open the line to a host's agent, again."""
-    look: Callable[[Sequence[str]], None]
-    """Have accelerators looked at, and replaced where they are not well."""
+    look: Callable[[Sequence[str], bool], None]
+    """Have accelerators looked at, and replaced: those that are not well, or only those known to have failed."""
     placement: Callable[[], Sequence[str]]
     """Where the store places the ranks now."""
     ready_on: Callable[[], Sequence[str]]
@@ -139,11 +146,19 @@ class Standing:
         """Those of this job before it was taken over."""
         self.ended_at: float | None = None
         """When all its processes had ended, in seconds since the epoch."""
+        self.looked_first = False
+        """The accelerators were looked at before a rank was started."""
+        self.steps_over_at = math.inf
+        """Since when the ranks run the rest of their script."""
         self.why_ended = ""
-        self.failed = False
-        """It was stopped, and nobody has asked for that."""
+        self.end: End | None = None
+        """How it ends, once that is settled."""
+        self.error: Mapping[str, Any] | None = None
+        """The error of the script for which it ends, if it does."""
         self.fruitless = 0
-        """Failures since the last step that was done."""
+        """Failures since the last step that was done and is later than the newest error of the script."""
+        self.stuck_at = -1
+        """The step of the newest error of the script."""
         self.most_done = 0
         """How many steps somebody has done; a checkpoint that was found at the start counts."""
         self.spoilt: set[str] = set()

@@ -1,5 +1,7 @@
 """What happened in one recovery, and when: collected as it goes, and told afterwards."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +13,10 @@ class Story:
     cause: str
     at: float
     failed: tuple[str, ...]
+    caused_at: float = math.inf
+    """When that failed which the cause names; infinity if that is a peer's word for it."""
+    error: Mapping[str, Any] | None = None
+    """The error of a script that is the cause, with its rank and its log."""
     bad: dict[str, str] = field(default_factory=dict)
     """The accelerators that were not well, with the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
@@ -45,6 +51,7 @@ class Story:
             "at": self.at,
             "cause": self.cause,
             "failed": list(self.failed),
+            "script_error": self.error,
             "replaced_by": self.replaced,
             "without": self.without,
             "failure_to_circuits_s": self.since("verified"),

@@ -1,18 +1,34 @@
 """The workers of a job as their agents tell of them. Nothing here decides or asks."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from lumctl.jobs.wire import told_line
+from lumctl.jobs.wire import LONGEST_TOLD, told_line
 from lumctl.recovery.choosing import REPLICATED, Held
 
 Address = tuple[str, int]
+LONGEST_TRACEBACK = 40
+"""Lines of a traceback that are kept."""
 LONGEST_ERROR = 2000
 """Characters of what a script says of its own error; its hint comes last."""
 LONGEST_DEATH_S = 60.0
 """One that is stuck on its way out, as in a driver, holds up others no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptError:
+    """An error that has ended a script. ``step``: how many steps were done. ``at`` is in seconds since the epoch."""
+
+    type: str
+    text: str
+    step: int
+    traceback: tuple[str, ...]
+    at: float
+
+
 _ANSWERS: Mapping[Any, Collection[str]] = {
     "hold": ("held",),
     "load": ("loaded", "unloaded"),
@@ -65,6 +81,19 @@ class Worker:
     joined_after: int = 0
     """How many steps were done when it joined its newest group."""
     error: str = ""
+    script_error: ScriptError | None = None
+    exiting: bool = False
+    """Its script has come to an end, by its last line or by an error, and its process ends."""
+    code: int | None = None
+    """Its exit code; ``None`` if a signal ended it, or that is not known."""
+    how: str = ""
+    """How its process has ended, in words."""
+    cut_short: bool = False
+    """It has ended before all steps were done, for it was told to."""
+    killed: bool = False
+    """It has not ended in time."""
+    leave_by: float = math.inf
+    """When it is killed if it has not ended."""
     parted: bool = False
     """It has left the group that it joined last."""
     newest: int = 0
@@ -119,10 +148,22 @@ class Worker:
             case "saved":
                 rank = int(message.get("rank", self.rank or 0))  # one that stops writes for ranks that are lost too
                 self.saved[rank, int(message["done"])] = str(message["path"])
+            case "ended" | "failed" | "exiting":
+                self._comes_to_its_end(message)
+            case _:
+                pass
+
+    def _comes_to_its_end(self, message: Mapping[str, Any]) -> None:
+        match message.get("say"):
             case "ended":
-                self.ended, self.done = True, int(message["done"])
+                self.ended, self.busy, self.done = True, False, int(message["done"])
+                self.cut_short = bool(message.get("cut_short"))
             case "failed":
                 self.error = told_line(str(message.get("error", "its program failed")), LONGEST_ERROR)
+                if "type" in message:
+                    self.script_error = _script_error(message, self.error)
+            case "exiting":
+                self.exiting = True
             case _:
                 pass
 
@@ -162,6 +203,12 @@ def still_holds(last: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]
 def _address(said: Any) -> Address:
     host, port = said
     return str(host), int(port)
+
+
+def _script_error(message: Mapping[str, Any], text: str) -> ScriptError:
+    told = [str(line)[:LONGEST_TOLD] for line in message.get("traceback") or ()][-LONGEST_TRACEBACK:]
+    lines = tuple("".join(sign for sign in line if sign.isprintable()) for line in told)
+    return ScriptError(str(message["type"]), text, int(message["step"]), lines, float(message["at"]))
 
 
 def _held(worker: Worker, keeps: Mapping[str, Any]) -> Held:
@@ -206,6 +253,8 @@ class Roster:
                     with suppress(KeyError, TypeError, ValueError):  # it is told when it is said
                         worker.takes(message)
             worker.pid = each.get("pid") or worker.pid
+            if not each["alive"] and worker.code is None:
+                worker.code = each.get("code")
             worker.alive = worker.alive and bool(each["alive"])
             worker.dying = worker.dying and bool(each["alive"])
         for worker in self:

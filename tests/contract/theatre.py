@@ -160,6 +160,14 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
             told = {"tell": "exited", "worker": name, "code": None, "signal": 9, "at": self.at}
             self.later(name, lambda: self.hears(player.host, told))
 
+    def exit(self, name, code=0):
+        """A process ends by itself."""
+        player = self.players.pop(name)
+        player.code = code
+        self.dead.append(player)
+        told = {"tell": "exited", "worker": name, "code": code, "signal": None, "at": self.at}
+        self.later(name, lambda: self.hears(player.host, told))
+
     def kill_host(self, host):
         self.dead_hosts.add(host)
         self.lines.discard(host)

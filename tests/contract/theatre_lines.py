@@ -13,7 +13,14 @@ class PlayedLines:
             self.later(host, lambda: self.coordinator.heard(host, None, "no route"))
             return
         told = [
-            {"worker": p.name, "accelerator": p.accelerator, "pid": 1, "alive": p not in self.dead, "last": {**p.last}}
+            {
+                "worker": p.name,
+                "accelerator": p.accelerator,
+                "pid": 1,
+                "alive": p not in self.dead,
+                "code": p.code,
+                "last": {**p.last},
+            }
             for p in [*self.dead, *self.players.values()]
             if p.host == host
         ]

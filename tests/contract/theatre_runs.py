@@ -30,7 +30,7 @@ class Result:
 class PlayedRuns:
     """Runs of a theatre, one at a time; each has the job pause and go on."""
 
-    def look(self, accelerators):
+    def look(self, accelerators, _failed_only):
         """The healer: a swap takes several turns, during which anything may fail."""
         bad = {name: "it is lost" for name in accelerators if not self.well(name)}
         self.later("healer", lambda: self.coordinator.looked(bad))

@@ -21,6 +21,8 @@ class Player:
     own: set[int] = field(default_factory=set)
     of: dict[int, set[int]] = field(default_factory=dict)
     stopped: tuple[int, list[int]] | None = None
+    code: int | None = None
+    """Its exit code, once it has ended by itself."""
     last: dict = field(default_factory=dict)
     """What its agent remembers of it, the newest last."""
 

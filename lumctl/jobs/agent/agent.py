@@ -12,9 +12,9 @@ from lumctl.jobs.agent.dying import Dying
 from lumctl.jobs.agent.folder import BOOK, LOCK, SOCKET, Folder
 from lumctl.jobs.agent.logs import LOOKED_AFTER_EVERY_S, last_line, shorten_all
 from lumctl.jobs.agent.peer import CHUNK_BYTES, Peer
-from lumctl.jobs.agent.process import belongs_to
+from lumctl.jobs.agent.process import belongs_to, is_stopped
 from lumctl.jobs.agent.roster import Roster
-from lumctl.jobs.agent.worker import ENDED, FLEETING, MOST_WAITING, Worker
+from lumctl.jobs.agent.worker import ENDED, FAILED, FLEETING, MOST_WAITING, Worker
 from lumctl.jobs.wire import MOST_BYTES, Message
 
 IDLE_S = 60.0
@@ -36,7 +36,9 @@ class Agent:
         idle_s: float = IDLE_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        is_stopped: Callable[[int], bool] = is_stopped,
     ) -> None:
+        self._is_stopped = is_stopped
         self._folder, self._idle_s, self._clock, self._wall = folder, idle_s, clock, wall
         self._roster = Roster(folder, workers, wall)
         self._peers = Connections(listener, take=self._take, gone=self._gone, broken=self._broken)
@@ -63,7 +65,7 @@ class Agent:
         """Wait until something happens or is overdue, and see to it."""
         living = self._roster.living
         logs_at = self._logs_at if living else math.inf
-        due = min([self._idle_from + self._idle_s, logs_at, *(each.silent_from for each in living)])
+        due = min([self._idle_from + self._idle_s, logs_at, *(each.look_at for each in living)])
         self._peers.turn(None if due == math.inf else max(0.0, due - self._clock()))
         if (late_s := self._clock() - due) >= 0:
             # If we were stopped, the loop may have come back without looking: what is in the sockets comes first.
@@ -84,9 +86,12 @@ class Agent:
     def _judge(self, late_s: float) -> None:
         now = self._clock()
         for worker in self._roster.living:
-            quiet_s = now - worker.heard_at
-            if worker.falls_silent(now, late_s=late_s):
-                self._tell({"tell": "silent", "worker": worker.worker, "for_s": round(quiet_s, 3)})
+            if now < worker.look_at:
+                continue
+            quiet_s, stopped = now - worker.heard_at, worker.pid is not None and self._is_stopped(worker.pid)
+            if worker.falls_silent(now, runs=not stopped, late_s=late_s):
+                told = {"worker": worker.worker, "for_s": round(quiet_s, 3), "stopped": stopped}
+                self._tell({"tell": "silent", **told})
 
     # Peers
 
@@ -178,7 +183,8 @@ class Agent:
 
     def _tell_end(self, worker: Worker) -> None:
         end: Message = {"code": worker.code, "signal": worker.signal, "at": worker.at}
-        if not worker.got_ready and worker.prints_from is not None:
+        by_itself = worker.code not in {0, None} and FAILED not in worker.last
+        if (by_itself or not worker.got_ready) and worker.prints_from is not None:
             end["printed"] = last_line(self._folder.log(worker.worker), worker.prints_from)
         self._tell({"tell": "exited", "worker": worker.worker, **end})
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lumctl.jobs.agent.worker import HEARTBEAT_S, LONGEST_NAME
+from lumctl.jobs.agent.worker import HEARTBEAT_S, LONGEST_NAME, SILENCE_S
 from lumctl.jobs.wire import Message
 
 
@@ -24,6 +24,7 @@ class Order:
     environment: Mapping[str, str]
     folder: Path | None
     heartbeat_s: float
+    silence_s: float
 
 
 def order_of(ask: Message) -> Order:
@@ -39,18 +40,23 @@ def order_of(ask: Message) -> Order:
         raise AskRefusedError("environment must give a text for each variable")  # not shown: there are secrets in it
     if not isinstance(folder, str | None):
         raise AskRefusedError(f"folder must be a path: {_short(folder)}")
-    heartbeat_s = ask.get("heartbeat_s", HEARTBEAT_S)
-    number = isinstance(heartbeat_s, int | float) and not isinstance(heartbeat_s, bool)
-    if not number or not 0 < heartbeat_s < math.inf:
-        raise AskRefusedError(f"heartbeat_s must be a number of seconds: {_short(heartbeat_s)}")
     return Order(
         worker=name_in(ask, "worker"),
         accelerator=name_in(ask, "accelerator"),
         argv=tuple(argv),
         environment=environment,
         folder=_folder(folder) if folder else None,
-        heartbeat_s=float(heartbeat_s),
+        heartbeat_s=_seconds(ask, "heartbeat_s", HEARTBEAT_S),
+        silence_s=_seconds(ask, "silence_s", SILENCE_S),
     )
+
+
+def _seconds(ask: Message, key: str, default: float) -> float:
+    seconds = ask.get(key, default)
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not 0 < seconds < math.inf:
+        raise AskRefusedError(f"{key} must be a number of seconds: {_short(seconds)}")
+    return float(seconds)
 
 
 def _folder(text: str) -> Path:

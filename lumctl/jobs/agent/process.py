@@ -128,6 +128,15 @@ def stat_of(pid: int) -> Stat:
     return Stat(parent=int(fields[1]), session=int(fields[3]), started=int(fields[19]))
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, as by SIGSTOP; one that a debugger looks at is not."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return text[text.rindex(")") + 1 :].split()[0] == "T"
+
+
 def belongs_to(pid: int, leader: int) -> bool:
     """Whether a process is this one, one of its session, or one that it or its children have started."""
     with suppress(ProcessLookupError):

@@ -54,7 +54,7 @@ class Roster:
         if former is not None and former.alive:
             self.workers[order.worker] = former
             raise AskRefusedError(f"a worker {order.worker} is there already (pid {former.pid})")
-        worker = Worker(order.worker, order.accelerator, order.heartbeat_s, heard_at=now)
+        worker = Worker(order.worker, order.accelerator, order.heartbeat_s, order.silence_s, heard_at=now)
         logs.forget(self._folder, order.accelerator, [*self.workers.values(), worker])
         self._forget()
         self.workers[order.worker] = worker

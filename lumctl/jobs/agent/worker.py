@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from lumctl.jobs.agent.peer import Peer
     from lumctl.jobs.agent.process import Process
 
-FAILED, ENDED = "failed", "ended"
+FAILED, ENDED, EXITING = "failed", "ended", "exiting"
 WATCHED_FROM = frozenset({"ready", "joined"})
 """Once it has said one of these, a worker must be heard."""
 FLEETING = frozenset({"hello", "beat", "stepped"})
 """Said often, and worth nothing to the next agent."""
-REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED}
-HEARTBEAT_S = 2.0
+REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED, EXITING}
+HEARTBEAT_S, SILENCE_S = 2.0, 600.0
 BEATS = 8
-"""How often a worker speaks within the time after which it counts as silent."""
+"""How often a worker speaks within a heartbeat, and how often one that says nothing is looked at."""
 STALLED = 0.25
 """An agent that was itself held up for this part of that time cannot say who was silent meanwhile."""
 MOST_WAITING = 100
@@ -28,6 +28,7 @@ _KEPT: Mapping[str, Any] = {
     "worker": str,
     "accelerator": str,
     "heartbeat_s": int | float,
+    "silence_s": int | float,
     "pid": int | None,
     "started": int | None,
     "alive": bool,
@@ -48,6 +49,7 @@ class Worker:
     worker: str
     accelerator: str
     heartbeat_s: float = HEARTBEAT_S
+    silence_s: float = SILENCE_S
     pid: int | None = None
     started: int | None = None
     alive: bool = True
@@ -59,6 +61,9 @@ class Worker:
     peer: "Peer | None" = None
     waiting: list[Message] = field(default_factory=list)
     heard_at: float = 0.0
+    ran_at: float = 0.0
+    """When it was last found to run, though it said nothing: a thread may hold Python's interpreter for long."""
+    looked_at: float = 0.0
     silent: bool = False
     guarded: bool = False
     """Its lifeline is watched."""
@@ -87,22 +92,31 @@ class Worker:
         return bool(WATCHED_FROM & self.last.keys())
 
     @property
-    def silent_from(self) -> float:
-        """When it will count as silent; never where it need not speak, or that has been told already."""
-        if not self.alive or self.silent or not self.got_ready:
+    def look_at(self) -> float:
+        """When to see whether it runs, for it says nothing; never where it need not speak, or that has been told."""
+        if not self.alive or self.silent or not self.got_ready or EXITING in self.last:
             return math.inf
-        return self.heard_at + self.heartbeat_s
+        beat_s = self.heartbeat_s / BEATS
+        return max(self.heard_at + 2 * beat_s, self.looked_at + beat_s)
 
-    def falls_silent(self, now: float, *, late_s: float) -> bool:
-        """Whether it counts as silent from now on. ``late_s``: how long the agent itself could not listen."""
-        if now < self.silent_from:
+    def falls_silent(self, now: float, *, runs: bool, late_s: float) -> bool:
+        """Whether it hangs as of now: it is stopped, or runs and has said nothing for very long.
+
+        ``late_s``: how long the agent itself could not listen.
+        """
+        if now < self.look_at:
             return False
+        self.looked_at = now
         if late_s > STALLED * self.heartbeat_s:
             # Perhaps the whole host stood still: it gets the same time again.
             self.heard_at = now
             return False
-        self.silent = True
-        return True
+        if runs:
+            self.ran_at = now
+            self.silent = now >= self.heard_at + self.silence_s
+        else:
+            self.silent = now >= max(self.heard_at, self.ran_at) + self.heartbeat_s
+        return self.silent
 
     def told(self) -> dict[str, Any]:
         """As ``list`` tells it."""

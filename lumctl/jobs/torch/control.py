@@ -38,8 +38,11 @@ class Control:
         self.say = self.speech.say
         self._environment = environment
         self._hold = hold
-        self._end, self._ending = socket.socketpair()
-        self._end.setblocking(False)  # noqa: FBT003 - as it is called
+        self._over = threading.Event()
+        """No more is to be said or heard. Told with a byte: an end of file would wait for forked processes too."""
+        self._waker, self._woken = socket.socketpair()
+        self._waker.setblocking(False)  # noqa: FBT003 - as it is called
+        self._line: Line | None = None
         self._thread = threading.Thread(target=self._run, name="lumctl-agent", daemon=True)
 
     @property
@@ -55,33 +58,44 @@ class Control:
         self._thread.start()
 
     def close(self) -> None:
-        """Say what is late, and hang up."""
+        """Say what is late, and hang up. A second call does nothing."""
+        if self._over.is_set():
+            return
         self.speech.finish()
-        self._end.close()
+        self._over.set()
+        self._wake()
         if self._thread.ident is not None:
             self._thread.join()
-        self._ending.close()
+        self._waker.close()
+        self._woken.close()
+
+    def descriptors(self) -> list[int]:
+        """Its open descriptors, for a forked process to give up."""
+        line = self._line
+        found = [self._waker.fileno(), self._woken.fileno(), -1 if line is None else line.fileno()]
+        return [each for each in found if each >= 0]
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):
-            self._end.send(b".")
+        with contextlib.suppress(OSError):  # its buffer is full: it will wake up
+            self._waker.send(b".")
 
     def _run(self) -> None:
         pause = AGAIN_S
         while True:
             if (line := self._connected()) is not None:
                 pause = AGAIN_S
-                ended = self._listen(line)
+                self._listen(line)
                 self.speech.over()
                 line.close()
-                if ended:
+                if self._over.is_set():
                     return
-            if _readable(self._ending, within_s=pause) and self._told_to_end():
+            if _readable(self._woken, within_s=pause) and self._told_to_end():
                 return
             pause = min(2 * pause, LATER_AGAIN_S)
 
     def _told_to_end(self) -> bool:
-        return not self._ending.recv(4096)
+        self._woken.recv(4096)
+        return self._over.is_set()
 
     def _connected(self) -> Line | None:
         """A line to an agent that has been told all that still holds; ``None`` if there is no agent."""
@@ -90,17 +104,17 @@ class Control:
         try:
             connection.connect(str(self._environment.socket))
             connection.settimeout(None)
-            line = Line(connection, patience_s=PATIENCE_S)
+            line = self._line = Line(connection, patience_s=PATIENCE_S)
             self.speech.to(line)
         except OSError:
             connection.close()
             return None
         return line
 
-    def _listen(self, line: Line) -> bool:
-        """Take in orders until the line breaks, or until we end it: whether it was us."""
+    def _listen(self, line: Line) -> None:
+        """Take in orders until the line breaks, or until we end it."""
         poll = select.poll()
-        poll.register(self._ending, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
         heard = line.fileno()
         beat_at = time.monotonic()
         while True:
@@ -112,10 +126,10 @@ class Control:
                 try:
                     poll.register(line.fileno(), select.POLLIN | (select.POLLOUT if self.speech.late else 0))
                 except ValueError:
-                    return False  # whoever spoke last has found it broken
+                    return  # whoever spoke last has found it broken
                 ready = dict(poll.poll(1000 * max(0.0, beat_at - now)))
-                if self._ending.fileno() in ready and self._told_to_end():
-                    return True
+                if self._woken.fileno() in ready and self._told_to_end():
+                    return
                 self.speech.catch_up()
                 if not ready.get(heard, 0) & ~select.POLLOUT:
                     continue
@@ -123,9 +137,9 @@ class Control:
                 message = line.receive()
             except (OSError, BrokenLineError) as error:
                 _log.warning("the line to the agent broke: %s", error)
-                return False
+                return
             if message is None:
-                return False
+                return
             self._take_in(message)
 
     def _take_in(self, order: Message) -> None:

@@ -97,6 +97,21 @@ class Group:
         """Whether the group is given up, so that what its collectives gave is worth nothing."""
         return self._attempt is not None and self._attempt.given_up.is_set()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether a peer has left the group before us: a connection of it is closed, or at its end.
+
+        What cannot be seen, as with NCCL, counts as whole.
+        """
+        attempt = self._attempt
+        return attempt is not None and (attempt.given_up.is_set() or any(each.is_at_end for each in attempt.joins))
+
+    def descriptors(self) -> list[int]:
+        """The sockets of the group and of this worker's servers, for a forked process to give up."""
+        made = (self._attempt.made if self._attempt is not None else None) or frozenset()
+        ours = between(sockets(), self._ports(), ()) | {each for each in made if each.is_open}
+        return [*(each.descriptor for each in ours), *(each.fileno() for each in self._left if each.fileno() >= 0)]
+
     def make(self, place: Place, *, wanted: Callable[[], bool]) -> None:
         """Form a group with all who are told the same; ``wanted`` says whether that still is to be.
 
@@ -115,6 +130,8 @@ class Group:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)
             attempt.joins = connected(attempt.made, but=place.store[1])
+            for each in attempt.made:
+                each.close_on_exec()  # PyTorch leaves it open for programs that the script starts
         finally:
             with self._changing:
                 attempt.settled.set()

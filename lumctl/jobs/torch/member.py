@@ -1,6 +1,9 @@
 """A worker of a job that lumctl runs: it waits for a rank, has one, parks when the group fails, and goes on."""
 
+import atexit
+import os
 import signal
+import sys
 import time
 from types import FrameType
 from typing import Any
@@ -10,7 +13,8 @@ import torch.distributed as dist
 
 from lumctl.errors import LumctlError
 from lumctl.jobs.torch.environment import Environment
-from lumctl.jobs.torch.failures import in_short, of_group
+from lumctl.jobs.torch.failures import in_short, of_group, tail
+from lumctl.jobs.torch.forks import give_up, in_children
 from lumctl.jobs.torch.parked import END, Parked
 from lumctl.jobs.torch.saving import Saving
 from lumctl.jobs.torch.work import REPLICATED, Work
@@ -27,7 +31,10 @@ class Member:
         self._handler: Any = None
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._handler = signal.signal(signal.SIGTERM, self._terminate)
+        self._pid, self._failed = os.getpid(), False
         self._control.start()
+        in_children(self._forked)
+        atexit.register(self._exiting)
 
     @property
     def given_up(self) -> bool:
@@ -66,8 +73,11 @@ class Member:
             self._save()
 
     def recovers(self, error: Exception) -> bool:
-        """An error came out of a step: whether it was the group's; then the job goes on after this returns."""
-        if not (self._control.held or of_group(error)):
+        """An error came out of a step: whether it was the group's; then the job goes on after this returns.
+
+        It was if another failed first: the coordinator has said so, or a peer has left the group.
+        """
+        if not (self._control.held or of_group(error, is_broken=self._parked.group.is_broken)):
             return False
         if self._work.counted:
             self._say_stepped({})
@@ -93,16 +103,40 @@ class Member:
 
     def failed(self, error: BaseException) -> None:
         """The script's own error ends it."""
+        if self._failed:
+            return
+        self._failed = True
         hint = f" ({error.hint})" if isinstance(error, LumctlError) and error.hint else ""
-        self._control.say("failed", error=f"{type(error).__name__}: {in_short(error)}{hint}")
+        self._control.say(
+            "failed",
+            error=f"{type(error).__name__}: {in_short(error)}{hint}",
+            type=type(error).__qualname__,
+            step=self._work.done,
+            traceback=tail(error),
+            at=time.time(),
+        )
 
     def close(self) -> None:
-        """Leave the group and hang up."""
+        """Leave the group. The agent hears of this process on, for the script may have much to do yet."""
         self._parked.server.close()
         self._parked.group.close()
-        self._control.close()
         if self._handler is not None:
             signal.signal(signal.SIGTERM, self._handler)
+
+    def _exiting(self) -> None:
+        """The script's last line has run, or an error has ended it: say so, and hang up."""
+        if os.getpid() != self._pid:
+            return
+        if (error := getattr(sys, "last_value", None)) is not None:
+            self.failed(error)
+        self._control.say("exiting")
+        self._control.close()
+
+    def _forked(self) -> None:
+        """In a forked process: it is no rank."""
+        give_up([*self._control.descriptors(), *self._parked.group.descriptors()])
+        if signal.getsignal(signal.SIGTERM) == self._terminate:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _say_stepped(self, loss: dict[str, float]) -> None:
         self._control.say("stepped", generation=self.seat.generation, done=self._work.done, at=time.time(), **loss)

@@ -62,6 +62,8 @@ class Parked:
                 self._loading.load(order, self.control, holds)
             case "stop":
                 self._stop(order)
+            case "finish":  # the others have done so, and are gone
+                self.end(save=self._saving.due_at_end(self.seat.rank))
             case "end":
                 self.seat.cut_short = True
                 self.end(save=self.seat.joined)
@@ -160,4 +162,4 @@ class Parked:
         if save and (path := self._saving.save(self.seat.rank)) is not None:
             self.control.say("saved", done=self._work.done, path=str(path))
         self.seat.stopped = True
-        self.control.say("ended", done=self._work.done)
+        self.control.say("ended", done=self._work.done, cut_short=self.seat.cut_short)

@@ -5,6 +5,7 @@ gloo has no way to give up a collective that waits for a peer that hangs. It doe
 
 import contextlib
 import os
+import select
 import socket
 import stat
 import struct
@@ -40,6 +41,22 @@ class Held:
         with contextlib.suppress(OSError):
             return os.fstat(self.descriptor).st_ino == self.inode
         return False
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it is closed, here or by its peer."""
+        if (own := self.again()) is None:
+            return True
+        with own:
+            poll = select.poll()
+            poll.register(own, select.POLLRDHUP)
+            return bool(poll.poll(0))
+
+    def close_on_exec(self) -> None:
+        """Keep it from programs that this process starts."""
+        with contextlib.suppress(OSError):
+            if self.is_open:
+                os.set_inheritable(self.descriptor, False)  # noqa: FBT003 - as it is called
 
     def use(self, act: Callable[[socket.socket], object]) -> None:
         """Do something to it, if it is there still; that it fails is nothing to us."""

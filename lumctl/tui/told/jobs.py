@@ -20,6 +20,7 @@ Told = Mapping[str, Any]
 _BAR = 24
 GOES: Mapping[str, State] = {
     "running": State.OK,
+    "finishing": State.OK,
     "recovering": State.DEGRADED,
     "paused": State.DEGRADED,
     "left": State.FAILED,

@@ -60,6 +60,9 @@ def test_the_last_line_of_one_that_never_got_ready_is_told(job):
     assert (ended["signal"], ended["printed"]) == (signal.SIGTERM, "no data is here")
     coordinator.start_worker("a#3")
     coordinator.do("a#3", do="exit", code=4)
+    assert coordinator.until("exited")["printed"] == ""
+    coordinator.start_worker("a#4")
+    coordinator.do("a#4", do="exit", code=0)
     assert "printed" not in coordinator.until("exited")
 
 

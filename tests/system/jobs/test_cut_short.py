@@ -77,7 +77,7 @@ def test_who_waits_for_the_rest_goes_on_and_is_in_the_next_group(group, joined, 
     cutting.join()
     assert tensor[0] == 1
     assert tensor[-1] == 0, "it was whole before it was cut: this machine needs a larger tensor"
-    assert of_group(told.value)
+    assert of_group(told.value, is_broken=group.is_broken)
     group.destroy()
     assert time.monotonic() - at[0] < SOON_S < CLOSED_WITHIN_S
     came = tensor.count_nonzero()
@@ -97,7 +97,7 @@ def test_operations_of_several_parts_end_as_well(group, joined, operation):
     with pytest.raises(RuntimeError) as told:
         OPERATIONS[operation](torch.ones(ELEMENTS), 0)
     began.join()
-    assert of_group(told.value)
+    assert of_group(told.value, is_broken=group.is_broken)
 
 
 def test_an_operation_that_nobody_waits_for_does_not_keep_a_group_from_being_left(group, joined):

@@ -110,7 +110,7 @@ def test_a_crash_and_a_hang_on_well_gpus_are_mended_in_place(reference) -> None:
         job.kill(2, signal.SIGSTOP)
         hung = job.recovered(2)
         said = next(line for line in job.coordinator.said if "hangs" in line)
-        silent_s = float(said.rpartition("nothing for ")[2].removesuffix(" s"))
+        silent_s = float(said.rpartition("stopped for ")[2].removesuffix(" s"))
         assert HEARTBEAT_S <= silent_s <= HEARTBEAT_S + SEEN_WITHIN_S
         assert stopped not in job.processes()
         assert (hung["replaced_by"], hung["run"]) == ({}, None)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import ExitCode
+from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError, Problem
 
@@ -239,3 +240,17 @@ def test_http_without_tls_is_written_in_the_address(small: str, problems_of: Pro
     assert problems_of(edited(small, "mesh.example:65432", "http://mesh.example:65432")) == ()
     (problem,) = problems_of(edited(small, "mesh.example:65432", "https://mesh.example:65432"))
     assert "expected HOST:PORT" in str(problem)
+
+
+def test_rings_that_no_path_joins_are_found_where_the_ranks_form_one_process_group(tmp_path: Path) -> None:
+    text = example("ring4").read_text()
+    apart = edited(text, RING, "      - {kind: ring, ranks: [0, 1]}\n      - {kind: ring, ranks: [2, 3]}\n")
+    path = tmp_path / "apart.yaml"
+    path.write_text(apart)
+    with pytest.raises(InventoryError) as found:
+        load_inventory(path)
+    (problem,) = found.value.problems
+    assert "no path of links joins ranks [0-1] and ranks [2-3] of job train" in problem.message
+    assert "pairs: [[0, 2]]" in str(problem.hint)
+    path.write_text(apart[: apart.index("    run:\n")])  # what runs it otherwise may join them in another way
+    load_inventory(path)

@@ -3,6 +3,8 @@
 import pytest
 from theatre import Theatre
 
+from lumctl.inventory.running import WithoutSpare
+from lumctl.recovery.ends import End
 from lumctl.recovery.standing import Phase
 
 
@@ -95,7 +97,7 @@ def test_a_job_one_of_whose_processes_never_gets_ready_stops_and_says_which(tmp_
     assert theatre.coordinator.phase is Phase.STARTING
     theatre.wait(2)
     assert theatre.coordinator.phase is Phase.STOPPED
-    assert theatre.coordinator.failed
+    assert theatre.coordinator.end is End.NOT_STARTED
     why = theatre.coordinator.why_ended
     assert why.startswith(f"h1-a#1 {missing}")
     assert why.endswith("within 300 s (start_s) (log: h1-a#1.log on h1)")
@@ -126,3 +128,32 @@ def test_a_spare_that_never_gets_ready_does_not_stop_a_job_that_runs(tmp_path):
     assert theatre.coordinator.phase is Phase.RUNNING
     assert any("h4-a#1 hangs before it was ready" in line and "started later" in line for line in theatre.said)
     assert not any("waiting for" in line for line in theatre.said)
+
+
+def test_a_rank_is_not_started_on_an_accelerator_that_is_known_to_have_failed(tmp_path):
+    theatre = Theatre(tmp_path)
+    theatre.broken.add("h1-a")
+    opened(theatre)
+    theatre.does_a_step()
+    assert "h1-a#1" not in {player.name for player in [*theatre.players.values(), *theatre.dead]}
+    assert "h4-a#1" in theatre.group()
+    (recovery,) = theatre.coordinator.document()["recoveries"]
+    assert (recovery["cause"], recovery["replaced_by"]) == ("h1-a: it is lost", {"h1-a": "h4-a"})
+
+
+@pytest.mark.parametrize("policy", [WithoutSpare.WAIT, WithoutSpare.STOP])
+def test_without_a_spare_it_waits_or_refuses_as_its_policy_says(tmp_path, policy):
+    theatre = Theatre(tmp_path, without_spare=policy)
+    theatre.broken |= {"h1-a", "h4-a", "h5-a"}
+    opened(theatre)
+    assert not theatre.players
+    found = theatre.coordinator.document()
+    if policy is WithoutSpare.STOP:
+        assert (found["state"], found["end"]) == ("stopped", "no-spare")
+        assert theatre.coordinator.end.exit_code == 5
+        return
+    assert (found["state"], found["why"]) == ("waiting", "no spare is left")
+    theatre.broken.discard("h1-a")
+    theatre.wait(6)
+    theatre.does_a_step()
+    assert theatre.coordinator.document()["recoveries"] == []

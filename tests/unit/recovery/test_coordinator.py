@@ -4,6 +4,7 @@ import pytest
 from theatre import Theatre, at_work
 
 from lumctl.inventory.running import WithoutSpare
+from lumctl.recovery.ends import End
 from lumctl.recovery.standing import Phase
 
 
@@ -139,7 +140,7 @@ def test_without_a_spare_it_stops_with_a_checkpoint_if_told_to(tmp_path, layout)
     theatre.kill("h1-a#1")
     theatre.settle()
     assert theatre.coordinator.phase is Phase.STOPPED
-    assert theatre.coordinator.failed
+    assert theatre.coordinator.end is End.NO_SPARE
     stopped = {p.rank: p.stopped for p in theatre.players.values() if p.rank is not None}
     assert {done for done, _ in stopped.values()} == {1}
     also = [rank for _, ranks in stopped.values() for rank in ranks]

@@ -4,6 +4,7 @@ import pytest
 from theatre import Theatre, at_work
 
 from lumctl.errors import RefusedError
+from lumctl.recovery.ends import End
 from lumctl.recovery.lines import LONGEST_S
 from lumctl.recovery.standing import Phase
 
@@ -66,12 +67,12 @@ def test_an_order_that_could_not_be_sent_is_given_again(theatre, order, groups):
 def test_a_job_that_ends_while_lines_are_lost_has_ended_well(theatre):
     for player in [theatre.players[name] for name in theatre.group()]:
         theatre.lose_line(player.host)
-        player.last["ended"] = {"say": "ended", "done": 1}
+        player.last["ended"], player.code = {"say": "ended", "done": 1}, 0
         del theatre.players[player.name]
         theatre.dead.append(player)
     theatre.settle()
     assert theatre.coordinator.phase is Phase.ENDED, theatre.said
-    assert not theatre.coordinator.failed
+    assert theatre.coordinator.end is End.DONE
 
 
 def test_an_agent_that_is_new_says_nothing_new(theatre):
@@ -87,6 +88,9 @@ def test_an_agent_that_is_new_says_nothing_new(theatre):
 def test_a_word_that_is_said_again_does_not_have_a_job_run_that_has_ended(theatre):
     for player in [theatre.players[name] for name in theatre.group()]:
         theatre.say(player, {"say": "ended", "done": 1})
+    theatre.settle()
+    for name in theatre.group():
+        theatre.exit(name)
     theatre.settle()
     assert theatre.coordinator.phase is Phase.ENDED
     joined = {"say": "joined", "generation": 1, "rank": 1}

@@ -3,6 +3,7 @@
 from theatre import Theatre
 
 from lumctl.errors import UnreachableError
+from lumctl.recovery.ends import End
 from lumctl.recovery.standing import Phase
 
 PLACES = ["h0-a", "h1-a", "h2-a", "h3-a"]
@@ -74,7 +75,7 @@ def test_a_job_that_nobody_resumes_any_more_can_be_stopped(theatre):
     asks(theatre, "stop")
     theatre.settle()
     assert theatre.coordinator.phase is Phase.STOPPED
-    assert not theatre.coordinator.failed
+    assert theatre.coordinator.end is End.STOPPED
 
 
 def test_a_resume_reads_the_placement_of_a_job_that_runs(theatre):

@@ -10,9 +10,9 @@ from lumctl.recovery.standing import Phase
 class TakenBack(Theatre):
     """A rack whose light lies: each swap is undone, which has the job go on where it was."""
 
-    def look(self, accelerators):
+    def look(self, accelerators, _failed_only):
         if not self.no_light:
-            super().look(accelerators)
+            super().look(accelerators, _failed_only)
             return
         plan = Plan([Pair("train", "h1-a", "h4-a", 1)])
         answers = self.answers = []

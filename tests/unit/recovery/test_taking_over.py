@@ -122,6 +122,7 @@ def test_how_a_job_has_ended_is_kept(tmp_path, monkeypatch):
     coordinator = theatre.coordinator
     theatre.asks_to_stop()
     monkeypatch.setattr(coordinator, "_await", lambda *_: None)
+    monkeypatch.setattr(coordinator, "_await_ends", lambda: None)
     coordinator.run()
     last = kept[-1]
     assert (last["state"], last["done"], last["why"]) == ("stopped", 1, "somebody asked for it")

@@ -13,7 +13,7 @@ from lumctl.jobs.agent.agent import IDLE_S, Agent
 from lumctl.jobs.agent.folder import listening, private_folder
 from lumctl.jobs.agent.logs import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
 from lumctl.jobs.agent.process import End
-from lumctl.jobs.agent.worker import MOST_WAITING, Worker
+from lumctl.jobs.agent.worker import BEATS, MOST_WAITING, Worker
 from lumctl.jobs.wire import Line, encoded
 
 HEARTBEAT_S = 2.0
@@ -49,13 +49,19 @@ class Turns:
 
     def __init__(self, path: Path) -> None:
         self.now = 100.0
+        self.stopped = True
         self.folder = private_folder(path)
         self.process = Pretended()
         self.worker = Worker(
             "a#1", "a", HEARTBEAT_S, process=self.process, pid=self.process.pid, started=0, heard_at=self.now
         )
         self.agent = Agent(
-            self.folder, listening(self.folder), {"a#1": self.worker}, clock=lambda: self.now, wall=lambda: self.now
+            self.folder,
+            listening(self.folder),
+            {"a#1": self.worker},
+            clock=lambda: self.now,
+            wall=lambda: self.now,
+            is_stopped=lambda _pid: self.stopped,
         )
         self.open: list[socket.socket] = []
 
@@ -112,7 +118,12 @@ def test_after_a_standstill_what_is_in_the_sockets_comes_first(turns):
     turns.now += 10 * HEARTBEAT_S  # nobody looked
     worker.send({"say": "beat"})
     turns.agent.turn()
-    turns.after(HEARTBEAT_S)
+    turns.stopped = False
+    for _ in range(2 * BEATS):  # it runs, and says nothing
+        turns.after(HEARTBEAT_S / BEATS)
+    turns.stopped = True
+    for _ in range(BEATS):
+        turns.after(HEARTBEAT_S / BEATS)
     assert heard(coordinator, 4) == ["said:hello", "said:ready", "said:beat", "silent:"]
     worker.send({"say": "beat"})
     turns.agent.turn()

@@ -17,32 +17,53 @@ def worker():
     return worker
 
 
-def test_silence_is_told_once_and_so_is_its_end(worker):
-    assert not worker.falls_silent(11.9, late_s=IN_TIME_S)
-    assert worker.falls_silent(12.0, late_s=IN_TIME_S)
-    assert not worker.falls_silent(20.0, late_s=IN_TIME_S)
+def falls_silent(worker, until, *, runs, late_s=IN_TIME_S):
+    """Look at it whenever it is due, to this moment; when it falls silent, ``None`` if it does not."""
+    while (now := worker.look_at) <= until:
+        if worker.falls_silent(now, runs=runs, late_s=late_s):
+            return now
+    return None
+
+
+def test_one_that_is_stopped_is_silent_after_a_heartbeat_and_that_is_told_once(worker):
+    assert falls_silent(worker, 100.0, runs=False) == 12.0
+    assert falls_silent(worker, 100.0, runs=False) is None
     assert worker.said({"say": "beat"}, 21.0)
     assert not worker.said({"say": "beat"}, 21.5)
-    assert worker.silent_from == 23.5
+    assert falls_silent(worker, 100.0, runs=False) == 23.5
+
+
+def test_one_that_runs_and_says_nothing_lives_for_the_long_limit(worker):
+    assert falls_silent(worker, 609.0, runs=True) is None
+    assert worker.looked_at == pytest.approx(609.0, abs=0.5)
+    assert falls_silent(worker, 700.0, runs=True) == 610.0
+
+
+def test_what_stops_after_it_has_run_mutely_is_given_its_whole_heartbeat(worker):
+    assert falls_silent(worker, 15.0, runs=True) is None
+    assert falls_silent(worker, 100.0, runs=False) == 17.0
 
 
 def test_who_has_not_been_ready_may_be_silent():
     worker = Worker("a#1", "a")
     worker.said({"say": "hello"}, 0.0)
-    assert not worker.falls_silent(1000.0, late_s=IN_TIME_S)
+    assert falls_silent(worker, 1000.0, runs=False) is None
     worker.said({"say": "joined", "rank": 0}, 1000.0)
-    assert worker.falls_silent(1002.0, late_s=IN_TIME_S)
+    assert falls_silent(worker, 2000.0, runs=False) == 1002.0
 
 
-def test_who_has_ended_may_be_silent(worker):
-    worker.alive = False
-    assert not worker.falls_silent(1000.0, late_s=IN_TIME_S)
+@pytest.mark.parametrize("over", ["ended", "exiting"])
+def test_who_has_ended_or_is_about_to_may_be_silent(worker, over):
+    if over == "ended":
+        worker.alive = False
+    else:
+        worker.said({"say": "exiting"}, 10.0)
+    assert falls_silent(worker, 1000.0, runs=False) is None
 
 
-def test_after_a_standstill_of_the_agent_time_counts_anew(worker):
-    assert not worker.falls_silent(13.0, late_s=LATE_S)
-    assert worker.silent_from == 15.0
-    assert worker.falls_silent(15.0, late_s=IN_TIME_S)
+def test_after_a_standstill_of_the_agent_time_counts_again(worker):
+    assert not worker.falls_silent(13.0, runs=False, late_s=LATE_S)
+    assert falls_silent(worker, 100.0, runs=False) == 15.0
 
 
 def test_the_newest_of_each_kind_is_kept_and_the_newest_kind_stands_last(worker):

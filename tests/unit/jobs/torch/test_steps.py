@@ -85,24 +85,28 @@ def test_gradients_are_divided_and_none_is_made_where_none_is():
     assert lacks.grad is None
 
 
+GLOO = "[/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer"
+
+
 @pytest.mark.parametrize(
-    ("error", "is_group"),
+    ("error", "is_broken", "is_group"),
     [
-        (
-            RuntimeError("[/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer"),
-            True,
-        ),
-        (dist.DistBackendError("NCCL error"), True),
-        (dist.DistNetworkError("gone"), True),
-        (RuntimeError("mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"), False),
-        (RuntimeError("No backend type associated with device type cpu"), False),
-        (ValueError("Connection closed"), False),
-        (torch.OutOfMemoryError("CUDA out of memory"), False),
+        (RuntimeError(GLOO), True, True),
+        (RuntimeError("gloo says it in other words"), True, True),
+        (RuntimeError("Connection reset by peer"), False, False),  # of the script's own data source, say
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"), False, False),
+        (dist.DistBackendError("NCCL error"), False, True),
+        (dist.DistNetworkError("gone"), False, True),
+        (ValueError("Connection closed"), True, False),
+        (torch.OutOfMemoryError("CUDA out of memory"), True, False),
     ],
 )
-def test_a_failure_of_the_group_is_told_from_the_scripts_own(error, is_group):
-    assert of_group(error) is is_group
-    assert "__w" not in in_short(error)
+def test_whether_an_error_is_the_groups_is_told_by_its_type_and_by_who_failed_first(error, is_broken, is_group):
+    assert of_group(error, is_broken=is_broken) is is_group
+
+
+def test_an_error_is_told_without_a_path_of_somebody_elses_machine():
+    assert in_short(RuntimeError(GLOO)) == "[pair.cc:538] Connection closed by peer"
 
 
 def test_an_environment_that_lacks_a_part_is_said_without_the_token():
