@@ -230,7 +230,7 @@ class Group:
         if attempt is not None and attempt.made is not None and self._backend == "gloo":
             self._left += deafen(attempt.made, self._ports())
         if dist.is_initialized():
-            if attempt is not None and attempt.given_up.is_set() and self._backend == "gloo":
+            if attempt is not None and self._backend == "gloo":
                 keep([attempt, *dist.distributed_c10d._world.pg_map], COLLECTIVE_S)  # noqa: SLF001 - no other way
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()

@@ -74,7 +74,10 @@ _current = Waits()
 
 
 def keep(groups: list[object], for_s: float) -> None:
-    """Have groups live for so long: whoever lets go of one waits for its threads, and so for what they wait for."""
+    """Have groups live for so long: whoever frees one waits for its threads, and they may wait for a lost peer.
+
+    They may also wait for Python's interpreter, to free a tensor, and whoever frees the group holds that.
+    """
     nothing_comes = threading.Event()
 
     def hold_on() -> None:  # what a thread knows is there to the end of the process, whatever is torn down before

@@ -20,7 +20,7 @@ from lumctl.recovery.ends import End
 pytestmark = pytest.mark.timeout(600)  # not that it takes so long: machines may be busy
 
 HOGS, STEPS = 4, 40
-CAMPAIGN, SAMPLE = 200, 4
+CAMPAIGN, SAMPLE = 200, 2
 FIRST, _, LAST = os.environ.get("LUMCTL_DRAWN", "").partition("-")
 SEEDS = (
     range(int(FIRST), int(LAST or FIRST) + 1)

@@ -1,10 +1,13 @@
 """What a script does over connections of its own while a group is made is nothing of the group's."""
 
 import contextlib
+import gc
 import socket
+from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from lumctl.jobs.torch import group as room
 from lumctl.jobs.torch.group import Group, Place
@@ -101,3 +104,23 @@ def test_the_sockets_of_a_group_that_is_made_are_found(group, monkeypatch):
     group.make(Place(1, 0, ALONE, group.store), wanted=lambda: True)
     group.abort()
     assert heard, "gloo's listener, and the connection to the store"
+
+
+def gloo_threads() -> int:
+    """How many threads of this process are gloo's."""
+    names = [task.read_text() for task in Path("/proc/self/task").glob("*/comm")]
+    return len([name for name in names if "gloo" in name])
+
+
+def test_a_group_that_was_left_is_not_freed_by_whoever_lets_go_of_it_last() -> None:
+    """To free it is to wait for its threads, and they may wait for the interpreter that the one who frees it holds."""
+    before = gloo_threads()
+    group = Group(torch.device("cpu"), "127.0.0.1")
+    group.make(Place(1, 0, 1, group.store), wanted=lambda: True)
+    made = dist.distributed_c10d._get_default_group()
+    running = gloo_threads()
+    assert running > before
+    group.close()
+    del made
+    gc.collect()
+    assert gloo_threads() == running
