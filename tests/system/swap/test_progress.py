@@ -61,7 +61,7 @@ def test_a_commit_whose_answer_is_lost_is_verified_when_the_device_has_ended(swa
 def half_done(swap, monkeypatch) -> Iterator[tuple]:
     """A run that ended half done, for its mesh was still at work; nothing else is known of the mesh."""
     rack, plan, before = swap
-    monkeypatch.setattr(SimMesh, "slow_calls", {"commit": 0.1}, raising=False)
+    monkeypatch.setattr(type(rack.site.devices.mesh("mesh")), "slow_calls", {"commit": 0.1})
     rack.sim.inject("mesh", "slow-commit", FOR_EVER)
     with pytest.raises(HalfDoneError, match="still at work") as ended:
         apply(rack.site, plan)
