@@ -73,8 +73,16 @@ class Terminal:
         self.pressed.append(key)
 
     def code(self) -> int:
-        """The exit code of the command, once it has ended by itself."""
-        self._until(lambda: False, "the end", or_end=True)
+        """The exit code of the command, once it has ended by itself; what it has left behind may keep the terminal."""
+        deadline, ended = time.monotonic() + PATIENCE_S, os.pidfd_open(self.process.pid)
+        try:
+            while True:
+                ready = select.select([self._master, ended], [], [], max(0.0, deadline - time.monotonic()))[0]
+                assert ready, f"not ended in {PATIENCE_S:g} s:\n" + "\n".join(self.lines)
+                if self._master not in ready or not self._read():
+                    break
+        finally:
+            os.close(ended)
         return self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
@@ -84,17 +92,21 @@ class Terminal:
             self.process.wait()
         os.close(self._master)
 
-    def _until(self, condition: Callable[[], bool], awaited: str, *, or_end: bool = False) -> None:
+    def _until(self, condition: Callable[[], bool], awaited: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             left = deadline - time.monotonic()
             is_ready = left > 0 and select.select([self._master], [], [], left)[0]
             assert is_ready, f"not seen in {PATIENCE_S:g} s: {awaited}\n" + "\n".join(self.lines)
-            try:
-                self.shown.feed(os.read(self._master, 65536))
-            except OSError:  # nobody has the other end any more
-                assert or_end, f"it has ended; not seen: {awaited}\n" + "\n".join(self.lines)
-                return
+            assert self._read(), f"it has ended; not seen: {awaited}\n" + "\n".join(self.lines)
+
+    def _read(self) -> bool:
+        """Take what the terminal shows; whether anybody has its other end."""
+        try:
+            self.shown.feed(os.read(self._master, 65536))
+        except OSError:
+            return False
+        return True
 
 
 @contextmanager
