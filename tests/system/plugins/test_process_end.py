@@ -22,6 +22,7 @@ from terminals import terminal
 
 UNREACHABLE, UNHEALTHY, INTERRUPTED = 3, 4, 130
 LINGERING = sorted(wrong_drivers.LINGERING)
+CRASHING = sorted(wrong_drivers.CRASHING)
 HANGS = ("hangs-at-import", "hangs-at-opening", "hangs", "hangs-at-capabilities", "mesh-hangs-at-close")
 WRITING = ("hangs-at-stage", "hangs-at-commit")
 COMMANDS = ("status", "check", "device list", "device show DEVICE", "plugin doctor DRIVER")
@@ -141,6 +142,22 @@ def test_daemons_end_by_sigterm(bench: Bench, words: str) -> None:
         assert process.wait(PATIENCE_S) == 0
         said.hear("ended")
         said.end()
+
+
+@pytest.mark.parametrize("driver", CRASHING)
+def test_a_driver_that_ends_the_process_of_the_gateway_ends_no_command(bench: Bench, driver: str) -> None:
+    bench.install(driver, "right-mesh")
+    socket = str(bench.folder / "run" / f"{driver}.sock")
+    with bench.running("gateway", "run", "lab", "--listen", socket) as gateway:
+        Said(gateway.stderr).hear("serving rack lab")
+        code, _, _ = bench("status", LUMCTL_GATEWAY=socket)
+        assert code in {UNREACHABLE, UNHEALTHY}  # the gateway may end before it has answered for the other mesh
+        gateway.wait(PATIENCE_S)
+    code, out, _ = bench("device", "list", "-o", "json", LUMCTL_GATEWAY=socket)
+    assert code == UNREACHABLE
+    for device in json.loads(out)["devices"]:
+        assert device["state"] != "ok"
+        assert f"the gateway of rack lab at {socket} does not answer" in device["says"]
 
 
 def test_the_dashboard_ends_by_a_key(bench: Bench) -> None:
