@@ -157,7 +157,7 @@ def test_a_driver_that_ends_the_process_of_the_gateway_ends_no_command(bench: Be
     assert code == UNREACHABLE
     for device in json.loads(out)["devices"]:
         assert device["state"] != "ok"
-        assert f"the gateway of rack lab at {socket} does not answer" in device["says"]
+        assert f"the gateway of rack lab at {socket} does not answer" in str(device)
 
 
 def test_the_dashboard_ends_by_a_key(bench: Bench) -> None:
