@@ -1,8 +1,8 @@
-"""The end of the process, within a time limit once code of another package was loaded.
+"""Limit the time that the process takes to exit once a plug-in was loaded.
 
-A plug-in may leave threads that are no daemons, exit handlers, processes of ``multiprocessing``, and objects that hang
-when the interpreter frees them. Each would hold up a command that has printed its answer already. They have a second;
-then the process ends with the command's exit code.
+A plug-in may leave behind threads that are not daemons, exit handlers, ``multiprocessing`` processes, and objects that
+hang when the interpreter frees them. Each would keep a command running after it has printed its answer. They get one
+second; then the process exits with the command's exit code.
 """
 
 import atexit
@@ -17,26 +17,26 @@ from lumctl.descriptors import end_stray_output
 from lumctl.errors import ExitCode
 
 EXITS_WITHIN_S = 1.0
-"""How long what a plug-in left behind may take to end."""
+"""Time limit for what a plug-in left behind."""
 
 _end_now = os._exit
-"""The real one: :mod:`lumctl.containment` replaces it."""
+"""The original function: :mod:`lumctl.containment` replaces the public one."""
 _limited: int | None = None
-"""The process whose end is limited; not the children that it forks."""
+"""PID of the process whose exit is limited; its forked children have another one."""
 _code: int = ExitCode.UNEXPECTED
 
 
 class FinishingThread(threading.Thread):
-    """A thread of lumctl itself, which carries out an order: the process waits for it, however long it takes."""
+    """A thread of lumctl that carries out an operator's order: the process waits for it without a limit."""
 
 
 def register_last_handler() -> None:
-    """Register the exit handler that is to be called last: before any other is registered."""
+    """Register lumctl's exit handler. Call this before any other is registered: handlers run in reverse order."""
     atexit.register(_exit_if_limited)
 
 
 def limit_exit() -> None:
-    """From now on nothing holds up the end of this process: code of another package is about to be loaded."""
+    """Limit the exit of this process from now on. Call this before code of another package is loaded."""
     global _limited  # noqa: PLW0603 - a process ends once
     _limited = os.getpid()
 
@@ -55,7 +55,7 @@ def begin_exit(code: int) -> None:
 
 
 def _finish() -> None:
-    """Let lumctl's own threads come to their ends, and flush its streams: what comes after may be cut off."""
+    """Wait for lumctl's own threads and flush the streams: what comes after may be cut off."""
     for thread in threading.enumerate():
         if isinstance(thread, FinishingThread):
             thread.join()
@@ -71,7 +71,7 @@ def _exit_late() -> None:
 
 
 def _exit_if_limited() -> None:
-    """End without the rest of the interpreter's own end, which frees what a plug-in left."""
+    """Exit without the interpreter's own finalization, which frees what a plug-in left behind."""
     if _limited == os.getpid():
         end_stray_output()
         _end_now(_code)

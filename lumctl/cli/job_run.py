@@ -82,7 +82,7 @@ def run(
 
 
 class JobFailedError(LumctlError):
-    """A job has ended that has not come to its end, and nobody has asked for that."""
+    """A job ended before it was done, and no operator asked for that."""
 
     def __init__(self, message: str, exit_code: ExitCode, *, hint: str) -> None:
         super().__init__(message, hint=hint)

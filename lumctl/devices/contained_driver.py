@@ -63,19 +63,19 @@ def class_of(driver: Driver) -> type[Driver]:
 
 
 class _Closed:
-    """In the place of a driver that was closed."""
+    """Take the place of a driver that was closed."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def close(self) -> None:
-        """It is closed."""
+        """Do nothing: it is closed already."""
 
     def __getattr__(self, name: str) -> Any:
         raise DriverFaultError(f"{name} was asked of a driver that was closed")
 
 
 class _Contained:
-    """The calls of its kind, and what it says of itself, are put in by :func:`open_contained`."""
+    """A driver behind isolation; :func:`open_contained` adds the calls of its kind and its attributes."""
 
     kind: ClassVar[str]
     slow_calls: ClassVar[Mapping[str, float]]

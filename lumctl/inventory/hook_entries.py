@@ -29,14 +29,14 @@ class JobHookEntry(Entry):
         description="Program and arguments. Exit code 0: the job is paused; any other: it is not, and no light moves."
     )
     resume: Command = Field(
-        description="Program and arguments. Exit code 0: the job goes on, where LUMCTL_RANKS says; any other: it does "
-        "not. Is asked of a job that runs already, too. A line LUMCTL_RUNS_AT=NAME,NAME,... that it prints names the "
-        "accelerator or host at which each rank really runs."
+        description="Program and arguments. Exit code 0: the job runs where LUMCTL_RANKS says; any other: it does not. "
+        "It is also called for a job that is already running. A line LUMCTL_RUNS_AT=NAME,NAME,... that it prints gives "
+        "the accelerator or host of each rank."
     )
     status: Command | None = Field(
         None,
-        description="Program and arguments. Its first word is running, paused or stopped. Of a running job it may "
-        "print a line LUMCTL_RUNS_AT=NAME,NAME,..., as resume may.",
+        description="Program and arguments. The first word that it prints is running, paused or stopped. For a "
+        "running job it may print a line LUMCTL_RUNS_AT=NAME,NAME,..., like resume.",
     )
     timeout_s: Time = Field(
         30.0, description="Seconds within which each must end; then it is ended with all that it started."

@@ -24,7 +24,8 @@ class JobRunEntry(Entry):
         list(_DEFAULT.agent), description="Program and arguments that start our agent on a host; lumctl is there."
     )
     heartbeat_s: Annotated[float, Field(ge=0.2, le=600, allow_inf_nan=False)] = Field(
-        _DEFAULT.heartbeat_s, description="A process that is stopped for so many seconds, as by SIGSTOP, hangs."
+        _DEFAULT.heartbeat_s,
+        description="A process stopped for this long, for example by SIGSTOP, hangs.",
     )
     stall_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.stall_s,
@@ -32,22 +33,22 @@ class JobRunEntry(Entry):
     )
     start_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.start_s,
-        description="A process that is not ready so many seconds after it was started, libraries and model loaded, "
-        "never will be: a job that waits for it to begin stops.",
+        description="Time that a process has to load its libraries and its model; a job that is waiting for it to "
+        "begin then stops.",
     )
     silence_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.silence_s,
-        description="A process that runs and says nothing for so many seconds hangs: something in it does not give "
-        "Python's interpreter back. Longer than the longest such call of a healthy script.",
+        description="A running process that has sent no message for this long counts as hanging: something in it does "
+        "not release the Python interpreter. Choose more than the longest such call of a healthy script.",
     )
     exit_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.exit_s,
-        description="A process that has not ended so many seconds after the last line of its script, or after the "
-        "error that ends it, is killed.",
+        description="Time that a process has to end after the last line of its script, or after the error that ends "
+        "the script; then it is killed.",
     )
     standby: bool = Field(
         default=_DEFAULT.standby,
-        description="A ready process waits beside each rank, for when that one crashes and its accelerator is well.",
+        description="Keep a ready process beside each rank, for a crash on a healthy accelerator.",
     )
     without_spare: WithoutSpare = Field(
         _DEFAULT.without_spare,
@@ -55,5 +56,5 @@ class JobRunEntry(Entry):
         description="When no spare is left: wait for one, go on with fewer ranks, or stop.",
     )
     restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
-        _DEFAULT.restarts, description="The job is stopped when so many recoveries saw no step done."
+        _DEFAULT.restarts, description="Recoveries in a row without a new step after which the job is stopped."
     )
