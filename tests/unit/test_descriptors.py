@@ -52,7 +52,11 @@ def outcome(program):
         r'lambda: os.write(1, b"\x1b[2Jhello")',
         r'lambda: (ctypes.CDLL(None).printf(b"\x1b[2Jhello\n"), ctypes.CDLL(None).fflush(None))',
         r'lambda: subprocess.run([sys.executable, "-c", "import os; os.write(2, b\"\\x1b[2Jhello\\n\")"])',
-        r"""lambda: threading.Thread(target=print, args=("\x1b[2Jhello",), kwargs={"file": sys.stderr}).start()""",
+        # It is waited for: a thread that a plug-in starts is a daemon, and the process does not wait for those.
+        r"""lambda: [
+            (thread := threading.Thread(target=print, args=("\x1b[2Jhello",), kwargs={"file": sys.stderr})).start(),
+            thread.join(),
+        ]""",
     ],
     ids=["descriptor-2", "descriptor-1", "printf", "child", "thread"],
 )
