@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from lumctl.cli.check_line import EXIT_CODES, line, plain
+from lumctl.cli.check_line import EXIT_CODES, line, plain, short_line
 from lumctl.cli.from_capture import captured
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
@@ -72,6 +72,9 @@ def check(
         Path | None, typer.Option("--textfile", metavar="PATH", help="Write Prometheus metrics to PATH, atomically.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Read now, even where the daemon has just looked.")] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Say the gravest thing alone, by name and rule: a line for a phone.")
+    ] = False,
     from_capture: Annotated[
         Path | None,
         typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact nobody."),
@@ -96,6 +99,8 @@ def check(
 
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """
+    if short and cx.out.structured:
+        raise UsageError(f"--short is a line for people, -o {cx.out.format} is data: ask for one of them")
     observation = observed(cx, fresh=fresh) if from_capture is None else captured(cx, from_capture)
     if textfile is not None:
         from lumctl.watch.textfile import metrics_text
@@ -104,6 +109,8 @@ def check(
     state = overall(observation)
     if cx.out.structured:
         cx.out.document("check", check_document(observation, state))
+    elif short:
+        cx.out.text(short_line(observation, state))
     else:
         cx.out.text(f"{line(observation, state)} | {performance_data(observation)}")
     raise typer.Exit(EXIT_CODES[state])

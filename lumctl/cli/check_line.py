@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {State.OK: 0, State.DISABLED: 0, State.DEGRADED: 1, State.FAILED: 2, State.UNKNOWN: 3}
 WORDS = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}
+_ILL = frozenset(SEVERITY[SEVERITY.index(State.UNKNOWN) :])
+_SHORT = 60
+"""How many characters a name may have in the short form."""
 NAMED_AT_MOST = 3
 """A line goes to pagers and chat rooms: it names the worst, ``status`` names all."""
 
@@ -46,6 +49,31 @@ def line(observation: "Observation", state: State) -> str:
         told.append(f"not remembered: {observation.not_kept}")
     racks = ",".join(observation.inventory.racks)
     return f"LUMCTL {WORDS[EXIT_CODES[state]]} - {plain(racks)}: {plain('; '.join(told))}"
+
+
+def short_line(observation: "Observation", state: State) -> str:
+    """The verdict for the lock screen of a phone: the gravest thing by name and rule, and how many others there are."""
+    from lumctl.cli.views import summary
+    from lumctl.site.counted import counted_states, own_trouble, standing_incidents
+
+    incidents = standing_incidents(observation)
+    counted = counted_states(observation)
+    found = [(incident.state, f"{incident.cause} {incident.rule}") for incident in incidents]
+    for name, group in observation.report.groups().items():
+        for health in group.values():
+            finding = _telling(health)
+            if finding is not None and counted[name][health.id] in _ILL and own_trouble(health, incidents):
+                found.append((counted[name][health.id], f"{health.id} {finding.rule}"))
+    found += [(State.DEGRADED, f"{run} unfinished") for run in observation.unfinished]
+    found.sort(key=lambda each: -SEVERITY.index(each[0]))
+    told = found[0][1] if found else _well(summary(observation))
+    more = f", {len(found) - 1} more" if len(found) > 1 else ""
+    place = _shortened(plain(",".join(observation.inventory.racks)))
+    return f"{WORDS[EXIT_CODES[state]]} {place}: {_shortened(plain(told))}{more}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
 def _telling(health: "ComponentHealth | CircuitHealth") -> Finding | None:

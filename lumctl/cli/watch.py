@@ -54,6 +54,12 @@ def watch(
             "--remind", metavar="HOURS", min=0, max=8760, help="Tell again of what is still open; 0 for never."
         ),
     ] = 0.0,
+    print_rules: Annotated[
+        bool, typer.Option("--print-rules", help="Print alert rules for Prometheus, and do nothing else.")
+    ] = False,
+    print_dashboard: Annotated[
+        bool, typer.Option("--print-dashboard", help="Print a dashboard for Grafana, and do nothing else.")
+    ] = False,
 ) -> None:
     """Look at everything again and again, and hand on what is seen: the daemon, in the foreground.
 
@@ -72,6 +78,18 @@ def watch(
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).
     """
+    if print_rules and print_dashboard:
+        raise UsageError("--print-rules and --print-dashboard are two files", hint="ask for one of them at a time")
+    if print_rules:
+        from lumctl.watch.alert_rules import alert_rules
+
+        cx.out.text(alert_rules())
+        return
+    if print_dashboard:
+        from lumctl.watch.grafana import dashboard
+
+        cx.out.text(dashboard())
+        return
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
     from lumctl.watch.command import parse_command

@@ -27,15 +27,18 @@ def findings(look: Observation) -> Iterator[Metric]:
 
 
 def _since(look: Observation) -> Metric:
-    """One series for each component and rule, however many findings there are of it."""
+    """One series for each component, rule and incident, however many findings there are of it."""
     found: dict[tuple[str, ...], float] = {}
+    incidents = {incident.id for incident in look.report.incidents}
     for group, components in look.report.groups().items():
         for health in components.values():
             for finding in health.findings:
                 known = _word(finding.acknowledged is not None)
-                key = (look.target, group.removesuffix("s"), health.id, finding.rule, finding.state.value, known)
+                kind = group.removesuffix("s")
+                incident = finding.incident if finding.incident in incidents else ""
+                key = (look.target, kind, health.id, finding.rule, finding.state.value, known, incident or "")
                 found[key] = min(found.get(key, math.inf), finding.since)
-    labels = ["kind", "id", "rule", "state", "acknowledged"]
+    labels = ["kind", "id", "rule", "state", "acknowledged", "incident"]
     since = gauge("finding_since_timestamp_seconds", "Since when a rule finds something at a component.", labels)
     for series, at in found.items():
         since.add_metric(list(series), at)
