@@ -42,6 +42,16 @@ def watch(
         str | None,
         typer.Option("--command", metavar="'PROGRAM ARG...'", help="A program to run for each notification."),
     ] = None,
+    alertmanager: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alertmanager", metavar="URL", help="An Alertmanager to keep told of what is wrong; repeatable."
+        ),
+    ] = None,
+    alertmanager_token_file: Annotated[
+        Path | None,
+        typer.Option("--alertmanager-token-file", metavar="FILE", help="A file that holds their bearer token."),
+    ] = None,
     settle: Annotated[
         float,
         typer.Option(
@@ -73,6 +83,9 @@ def watch(
     incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
     What is acknowledged or in maintenance is not told. With ``--command`` a program gets the same document on its
     standard input. A receiver that does not answer is tried again for an hour, and delays no other.
+    With ``--alertmanager`` each open incident is an alert of Alertmanager until it is over or acknowledged; all of them
+    are posted again each minute. Where Prometheus scrapes the daemon, the rules of ``--print-rules`` do the same
+    without it: choose one of the two.
     What escalates by a policy goes to the receiver that it names as well: see lumctl-inventory(5).
 
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
@@ -95,13 +108,14 @@ def watch(
     from lumctl.watch.command import parse_command
     from lumctl.watch.exporter import parse_listen
     from lumctl.watch.service import Settings, service
-    from lumctl.watch.settings import webhook_from
+    from lumctl.watch.settings import alertmanager_at, webhook_from
 
     settings = Settings(
         interval_s=interval,
         listen=parse_listen(listen),
         webhook=webhook_from(webhook_file, token_file),
         command=parse_command(command) if command is not None else None,
+        alertmanagers=tuple(alertmanager_at(url, alertmanager_token_file) for url in alertmanager or ()),
         settle_s=settle,
         remind_after_s=remind * 3600,
     )

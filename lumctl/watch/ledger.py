@@ -46,6 +46,8 @@ class Ledger:
         self._told = _read(notes.told)
         self._open = dict(self._told)
         self._seen_at: dict[str, float] = {}
+        self._cases: Mapping[str, Case] = {}
+        """As of the newest look."""
         self._lost: dict[str, float | None] = {}
         """Cases of which a notification was given up, and when they are told anew."""
 
@@ -57,6 +59,7 @@ class Ledger:
         # Where the clock was set back, what was seen before counts from now.
         self._seen_at = {key: min(self._seen_at.get(key, now), now) for key in cases}
         with self._lock:
+            self._cases = cases
             self._take_back(now)
             news = [self._news(case, look) for case in cases.values() if not case.silent]
             gone = [entry for key, entry in self._open.items() if key not in cases and _is_over(entry, states)]
@@ -75,6 +78,23 @@ class Ledger:
                 self._told[key] = _entry(notification)
             self._lost.pop(key, None)
             self._notes.note({key: _document(entry) for key, entry in self._told.items()})
+
+    def still_open(self, target: str) -> list[Notification]:
+        """The cases that are open, each as it was told last: for receivers that forget."""
+        with self._lock:
+            return [
+                Notification(
+                    Occasion.OPENED,
+                    self._cases.get(entry.key) or _case_of(entry),
+                    State.OK,
+                    entry.state,
+                    entry.told_at,
+                    entry.opened_at,
+                    target,
+                    entry.rack,
+                )
+                for entry in self._open.values()
+            ]
 
     def undelivered(self, notification: Notification) -> None:
         """No receiver was told, and nobody tries any more."""
@@ -111,8 +131,14 @@ class Ledger:
 
 
 def _resolved(entry: _Open, now: float, target: str) -> Notification:
-    case = Case(entry.key, entry.component, entry.rule, State.OK, entry.since, (), entry.summary, (), silent=False)
-    return Notification(Occasion.RESOLVED, case, entry.state, State.OK, now, entry.opened_at, target, entry.rack)
+    return Notification(
+        Occasion.RESOLVED, _case_of(entry), entry.state, State.OK, now, entry.opened_at, target, entry.rack
+    )
+
+
+def _case_of(entry: _Open) -> Case:
+    """A case that is found no more."""
+    return Case(entry.key, entry.component, entry.rule, State.OK, entry.since, (), entry.summary, (), silent=False)
 
 
 def _is_over(entry: _Open, states: Mapping[str, State]) -> bool:

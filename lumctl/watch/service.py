@@ -1,6 +1,6 @@
 """The daemon with all that belongs to it, put together and taken apart."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
 from lumctl.store import open_store
+from lumctl.watch.alertmanager import Alertmanager
 from lumctl.watch.answering import Answering
 from lumctl.watch.claim import claimed
 from lumctl.watch.command import run
@@ -40,6 +41,7 @@ class Settings:
     listen: tuple[str, int] | None = None
     webhook: Webhook | None = field(default=None, repr=False)
     command: tuple[str, ...] | None = None
+    alertmanagers: tuple[Webhook, ...] = field(default=(), repr=False)
     settle_s: float = 0.0
     remind_after_s: float = 0.0
 
@@ -67,8 +69,12 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         def current() -> Inventory:
             return newest.look.inventory if newest.look is not None else inventory
 
-        receivers = _receivers(settings, target, ledger, notes, troubles, current)
+        managers = [Alertmanager(each, lambda: ledger.still_open(target), troubles) for each in settings.alertmanagers]
+        receivers = _receivers(settings, target, ledger, notes, troubles, current, managers=managers)
         stack.callback(receivers.close)
+        for manager in managers:
+            manager.start()
+            stack.callback(manager.close)
         outbox = receivers if receivers.usual else None
         history = History(stores.write)
         pilot = pilot_of(inventory, target, troubles, say, receivers.tell)
@@ -101,9 +107,16 @@ def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], 
 
 
 def _receivers(
-    settings: Settings, target: str, ledger: Ledger, notes: Notes, troubles: Troubles, current: Callable[[], Inventory]
+    settings: Settings,
+    target: str,
+    ledger: Ledger,
+    notes: Notes,
+    troubles: Troubles,
+    current: Callable[[], Inventory],
+    *,
+    managers: Iterable[Alertmanager],
 ) -> Receivers:
-    deliveries: dict[str, Deliver] = {}
+    deliveries: dict[str, Deliver] = {manager.place: manager.deliver for manager in managers}
     webhook, command = settings.webhook, settings.command
     if webhook is not None:
         deliveries["notifications"] = lambda letter: post(webhook, letter.body)

@@ -52,13 +52,23 @@ def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
     return parse_webhook(url or "", token)
 
 
-def parse_webhook(url: str, token: str | None = None) -> Webhook:
+def alertmanager_at(url: str, token_file: Path | None) -> Webhook:
+    """Where the Alertmanager at this URL takes alerts.
+
+    Raises:
+        UsageError: as :func:`webhook_from`.
+    """
+    token = _secret(token_file, "") if token_file is not None else None
+    return parse_webhook(f"{url.rstrip('/')}/api/v2/alerts", token, of="--alertmanager")
+
+
+def parse_webhook(url: str, token: str | None = None, *, of: str = "the webhook") -> Webhook:
     """A receiver from its URL. What is wrong is said without the URL.
 
     Raises:
         UsageError: it is no such URL, or the token would cross the network in the clear.
     """
-    wrong = UsageError("the URL of the webhook is no http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
+    wrong = UsageError(f"the URL of {of} is no http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -67,12 +77,12 @@ def parse_webhook(url: str, token: str | None = None) -> Webhook:
     if parts.scheme not in {"http", "https"} or not parts.hostname or not _printable(url):
         raise wrong
     if parts.username is not None or parts.password is not None:
-        raise UsageError("the URL of the webhook holds a user or a password", hint=f"use a token: ${TOKEN_VARIABLE}")
+        raise UsageError(f"the URL of {of} holds a user or a password", hint=f"use a token: ${TOKEN_VARIABLE}")
     if token is not None and not _printable(token):
-        raise UsageError("the token of the webhook holds characters that no header can carry")
+        raise UsageError(f"the token of {of} holds characters that no header can carry")
     https = parts.scheme == "https"
     if token is not None and not https and not _loopback(parts.hostname):
-        raise UsageError("the token of the webhook would cross the network in the clear", hint="use an https:// URL")
+        raise UsageError(f"the token of {of} would cross the network in the clear", hint="use an https:// URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Webhook(https, parts.hostname, port or (443 if https else 80), path, token)
 

@@ -68,15 +68,21 @@ SECTIONS = (
 
         The folder of the text file must be one in which ``lumctl`` may write. Prometheus scrapes the daemon itself at
         127.0.0.1:9469; each metric says in its HELP line what it is. What cannot be read any more disappears from the
-        metrics; so alert on what is there and on what is missing, such as:
+        metrics; so alert on what is there and on what is missing, as the rules do that lumctl prints: one alert for each
+        incident and for each finding outside of incidents, none for what is acknowledged or in maintenance, and one
+        that calls when the daemon is gone or sees nothing. The job may have any name:
 
-            lumctl_component_state{state="failed"} == 1 unless on (target, kind, id) lumctl_component_acknowledged
-            lumctl_incident_since_timestamp_seconds{acknowledged="false"}
-            lumctl_accelerator_nvlinks{active="false"} > 0
-            increase(lumctl_link_errors_total[10m]) > 0
-            time() - lumctl_xid_timestamp_seconds < 300
-            lumctl_watch_look_age_seconds > 30 or absent(lumctl_watch_look_age_seconds)
-            increase(lumctl_watch_notifications_total{outcome="failed"}[1h]) > 0
+            lumctl watch --print-rules > /etc/prometheus/rules/lumctl.yml
+            promtool check rules /etc/prometheus/rules/lumctl.yml
+            lumctl watch --print-dashboard > /var/lib/grafana/dashboards/lumctl.json
+
+        Without Prometheus the daemon tells an Alertmanager itself, with the labels alertname (lumctl), severity
+        (critical, warning), component, incident, rack and target:
+
+            lumctl watch --alertmanager http://127.0.0.1:9093
+
+        Only what this daemon sees is told that way, and nobody is called when the daemon itself is gone: let something
+        else ask for /healthz.
         """,  # noqa: E501 - a line of cron cannot be broken
     ),
     (

@@ -183,3 +183,26 @@ def test_the_verdict_as_data(check, rack):
     component = next(c for c in said["components"] if c["id"] == GPU)
     assert (component["kind"], component["state"]) == ("accelerator", "failed")
     assert component["findings"][0]["rule"] == "gpu.xid"
+
+
+def test_short_is_the_gravest_by_name_and_rule(check, rack):
+    assert check("--short") == (0, "OK rack64: 64 accelerators, 60 circuits ok\n")
+    rack.gpu("h01-gpu1", ecc_volatile_uncorrectable=2)
+    rack.hears("h01-gpu0-b")
+    rack.xid(GPU, 79)
+    code, line = check("--short")
+    assert code == 2
+    assert line == "CRITICAL rack64: h03-gpu2 gpu.xid, 2 more\n"
+
+
+def test_short_names_an_incident_by_its_cause(check, rack):
+    rack.host("h05", reachable=False, error="no route to host", gpus=(), probes={}, attempts=3)
+    code, line = check("--short")
+    assert code == 2
+    assert line == "CRITICAL rack64: h05 host.unreachable\n"
+
+
+def test_short_is_no_data(check):
+    code, line = check("--short", "-o", "json")
+    assert code == 3
+    assert line == "LUMCTL UNKNOWN - --short is a line for people, -o json is data: ask for one of them\n"
