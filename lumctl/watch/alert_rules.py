@@ -1,15 +1,14 @@
 """Alert rules for Prometheus over the daemon's metrics: who is called, how urgently, and what to type then.
 
-One alert for each incident and for each finding outside of incidents, as receivers of notifications are told. What is
-acknowledged or in maintenance calls nobody. That lumctl itself sees nothing calls at once: no news is not good news.
+One alert for each incident and for each component with findings outside of incidents, as receivers of notifications
+are told. What is acknowledged or in maintenance calls nobody. That lumctl itself sees nothing calls at once: no news is
+not good news.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
-
-_NOT_IN_MAINTENANCE = " unless on (target, kind, id) lumctl_component_in_maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,19 @@ def _incidents(state: str) -> str:
     return f'lumctl_incident_since_timestamp_seconds{{state="{state}",acknowledged="false"}}'
 
 
-def _findings(state: str) -> str:
-    return (
-        f'lumctl_finding_since_timestamp_seconds{{state="{state}",acknowledged="false",incident=""}}'
-        + _NOT_IN_MAINTENANCE
-    )
+def _findings(state: str, worse: str = "") -> str:
+    """How many findings of a state each component has, outside of incidents; none where it has worse ones."""
+    less = f" unless on (target, kind, id) {_finding(worse)}" if worse else ""
+    own = _finding(state, ',incident=""')
+    return f"count by (target, kind, id) ({own}){less} unless on (target, kind, id) lumctl_component_in_maintenance"
+
+
+def _finding(states: str, more: str = "") -> str:
+    return f'lumctl_finding_since_timestamp_seconds{{state=~"{states}",acknowledged="false"{more}}}'
 
 
 _CAUSE = "{{ $labels.cause }} ({{ $labels.rule }})"
-_COMPONENT = "{{ $labels.kind }} {{ $labels.id }} ({{ $labels.rule }})"
+_COMPONENT = "{{ $labels.kind }} {{ $labels.id }}"
 _EXPLAIN = "lumctl health explain {{ $labels.id }}"
 _EXPLAIN_CAUSE = "lumctl health explain {{ $labels.cause }}"
 
@@ -60,9 +63,18 @@ _RULES = (
     _Rule("LumctlIncidentFailed", "critical", _incidents("failed"), "15s", f"failed: {_CAUSE}", _EXPLAIN_CAUSE),
     _Rule("LumctlFailed", "critical", _findings("failed"), "15s", f"failed: {_COMPONENT}", _EXPLAIN),
     _Rule("LumctlIncidentDegraded", "warning", _incidents("degraded"), "5m", f"degraded: {_CAUSE}", _EXPLAIN_CAUSE),
-    _Rule("LumctlDegraded", "warning", _findings("degraded"), "5m", f"degraded: {_COMPONENT}", _EXPLAIN),
+    _Rule(
+        "LumctlDegraded", "warning", _findings("degraded", worse="failed"), "5m", f"degraded: {_COMPONENT}", _EXPLAIN
+    ),
     _Rule("LumctlIncidentUnknown", "warning", _incidents("unknown"), "5m", f"cannot be read: {_CAUSE}", _EXPLAIN_CAUSE),
-    _Rule("LumctlUnknown", "warning", _findings("unknown"), "5m", f"cannot be read: {_COMPONENT}", _EXPLAIN),
+    _Rule(
+        "LumctlUnknown",
+        "warning",
+        _findings("unknown", worse="failed|degraded"),
+        "5m",
+        f"cannot be read: {_COMPONENT}",
+        _EXPLAIN,
+    ),
     _Rule(
         "LumctlRunUnfinished",
         "critical",

@@ -69,7 +69,7 @@ SECTIONS = (
         The folder of the text file must be one in which ``lumctl`` may write. Prometheus scrapes the daemon itself at
         127.0.0.1:9469; each metric says in its HELP line what it is. What cannot be read any more disappears from the
         metrics; so alert on what is there and on what is missing, as the rules do that lumctl prints: one alert for each
-        incident and for each finding outside of incidents, none for what is acknowledged or in maintenance, and one
+        incident and for each component with findings outside of them, none for what is acknowledged or in maintenance, and one
         that calls when the daemon is gone or sees nothing. The job may have any name:
 
             lumctl watch --print-rules > /etc/prometheus/rules/lumctl.yml

@@ -21,7 +21,7 @@ INTERVAL, AGE = "lumctl_watch_interval_seconds", "lumctl_watch_look_age_seconds"
 WELL = {INTERVAL: 1.0, AGE: 0.5}
 INCIDENT = 'lumctl_incident_since_timestamp_seconds{cause="h03",rule="host.lost",state="failed",acknowledged="%s"}'
 FINDING = (
-    'lumctl_finding_since_timestamp_seconds{target="rack",kind="accelerator",id="g1",rule="gpu.xid",'
+    'lumctl_finding_since_timestamp_seconds{target="rack",kind="accelerator",id="g1",rule="%s",'
     'state="%s",acknowledged="false",incident="%s"}'
 )
 MAINTENANCE = 'lumctl_component_in_maintenance{target="rack",kind="accelerator",id="g1"}'
@@ -77,16 +77,27 @@ def test_a_rack_that_is_well_calls_nobody(called):
 
 
 def test_what_is_known_or_in_maintenance_calls_nobody(called):
-    assert called(INCIDENT % "true", FINDING % ("failed", ""), MAINTENANCE) == []
+    assert called(INCIDENT % "true", FINDING % ("gpu.xid", "failed", ""), MAINTENANCE) == []
 
 
 def test_a_finding_calls_once_by_itself_or_by_its_incident(called):
-    assert called(FINDING % ("failed", "")) == ["LumctlFailed"]
-    assert called(FINDING % ("failed", "host.lost:h03"), INCIDENT % "false") == ["LumctlIncidentFailed"]
+    assert called(FINDING % ("gpu.xid", "failed", "")) == ["LumctlFailed"]
+    assert called(FINDING % ("gpu.xid", "failed", "host.lost:h03"), INCIDENT % "false") == ["LumctlIncidentFailed"]
+
+
+def test_a_component_calls_once_however_many_findings_it_has(called):
+    found = [
+        ("gpu.xid", "failed", ""),
+        ("gpu.lost", "failed", ""),
+        ("gpu.ecc", "degraded", ""),
+        ("gpu.x", "unknown", ""),
+    ]
+    assert called(*(FINDING % each for each in found)) == ["LumctlFailed"]
+    assert called(*(FINDING % each for each in found[2:])) == ["LumctlDegraded"]
 
 
 def test_what_cannot_be_read_calls(called):
-    assert called(FINDING % ("unknown", "")) == ["LumctlUnknown"]
+    assert called(FINDING % ("gpu.xid", "unknown", "")) == ["LumctlUnknown"]
 
 
 def test_that_nothing_is_watched_calls(called):
