@@ -40,7 +40,7 @@ def _finding(states: str, more: str = "") -> str:
 _CAUSE = "{{ $labels.cause }} ({{ $labels.rule }})"
 _COMPONENT = "{{ $labels.kind }} {{ $labels.id }}"
 _EXPLAIN = "lumctl health explain {{ $labels.id }}"
-_EXPLAIN_CAUSE = "lumctl health explain {{ $labels.cause }}"
+_STATUS = "lumctl status: it shows what belongs to the incident, and what to do"
 
 _RULES = (
     _Rule(
@@ -60,13 +60,13 @@ _RULES = (
         "lumctl watch runs and has read nothing new: every other alert of lumctl is silent",
         "read the log of lumctl watch: journalctl -u lumctl-watch",
     ),
-    _Rule("LumctlIncidentFailed", "critical", _incidents("failed"), "15s", f"failed: {_CAUSE}", _EXPLAIN_CAUSE),
+    _Rule("LumctlIncidentFailed", "critical", _incidents("failed"), "15s", f"failed: {_CAUSE}", _STATUS),
     _Rule("LumctlFailed", "critical", _findings("failed"), "15s", f"failed: {_COMPONENT}", _EXPLAIN),
-    _Rule("LumctlIncidentDegraded", "warning", _incidents("degraded"), "5m", f"degraded: {_CAUSE}", _EXPLAIN_CAUSE),
+    _Rule("LumctlIncidentDegraded", "warning", _incidents("degraded"), "5m", f"degraded: {_CAUSE}", _STATUS),
     _Rule(
         "LumctlDegraded", "warning", _findings("degraded", worse="failed"), "5m", f"degraded: {_COMPONENT}", _EXPLAIN
     ),
-    _Rule("LumctlIncidentUnknown", "warning", _incidents("unknown"), "5m", f"cannot be read: {_CAUSE}", _EXPLAIN_CAUSE),
+    _Rule("LumctlIncidentUnknown", "warning", _incidents("unknown"), "5m", f"cannot be read: {_CAUSE}", _STATUS),
     _Rule(
         "LumctlUnknown",
         "warning",
