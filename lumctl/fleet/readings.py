@@ -48,6 +48,9 @@ class GpuReading:
     are what it moved in the last moments. ``throttled_us`` counts, by the short names of ``throttle_reasons``, for how
     many microseconds each held the clocks down since the driver was loaded (``hw_slowdown`` stands for none of its
     own there: its parts are counted).
+
+    ``fabric`` is what it says of its place in the NVLink fabric, if anything: ``state`` and ``status`` of
+    its registration, and the parts of its ``health``, by their paths under ``<fabric>``.
     """
 
     taken_at: float
@@ -91,6 +94,7 @@ class GpuReading:
     sm_clock_max_mhz: float | None = None
     throttled_us: Mapping[str, int] = field(default_factory=dict)
     throttle_reasons: frozenset[str] = frozenset()
+    fabric: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[tuple[int, str], ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     says_reset: str | None = None

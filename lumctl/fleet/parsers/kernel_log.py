@@ -24,7 +24,7 @@ _MORE_OF_AN_SXID = re.compile(r"(?:Severity|Data) ?[0-9{]")
 _REPORT = re.compile(r"NVRM: Xid|SXid|\bS?Xid \(")
 # The driver says this beside XID 79, or in its place where the GPU is gone before an XID can be written.
 _FALLEN = re.compile(r"NVRM: (?P<text>.*\bfallen off the bus\b.*)")
-# Of a GPU that is gone when the driver is loaded it tells in two or three lines, of which only the first has the address.
+# It writes this of a GPU that is gone when the driver is loaded: in two or three lines, the address in the first.
 _NAMED_ABOVE = re.compile(r"NVRM: The NVIDIA GPU (?P<where>\S{1,60})")
 _FALLEN_XID = 79
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S*)", re.ASCII)

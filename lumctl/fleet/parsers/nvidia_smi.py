@@ -129,6 +129,7 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         pcie_rx_kb_s=_float(leaves, "pci/rx_util"),
         throttle_reasons=frozenset[str]().union(*(section.active for section in leaves.sections)),
         throttled_us=_throttled(leaves),
+        fabric=_fabric(leaves.under("fabric")),
         processes=_processes(leaves.under("processes")),
         unread=_unread(leaves),
         says_reset=next((section.needs_reset for section in leaves.sections if section.needs_reset), None),
@@ -142,6 +143,15 @@ def _unread(leaves: Leaves) -> dict[str, str]:
     if leaves.get("ecc_mode/current_ecc") == "Enabled" and _ecc(leaves, "volatile", "uncorrectable") is None:
         unread.setdefault("ecc_errors", "no count")
     return unread
+
+
+_FABRIC_IDS = frozenset({"fabric/cliqueId", "fabric/clusterUuid", "fabric/cliqueid", "fabric/clusteruuid"})
+
+
+def _fabric(leaves: Mapping[str, str]) -> dict[str, str]:
+    """State, status and health of the registration; identities are no state."""
+    told = {path.partition("/")[2]: _word(leaf) for path, leaf in leaves.items() if path not in _FABRIC_IDS}
+    return {path: word for path, word in told.items() if path and word is not None}
 
 
 def _word(leaf: str | None) -> str | None:

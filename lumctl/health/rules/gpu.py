@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import load, nvlink, xid
+from lumctl.health.rules import fabric, load, nvlink, xid
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -113,5 +113,17 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
             yield found(case.id, "gpu.temperature", part, evidence, since=case.read_at)
 
 
-RULES = (*xid.RULES, absent, stale, silent, row_remap, retired_pages, ecc, temperature, *nvlink.RULES, *load.RULES)
+RULES = (
+    *xid.RULES,
+    absent,
+    stale,
+    silent,
+    row_remap,
+    retired_pages,
+    ecc,
+    temperature,
+    *fabric.RULES,
+    *nvlink.RULES,
+    *load.RULES,
+)
 """In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""

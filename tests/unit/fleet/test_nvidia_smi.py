@@ -227,3 +227,21 @@ class TestCaptures:
     def test_gtx_1070_ti(self, captures):
         (gtx,) = self.read(captures, "nvidia-smi-q-x__gtx-1070-ti.xml").gpus
         assert (gtx.pci, gtx.minor, gtx.temperature_c, gtx.pcie_width) == ("0000:01:00.0", None, 39.0, 16)
+
+
+_FABRIC = """<fabric>
+    <state>Completed</state><status>Success</status><cliqueId>0</cliqueId><clusterUuid>0000</clusterUuid>
+    <health><summary>N/A</summary><route_unhealthy>True</route_unhealthy></health>
+</fabric>"""
+
+
+def test_the_registration_with_the_fabric():
+    assert one(_FABRIC).fabric == {"state": "Completed", "status": "Success", "health/route_unhealthy": "True"}
+    assert one(_FABRIC.replace("Completed", "N/A").replace("Success", "[N/A]").replace("True", "N/A")).fabric == {}
+    assert one(_FABRIC.replace("Success", "Unknown Error")).unread == {"fabric/status": "Unknown Error"}
+
+
+@pytest.mark.parametrize("heading", ["health", "fabric"])
+def test_fabric_health_without_its_heading_is_not_read(heading):
+    text = _FABRIC.replace(f"<{heading}>", "").replace(f"</{heading}>", "")
+    assert "True" in one(text).unread.values()

@@ -208,6 +208,48 @@ def test_just_below_each_limit_there_is_nothing_to_say(rack, fields):
     assert verdict(rack).findings == ()
 
 
+REGISTERED = {"state": "Completed", "status": "Success"}
+
+
+@pytest.mark.parametrize(
+    ("fabric", "cases", "state"),
+    [
+        ({}, [], State.OK),
+        (REGISTERED, [], State.OK),
+        ({"state": "Completed", "status": "Success", "health/summary": "Not Supported"}, [], State.OK),
+        ({"state": "Not Supported"}, [], State.OK),
+        ({"state": "In Progress"}, ["registering"], State.DEGRADED),
+        ({"state": "Not Started"}, ["not-started"], State.FAILED),
+        ({"state": "A New Word"}, ["not-started"], State.FAILED),
+        ({"state": "Completed", "status": "Unknown Failure"}, ["error"], State.FAILED),
+        ({**REGISTERED, "health/summary": "Unhealthy"}, ["summary"], State.FAILED),
+        ({**REGISTERED, "health/summary": "Limited Capacity"}, ["limited"], State.DEGRADED),
+        ({**REGISTERED, "health/bandwidth": "Degraded"}, ["bandwidth"], State.DEGRADED),
+        ({**REGISTERED, "health/route_recovery_in_progress": "True"}, ["route-recovery"], State.DEGRADED),
+        ({**REGISTERED, "health/route_unhealthy": "True"}, ["route-unhealthy"], State.FAILED),
+        ({**REGISTERED, "health/access_timeout_recovery": "True"}, ["access-timeout"], State.DEGRADED),
+        ({**REGISTERED, "health/incorrect_configuration": "Insufficient NVLinks"}, ["configuration"], State.FAILED),
+        ({**REGISTERED, "health/incorrect_configuration": "None", "health/bandwidth": "Full"}, [], State.OK),
+    ],
+)
+def test_a_gpu_that_its_fabric_does_not_carry_is_not_ok(rack, fabric, cases, state):
+    rack.gpu(GPU, fabric=fabric)
+    health = verdict(rack)
+    assert [finding.case for finding in health.findings] == cases
+    assert health.state is state
+
+
+def test_a_registration_that_does_not_end_fails_the_gpu(watched):
+    watched.rack.gpu(GPU, fabric={"state": "In Progress"})
+    assert watched.look().accelerators[GPU].state is State.DEGRADED
+    assert watched.look(290.0).accelerators[GPU].state is State.DEGRADED
+    health = watched.look(10.0).accelerators[GPU]
+    assert health.state is State.FAILED
+    assert "802" in health.findings[0].advice
+    watched.rack.gpu(GPU, fabric=REGISTERED)
+    assert watched.look().accelerators[GPU].state is State.OK
+
+
 def test_the_inventory_s_limit_stands_in_where_the_card_prints_none(rack):
     rack.gpu(GPU, temperature_c=80.0)
     assert verdict(rack).state is State.OK
