@@ -101,10 +101,15 @@ class GpuReading:
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+ALL_NVLINKS = -1
+"""In place of a link's number, where nvidia-smi says of all links of a GPU at once that none is active."""
+
+
 @dataclass(frozen=True, slots=True)
 class NvlinkReading:
     """One NVLink of one GPU, which is known by its place in nvidia-smi's list and by its UUID where that is printed.
 
+    ``link`` is its number, or :data:`ALL_NVLINKS`.
     ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read apart from the state, at
     ``errors_at``, and count since the driver was loaded: ``errors`` holds all of them under the names that nvidia-smi
     prints, in lower case; NVLink 5 has no replays, and states its ``effective_ber`` in their place.

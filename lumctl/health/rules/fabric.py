@@ -1,4 +1,4 @@
-"""Whether a GPU is registered with its NVLink fabric, and what the fabric says of the health of its links and routes."""
+"""Whether a GPU is registered with its NVLink fabric, and what the fabric says of the health of its routes."""
 
 from collections.abc import Iterator
 from types import MappingProxyType

@@ -23,7 +23,7 @@ class GpuCase:
 
     ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
-    remembered of it, ``None`` where nothing is.
+    remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
     """
 
     id: str
@@ -35,3 +35,4 @@ class GpuCase:
     read_at: float
     nvlinks: tuple[NvlinkReading, ...] = ()
     trend: Trend | None = None
+    beside: int = 0
