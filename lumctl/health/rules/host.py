@@ -78,6 +78,16 @@ def driver_hung(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
 
 
+def no_gpus(case: HostCase) -> Iterator[Finding]:
+    """The driver runs and finds no GPU at all: an answer, and never a sign of health."""
+    outcome = _probe(case, "gpu")
+    if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK:
+        return
+    if not case.seen.gpus and not case.seen.lost_gpus:
+        name = "all-missing" if "gpu" in case.needed else "none-found"
+        yield found(case.id, "host.no-gpus", name, "nvidia-smi finds no GPU", since=outcome.taken_at)
+
+
 def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
     """Without the kernel log no XID is seen, so health is half blind."""
     outcome = _probe(case, "kernel")
@@ -179,4 +189,4 @@ def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
         yield f"{', '.join(names)}{said}{blind}"
 
 
-RULES = (session, too_slow, driver_hung, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)
+RULES = (session, too_slow, driver_hung, no_gpus, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)
