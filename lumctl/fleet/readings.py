@@ -49,6 +49,9 @@ class GpuReading:
     many microseconds each held the clocks down since the driver was loaded (``hw_slowdown`` stands for none of its
     own there: its parts are counted).
 
+    Errors are counted over the life of a card (``aggregate``) and since its driver was loaded (``volatile``).
+    ``inforom_corrupted`` is a warning that nvidia-smi prints beside the XML.
+
     ``fabric`` is what it says of its place in the NVLink fabric, if anything: ``state`` and ``status`` of
     its registration, and the parts of its ``health``, by their paths under ``<fabric>``.
     """
@@ -72,6 +75,8 @@ class GpuReading:
     power_w: float | None = None
     ecc_volatile_uncorrectable: int | None = None
     ecc_aggregate_uncorrectable: int | None = None
+    sram_aggregate_uncorrectable: int | None = None
+    dram_aggregate_uncorrectable: int | None = None
     ecc_volatile_correctable: int | None = None
     remap_pending: bool | None = None
     remap_failed: bool | None = None
@@ -80,6 +85,11 @@ class GpuReading:
     retired_double_bit: int | None = None
     retirement_pending: bool | None = None
     sram_threshold_exceeded: bool | None = None
+    unrepairable_memory: bool | None = None
+    channel_repair_pending: bool | None = None
+    tpc_repair_pending: bool | None = None
+    banks_without_spare_rows: int | None = None
+    inforom_corrupted: bool = False
     pcie_generation: int | None = None
     pcie_generation_max: int | None = None
     pcie_width: int | None = None

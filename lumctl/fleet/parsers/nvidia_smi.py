@@ -5,7 +5,7 @@ Fields were renamed, moved and split over the years; each reading names the plac
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumctl.fleet.parsers.numbers import leading_float, leading_int
 from lumctl.fleet.parsers.pci import find_pci, whole_pci
@@ -16,9 +16,11 @@ from lumctl.fleet.readings import GpuReading
 _NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
 _LOST_HANDLE = ("is lost", "unknown error", "not found")
 """Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
+_CORRUPTED = "infoROM is corrupted at gpu"
 _LONGEST_WORD = 256
 _NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
 _PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
+_HISTOGRAM = "remapped_rows/row_remapper_histogram"
 _HELD_DOWN = "clocks_event_reasons_counters"
 _ABSOLUTE_ZERO_C, _MOST_C = -273.15, 1000.0
 
@@ -44,12 +46,13 @@ def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) 
     complaints = _complaints(text)
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
     lost = dict.fromkeys(pci for line in complaints if _is_loss(line) and (pci := find_pci(line)))
+    corrupted = _corrupted_inforoms(text)
     gpus = []
     for gpu in log.gpus:
         reading = _reading(gpu, taken_at)
         if reading is None:
             continue
-        gpus.append(reading)
+        gpus.append(replace(reading, inforom_corrupted=True) if reading.pci in corrupted else reading)
         if any(section.lost for section in gpu.leaves.sections):
             lost[reading.pci] = None
     return SmiReport(tuple(gpus), tuple(lost), log.complete, withheld, nameless=len(log.gpus) - len(gpus))
@@ -59,6 +62,14 @@ def _complaints(text: str) -> list[str]:
     if "device handle" not in text.lower():
         return []
     return [line for line in text.splitlines() if _NO_HANDLE.match(line)]
+
+
+def _corrupted_inforoms(text: str) -> frozenset[str]:
+    """The PCI addresses of GPUs that nvidia-smi warns of."""
+    if _CORRUPTED not in text:
+        return frozenset()
+    named = (find_pci(line) for line in text.splitlines() if _CORRUPTED in line)
+    return frozenset(pci for pci in named if pci is not None)
 
 
 def _is_loss(complaint: str) -> bool:
@@ -109,6 +120,8 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         sm_clock_max_mhz=_float(leaves, "max_clocks/sm_clock"),
         ecc_volatile_uncorrectable=_ecc(leaves, "volatile", "uncorrectable"),
         ecc_aggregate_uncorrectable=_ecc(leaves, "aggregate", "uncorrectable"),
+        sram_aggregate_uncorrectable=_ecc_of(leaves, "aggregate", "sram"),
+        dram_aggregate_uncorrectable=_ecc_of(leaves, "aggregate", "dram"),
         ecc_volatile_correctable=_ecc(leaves, "volatile", "correctable"),
         remap_pending=_flag(leaves, "remapped_rows/remapped_row_pending"),
         remap_failed=_flag(leaves, "remapped_rows/remapped_row_failure"),
@@ -119,6 +132,10 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
             _flag(leaves, "retired_pages/pending_retirement"), _flag(leaves, "retired_pages/pending_blacklist")
         ),
         sram_threshold_exceeded=_flag(leaves, "ecc_errors/aggregate/sram_threshold_exceeded"),
+        unrepairable_memory=_flag(leaves, "ecc_errors/unrepairable_memory"),
+        channel_repair_pending=_flag(leaves, "ecc_errors/channel_repair_pending"),
+        tpc_repair_pending=_flag(leaves, "ecc_errors/tpc_repair_pending"),
+        banks_without_spare_rows=leading_int(leaves.get(f"{_HISTOGRAM}/row_remapper_histogram_none")),
         pcie_generation=leading_int(leaves.get(f"{link}/pcie_gen/current_link_gen")),
         pcie_generation_max=leading_int(leaves.get(f"{link}/pcie_gen/max_link_gen")),
         pcie_width=leading_int(leaves.get(f"{link}/link_widths/current_link_width")),
@@ -212,6 +229,17 @@ def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
         for path in _sum_or_parts(errors, f"{prefix}{ram}_{severity}")
         if (count := leading_int(errors[path])) is not None
     ]
+    return sum(counts) if counts else None
+
+
+def _ecc_of(leaves: Leaves, period: str, ram: str) -> int | None:
+    """Uncorrectable errors of one kind of memory. The old schema counts those of DRAM as ``device_memory``."""
+    prefix, errors = f"ecc_errors/{period}/", leaves.under("ecc_errors")
+    total, dram = (leading_int(errors.get(f"{prefix}double_bit/{name}")) for name in ("total", "device_memory"))
+    if total is not None:
+        return dram if ram == "dram" else total - (dram or 0)
+    paths = _sum_or_parts(errors, f"{prefix}{ram}_uncorrectable")
+    counts = [count for path in paths if (count := leading_int(errors[path])) is not None]
     return sum(counts) if counts else None
 
 

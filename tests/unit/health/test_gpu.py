@@ -170,6 +170,18 @@ def test_what_the_gpu_itself_asks_for(rack, action, state):
         ({"retired_double_bit": 3, "retired_single_bit": 60}, "gpu.retired-pages", State.FAILED),
         ({"retirement_pending": True}, "gpu.retired-pages", State.DEGRADED),
         ({"sram_threshold_exceeded": True}, "gpu.ecc", State.DEGRADED),
+        ({"unrepairable_memory": True}, "gpu.repair", State.FAILED),
+        ({"channel_repair_pending": True}, "gpu.repair", State.DEGRADED),
+        ({"tpc_repair_pending": True}, "gpu.repair", State.DEGRADED),
+        ({"banks_without_spare_rows": 1}, "gpu.row-remap", State.DEGRADED),
+        ({"inforom_corrupted": True}, "gpu.inforom", State.DEGRADED),
+        ({"ecc_aggregate_uncorrectable": 1, "sram_aggregate_uncorrectable": 1}, "gpu.ecc", State.DEGRADED),
+        ({"ecc_aggregate_uncorrectable": 1, "dram_aggregate_uncorrectable": 1}, "gpu.ecc", State.DEGRADED),
+        (
+            {"ecc_aggregate_uncorrectable": 2, "dram_aggregate_uncorrectable": 2, "remap_uncorrectable": 1},
+            "gpu.ecc",
+            State.OK,
+        ),
         ({"recovery_action": None, "reset_required": True}, "gpu.recovery-action", State.FAILED),
         ({"recovery_action": None, "drain_and_reset_recommended": True}, "gpu.recovery-action", State.DEGRADED),
         ({"says_reset": "temperature/gpu_temp", "temperature_c": None}, "gpu.recovery-action", State.FAILED),
@@ -197,6 +209,8 @@ def test_each_reading_has_its_rule(rack, fields, rule, state):
         {"retired_double_bit": 31, "retired_single_bit": 31},
         {"retirement_pending": False, "reset_required": False, "drain_and_reset_recommended": False},
         {"ecc_volatile_uncorrectable": None, "remap_failed": None},
+        {"unrepairable_memory": False, "channel_repair_pending": False, "banks_without_spare_rows": 0},
+        {"ecc_aggregate_uncorrectable": 0, "sram_aggregate_uncorrectable": 0, "dram_aggregate_uncorrectable": 0},
         {"memory_used_mib": None},
         {"temperature_c": 88.9},
         {"memory_temperature_c": 94.9},
@@ -294,6 +308,15 @@ def test_a_probe_that_failed_leaves_its_accelerators_unknown_unless_the_kernel_t
     assert verdict(rack).state is State.FAILED
     assert verdict(rack, "h03-gpu0").state is State.UNKNOWN
     assert verdict(rack, "h03-gpu0").findings == ()
+
+
+def test_a_driver_that_finds_no_gpu_fails_its_host_and_all_that_the_inventory_has_there(rack):
+    rack.probe("h03", "gpu", ProbeStatus.OK)
+    rack.host("h03", gpus=())
+    report = rack.report()
+    assert report.hosts["h03"].state is State.FAILED
+    assert [finding.rule for finding in report.hosts["h03"].findings] == ["host.no-gpus"]
+    assert told(verdict(rack)) == [("gpu.lost", State.FAILED)]
 
 
 numbers = st.none() | st.integers(-10, 10_000)
