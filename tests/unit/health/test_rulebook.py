@@ -33,8 +33,10 @@ def test_every_data_file_is_read():
         "host.yaml",
         "link.yaml",
         "nvlink.yaml",
+        "nvlink_xids.yaml",
         "port.yaml",
         "recovery.yaml",
+        "sxid.yaml",
         "xid.yaml",
     }
     families = {rule.split(".")[0] for rule in BOOK.rules()}

@@ -167,11 +167,11 @@ def test_xids_of_an_earlier_boot_are_over(watched):
 
 @pytest.mark.parametrize(("fatal", "state"), [(True, State.FAILED), (None, State.DEGRADED), (False, State.OK)])
 def test_errors_of_an_nvswitch_are_the_hosts(watched, fatal, state):
-    event = SxidEvent(watched.now - 5, "0000:c1:00.0", 20034, "SXid: 20034, Fatal, Link 28", fatal=fatal, link=28)
+    event = SxidEvent(watched.now - 5, "0000:c1:00.0", 99999, "SXid: 99999, Fatal, Link 28", fatal=fatal, link=28)
     watched.rack.host(HOST, sxids=(event,))
     watched.look()
     assert watched.report.hosts[HOST].state is state
-    assert "SXid 20034" in watched.report.hosts[HOST].findings[0].evidence
+    assert "SXid 99999" in watched.report.hosts[HOST].findings[0].evidence
     assert {watched.report.accelerators[f"h03-gpu{n}"].state for n in range(4)} == {State.OK}
 
 
