@@ -102,6 +102,9 @@ class GpuReading:
     power_limit_w: float | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
+    application_clock_mhz: float | None = None
+    ecc_enabled: bool | None = None
+    persistence_enabled: bool | None = None
     throttled_us: Mapping[str, int] = field(default_factory=dict)
     throttle_reasons: frozenset[str] = frozenset()
     fabric: Mapping[str, str] = field(default_factory=dict)

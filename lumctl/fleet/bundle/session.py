@@ -72,6 +72,9 @@ _NAMES = {
     "instantaneous power draw": "instant_power_draw",
     "ecc_errors/volatile/single bit": "single_bit",
     "ecc_errors/volatile/double bit": "double_bit",
+    "ecc_mode/current": "current_ecc",
+    "ecc_mode/pending": "pending_ecc",
+    "applications_clocks/graphics": "graphics_clock",
     "clocks/sm": "sm_clock",
     "max_clocks/sm": "sm_clock",
 }

@@ -118,6 +118,9 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         ),
         sm_clock_mhz=_float(leaves, "clocks/sm_clock"),
         sm_clock_max_mhz=_float(leaves, "max_clocks/sm_clock"),
+        application_clock_mhz=_float(leaves, "applications_clocks/graphics_clock"),
+        ecc_enabled=_flag(leaves, "ecc_mode/current_ecc"),
+        persistence_enabled=_flag(leaves, "persistence_mode"),
         ecc_volatile_uncorrectable=_ecc(leaves, "volatile", "uncorrectable"),
         ecc_aggregate_uncorrectable=_ecc(leaves, "aggregate", "uncorrectable"),
         sram_aggregate_uncorrectable=_ecc_of(leaves, "aggregate", "sram"),
@@ -180,8 +183,11 @@ def _float(leaves: Mapping[str, str], *paths: str) -> float | None:
     return next((value for path in paths if (value := leading_float(leaves.get(path))) is not None), None)
 
 
+_FLAGS = {"yes": True, "no": False, "1": True, "0": False, "enabled": True, "disabled": False}
+
+
 def _flag(leaves: Mapping[str, str], path: str) -> bool | None:
-    return {"yes": True, "no": False, "1": True, "0": False}.get(leaves.get(path, "").lower())
+    return _FLAGS.get(leaves.get(path, "").lower())
 
 
 def _either(*flags: bool | None) -> bool | None:

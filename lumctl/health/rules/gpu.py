@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import fabric, load, nvlink, xid
+from lumctl.health.rules import fabric, load, nvlink, settings, xid
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -176,5 +176,6 @@ RULES = (
     *fabric.RULES,
     *nvlink.RULES,
     *load.RULES,
+    *settings.RULES,
 )
 """In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""

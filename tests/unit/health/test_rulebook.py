@@ -36,6 +36,7 @@ def test_every_data_file_is_read():
         "nvlink_xids.yaml",
         "port.yaml",
         "recovery.yaml",
+        "settings.yaml",
         "sxid.yaml",
         "xid.yaml",
     }
