@@ -58,7 +58,7 @@ _NAMES = {
     "remapped_rows/pending": "remapped_row_pending",
     "remapped_rows/remapping failure occurred": "remapped_row_failure",
     "bank remap availability histogram": "row_remapper_histogram",
-    "row_remapper_histogram/none": "row_remapper_histogram_none",
+    "remapped_rows/row_remapper_histogram/none": "row_remapper_histogram_none",
     "retired_pages/pending page blacklist": "pending_blacklist",
     "retired_pages/pending": "pending_retirement",
     "gpu current temp": "gpu_temp",
