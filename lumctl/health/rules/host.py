@@ -80,13 +80,12 @@ def driver_hung(case: HostCase) -> Iterator[Finding]:
 
 
 def no_gpus(case: HostCase) -> Iterator[Finding]:
-    """The driver runs and finds no GPU at all: an answer, and never a sign of health."""
+    """The driver runs and finds no GPU at all. Those of the inventory are lost; where it has none, the host tells."""
     outcome = _probe(case, "gpu")
-    if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK:
+    if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK or "gpu" in case.needed:
         return
     if not case.seen.gpus and not case.seen.lost_gpus:
-        name = "all-missing" if "gpu" in case.needed else "none-found"
-        yield found(case.id, "host.no-gpus", name, "nvidia-smi finds no GPU", since=outcome.taken_at)
+        yield found(case.id, "host.no-gpus", "none-found", "nvidia-smi finds no GPU", since=outcome.taken_at)
 
 
 def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
