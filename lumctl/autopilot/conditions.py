@@ -11,7 +11,14 @@ from lumctl.autopilot.troubles import Trouble
 from lumctl.health.states import Finding
 from lumctl.inventory.policies import How, Policy, Subject
 
-NEVER = frozenset({("gpu.xid", "unknown"), ("gpu.xid", "no-action-given"), ("gpu.recovery-action", "unknown")})
+NEVER = frozenset(
+    {
+        ("gpu.xid", "unknown"),
+        ("gpu.xid", "contact-support"),
+        ("gpu.xid", "no-action-given"),
+        ("gpu.recovery-action", "unknown"),
+    }
+)
 """What warns and never acts, whatever a policy says: nobody knows what these mean."""
 
 

@@ -184,10 +184,12 @@ def _finding(row: Transition, rule: str) -> Finding:
 
 def _case(row: Transition, rule: str) -> tuple[str, str]:
     """A history tells rules, not their cases: the XID stands in the evidence, else the first of that state it is."""
-    lines = rulebook().lines(rule)
+    lines = every = rulebook().lines(rule)
     if rule == "gpu.xid":
         number = _XID.search(row.evidence)
         action = rulebook().xid_actions.get(int(number[1]), "unknown") if number else "unknown"
-        lines = tuple(line for line in lines if line.case == action)
+        decoded = every if number and int(number[1]) in rulebook().xid_units else ()
+        # A sub-code may weigh more or less than the number.
+        lines = (*(line for line in every if line.case == action), *decoded)
     fitting: Sequence[Any] = [line for line in lines if line.state is row.after] or lines
     return (fitting[0].case, fitting[0].advice) if fitting else ("", "")

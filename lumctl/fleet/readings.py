@@ -48,6 +48,12 @@ class GpuReading:
     are what it moved in the last moments. ``throttled_us`` counts, by the short names of ``throttle_reasons``, for how
     many microseconds each held the clocks down since the driver was loaded (``hw_slowdown`` stands for none of its
     own there: its parts are counted).
+
+    Errors are counted over the life of a card (``aggregate``) and since its driver was loaded (``volatile``).
+    ``inforom_corrupted`` is a warning that nvidia-smi prints beside the XML.
+
+    ``fabric`` is what it says of its place in the NVLink fabric, if anything: ``state`` and ``status`` of
+    its registration, and the parts of its ``health``, by their paths under ``<fabric>``.
     """
 
     taken_at: float
@@ -69,6 +75,8 @@ class GpuReading:
     power_w: float | None = None
     ecc_volatile_uncorrectable: int | None = None
     ecc_aggregate_uncorrectable: int | None = None
+    sram_aggregate_uncorrectable: int | None = None
+    dram_aggregate_uncorrectable: int | None = None
     ecc_volatile_correctable: int | None = None
     remap_pending: bool | None = None
     remap_failed: bool | None = None
@@ -77,6 +85,11 @@ class GpuReading:
     retired_double_bit: int | None = None
     retirement_pending: bool | None = None
     sram_threshold_exceeded: bool | None = None
+    unrepairable_memory: bool | None = None
+    channel_repair_pending: bool | None = None
+    tpc_repair_pending: bool | None = None
+    banks_without_spare_rows: int | None = None
+    inforom_corrupted: bool = False
     pcie_generation: int | None = None
     pcie_generation_max: int | None = None
     pcie_width: int | None = None
@@ -89,18 +102,27 @@ class GpuReading:
     power_limit_w: float | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
+    application_clock_mhz: float | None = None
+    ecc_enabled: bool | None = None
+    persistence_enabled: bool | None = None
     throttled_us: Mapping[str, int] = field(default_factory=dict)
     throttle_reasons: frozenset[str] = frozenset()
+    fabric: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[tuple[int, str], ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+ALL_NVLINKS = -1
+"""In place of a link's number, where nvidia-smi says of all links of a GPU at once that none is active."""
+
+
 @dataclass(frozen=True, slots=True)
 class NvlinkReading:
     """One NVLink of one GPU, which is known by its place in nvidia-smi's list and by its UUID where that is printed.
 
+    ``link`` is its number, or :data:`ALL_NVLINKS`.
     ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read apart from the state, at
     ``errors_at``, and count since the driver was loaded: ``errors`` holds all of them under the names that nvidia-smi
     prints, in lower case; NVLink 5 has no replays, and states its ``effective_ber`` in their place.

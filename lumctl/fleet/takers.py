@@ -13,13 +13,15 @@ from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.kernel_memory import extended
-from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
+from lumctl.fleet.parsers.nvidia_smi import SmiReport, parse_nvidia_smi
 from lumctl.fleet.parsers.nvlink import NvlinkAnswer, Place, parse_nvlink_errors, parse_nvlink_states
 from lumctl.fleet.readings import NvlinkReading, ProbeStatus
 from lumctl.fleet.taking import OK, failure, read_at
 
 _NO_MODULE = ("operation not supported", "no module")
 """What ethtool says of an empty cage. An input/output error is a module that does not answer."""
+_CORRUPTED_INFOROM = 14
+"""The exit status of nvidia-smi where the infoROM of a GPU is corrupted; all that it prints is right none the less."""
 _NO_OPTION = ("not recognized", "invalid combination", "unrecognized option", "please run 'nvidia-smi nvlink -h'")
 _NO_NVLINK = ("unable to retrieve nvlink information", "not supported")
 
@@ -34,14 +36,19 @@ class Gpu:
         if report.withheld:
             said = first_line(report.withheld[0])
             return (ProbeStatus.DENIED if is_denial(said) else ProbeStatus.FAILED), said
+        if answer.status == _CORRUPTED_INFOROM and not any(gpu.inforom_corrupted for gpu in report.gpus):
+            return ProbeStatus.FAILED, "nvidia-smi says that an infoROM is corrupted, and not of which GPU"
         if report.nameless:
             return ProbeStatus.FAILED, "nvidia-smi lists a GPU without its PCI address"
-        if report.complete or (report.lost and not report.gpus):
+        return self._ended(answer, report)
+
+    @staticmethod
+    def _ended(answer: Answer, report: SmiReport) -> Verdict:
+        none_there = not report.gpus and "no devices were found" in answer.text.lower()
+        if report.complete or none_there or (report.lost and not report.gpus):
             return OK
         if report.gpus or "<nvidia_smi_log" in answer.text:
             return ProbeStatus.FAILED, "the answer of nvidia-smi is cut short"
-        if "no devices were found" in answer.text.lower():
-            return OK
         return failure(answer, otherwise="nvidia-smi names no GPU")
 
     def again(self, taken_at: float, gathered: Gathered) -> None:

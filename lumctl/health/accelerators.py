@@ -31,6 +31,8 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         read_at=read_at if read_at is not None else here.seen.taken_at,
         nvlinks=tuple(n for n in here.nvlinks.get(accelerator.id, ()) if not look.stale_nvlink(n)),
         trend=look.trend("accelerator", accelerator.id),
+        beside=max(len(here.seen.gpus) - 1, 0),
+        usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
     )
     findings = judge(RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN

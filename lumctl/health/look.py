@@ -7,6 +7,8 @@ from functools import cached_property
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, PortCounters, ProbeStatus, Snapshot, XidEvent
 from lumctl.health.hearing import Lanes
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.rules.gpu_case import Usual
+from lumctl.health.rules.settings import usual_settings
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
 from lumctl.inventory.wiring import Circuit
@@ -148,6 +150,17 @@ class Look:
                 stale_before = self.now - self.limits.stale_after_s
                 found[host] = HostLook(seen, accelerators, gpus, slots, xids, nvlinks, stale_before)
         return found
+
+    @cached_property
+    def usual_settings(self) -> dict[tuple[str, str], Mapping[str, Usual]]:
+        """What most GPUs of one kind have in a rack, by the rack and the product."""
+        alike: dict[tuple[str, str], list[GpuReading]] = {}
+        for host in self.collected.values():
+            for accelerator in host.accelerators:
+                reading = host.gpus.get(accelerator.id)
+                if reading is not None and reading.product and not self.stale(reading.taken_at):
+                    alike.setdefault((accelerator.rack, reading.product), []).append(reading)
+        return {kind: usual_settings(readings) for kind, readings in alike.items()}
 
     @cached_property
     def accelerators(self) -> dict[str, tuple[Accelerator, ...]]:

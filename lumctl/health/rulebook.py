@@ -91,6 +91,29 @@ class LooksAt:
 
 
 @dataclass(frozen=True, slots=True)
+class XidUnit:
+    """A unit of NVLink 5 as the lines of one XID name it, and the case of gpu.xid for each of its errors.
+
+    ``patterns`` are the lowest bits of IntrInfo, which differ between generations of the driver. ``by_reason``: bits 20
+    to 25 of it decide, which are 0 of every other unit; else the error status does.
+    """
+
+    unit: str
+    patterns: tuple[str, ...]
+    by_reason: bool
+    actions: Mapping[int, str]
+
+    def action(self, intr_info: int, error_status: int) -> str | None:
+        """The case for a line; ``None`` if the line is of another unit, or the error is not in the catalogue."""
+        reason = intr_info >> 20 & 0x3F
+        if not any(f"{intr_info:032b}".endswith(pattern) for pattern in self.patterns):
+            return None
+        if self.by_reason:
+            return self.actions.get(reason) if error_status == 0 else None
+        return self.actions.get(error_status) if reason == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
 class Rulebook:
     """All verdicts by rule and case; what rules look at; how counters count; what each XID asks for and means."""
 
@@ -100,6 +123,10 @@ class Rulebook:
     counters: Mapping[str, Counter]
     xid_actions: Mapping[int, str]
     xid_meanings: Mapping[int, str]
+    xid_units: Mapping[int, tuple[XidUnit, ...]]
+    """Units of XIDs whose lines say more than their numbers."""
+    sxid_cases: Mapping[int, str]
+    """The case of host.nvswitch for each SXid."""
     severities: Mapping[str, str]
     """The case of device.alarm for each severity word of devices, in lower case."""
     counted_by_unit: frozenset[int]
@@ -132,6 +159,8 @@ def rulebook() -> Rulebook:
     counters: dict[str, Counter] = {}
     actions: dict[int, str] = {}
     meanings: dict[int, str] = {}
+    units: dict[int, tuple[XidUnit, ...]] = {}
+    sxids: dict[int, str] = {}
     severities: dict[str, str] = {}
     by_unit: set[int] = set()
     forgets_after_s = inf
@@ -147,6 +176,9 @@ def rulebook() -> Rulebook:
         counters |= {name: Counter(**kind) for name, kind in document.get("counters", {}).items()}
         actions |= {xid: action for action, xids in document.get("actions", {}).items() for xid in xids}
         meanings |= document.get("meanings", {})
+        for entry in document.get("sub-codes", ()):
+            units[entry["xid"]] = (*units.get(entry["xid"], ()), _unit(entry))
+        sxids |= {sxid: case for case, listed in document.get("sxids", {}).items() for sxid in listed}
         severities |= {word: case for case, words in document.get("severities", {}).items() for word in words}
         by_unit |= set(document.get("counted-by-unit", ()))
         forgets_after_s = min(forgets_after_s, document.get("forgets-after-s", inf))
@@ -157,10 +189,21 @@ def rulebook() -> Rulebook:
         counters,
         actions,
         meanings,
+        units,
+        sxids,
         severities,
         frozenset(by_unit),
         forgets_after_s,
     )
+
+
+_XID_UNIT = frozenset({"xid", "unit", "before-575", "since-575", "by"})
+
+
+def _unit(entry: Mapping[str, Any]) -> XidUnit:
+    actions = {code: case for case in entry.keys() - _XID_UNIT for code in entry[case]}
+    patterns = (entry["before-575"], entry["since-575"])
+    return XidUnit(entry["unit"], patterns, entry.get("by") == "reason", actions)
 
 
 def _documents() -> list[dict[str, Any]]:

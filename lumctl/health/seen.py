@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from math import isinf
 
 from lumctl.devices.types import DeviceReading, OpticsReading
-from lumctl.fleet.readings import GpuReading, HostSnapshot, NicEvent, ProbeStatus, Snapshot, SxidEvent, XidEvent
+from lumctl.fleet.readings import (
+    ALL_NVLINKS,
+    GpuReading,
+    HostSnapshot,
+    NicEvent,
+    ProbeStatus,
+    Snapshot,
+    SxidEvent,
+    XidEvent,
+)
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
 from lumctl.health.rules.device import is_plausible_c
 from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
@@ -70,7 +79,8 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
     counted = {error for link in links for error, count in link.errors.items() if count}
     if links:
         errors = f", with {', '.join(sorted(counted))}" if counted else ""
-        values["nvlinks"] = f"{active} of {len(links)} active{errors}"
+        none_active = any(link.link == ALL_NVLINKS for link in links)
+        values["nvlinks"] = "none active" if none_active else f"{active} of {len(links)} active{errors}"
     return values
 
 

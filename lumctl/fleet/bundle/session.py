@@ -57,6 +57,8 @@ _NAMES = {
     "remapped_rows/uncorrectable error": "remapped_row_unc",
     "remapped_rows/pending": "remapped_row_pending",
     "remapped_rows/remapping failure occurred": "remapped_row_failure",
+    "bank remap availability histogram": "row_remapper_histogram",
+    "remapped_rows/row_remapper_histogram/none": "row_remapper_histogram_none",
     "retired_pages/pending page blacklist": "pending_blacklist",
     "retired_pages/pending": "pending_retirement",
     "gpu current temp": "gpu_temp",
@@ -70,6 +72,9 @@ _NAMES = {
     "instantaneous power draw": "instant_power_draw",
     "ecc_errors/volatile/single bit": "single_bit",
     "ecc_errors/volatile/double bit": "double_bit",
+    "ecc_mode/current": "current_ecc",
+    "ecc_mode/pending": "pending_ecc",
+    "applications_clocks/graphics": "graphics_clock",
     "clocks/sm": "sm_clock",
     "max_clocks/sm": "sm_clock",
 }
@@ -111,11 +116,13 @@ def as_xml(text: str) -> str:
     Lines that are not of it, such as complaints about a GPU without a handle, stand before the XML as they do there.
     """
     start = text.find("NVSMI LOG")
-    lines = text[start:].splitlines()[1:] if start >= 0 else []
+    if start < 0:
+        return text
+    lines = text[start:].splitlines()[1:]
     begins = [at for at, line in enumerate(lines) if _GPU.match(line)]
     gpus = [lines[a:b] for a, b in pairwise([*begins, len(lines)])]
     attached = _ATTACHED.search(text)
-    parts = [text[: max(start, 0)].rstrip("="), '\n<?xml version="1.0" ?>\n<nvidia_smi_log>\n']
+    parts = [text[:start].rstrip("="), '\n<?xml version="1.0" ?>\n<nvidia_smi_log>\n']
     if stated := _TIMESTAMP.search(text):
         parts.append(f"<timestamp>{_clean(stated[1])}</timestamp>\n")
     for heading, *rows in gpus:

@@ -4,7 +4,7 @@ The log may be in any of the forms that ``dmesg`` prints, and may come whole or 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lumctl.fleet.parsers.lines import lines_of
@@ -12,7 +12,7 @@ from lumctl.fleet.parsers.nic_log import NIC_PATTERN, nic_event
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import NicEvent, SxidEvent, XidEvent
 
-KERNEL_PATTERN = rf"NVRM: .*(Xid|fallen off the bus)|SXid|{NIC_PATTERN}|^[^<[0-9 ]"
+KERNEL_PATTERN = rf"NVRM: .*(Xid|The NVIDIA GPU |fallen off the bus)|SXid|{NIC_PATTERN}|^[^<[0-9 ]"
 """What lets a line through on the host (``grep -E``). The last: what is not the kernel's, such as sudo's refusal."""
 
 # The PCI address may lack its function, may carry a MIG instance (` GPU-I:05`), and stood alone in old drivers.
@@ -24,6 +24,8 @@ _MORE_OF_AN_SXID = re.compile(r"(?:Severity|Data) ?[0-9{]")
 _REPORT = re.compile(r"NVRM: Xid|SXid|\bS?Xid \(")
 # The driver says this beside XID 79, or in its place where the GPU is gone before an XID can be written.
 _FALLEN = re.compile(r"NVRM: (?P<text>.*\bfallen off the bus\b.*)")
+# It writes this of a GPU that is gone when the driver is loaded: in two or three lines, the address in the first.
+_NAMED_ABOVE = re.compile(r"NVRM: The NVIDIA GPU (?P<where>\S{1,60})")
 _FALLEN_XID = 79
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S*)", re.ASCII)
 _CALENDAR = re.compile(
@@ -42,7 +44,8 @@ class KernelEvents:
     """What a kernel log tells, in its order.
 
     ``fallen`` are GPUs that fell off the bus, as the driver says beside or in place of an XID. ``lines`` counts those
-    that have the form of a kernel's line; ``unread`` is the first that speaks of an XID or SXid and cannot be read.
+    that have the form of a kernel's line; ``unread`` is the first that speaks of an XID, an SXid or a GPU that fell off
+    the bus and cannot be read.
     """
 
     xids: tuple[XidEvent, ...] = ()
@@ -67,11 +70,14 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
     xids, fallen = list[XidEvent](), list[XidEvent]()
     sxids, nics = list[SxidEvent](), list[NicEvent]()
     lines, unread = 0, None
+    named_above: XidEvent | None = None
     for whole in lines_of(text):
         line = whole[:_LONGEST_LINE]
         stamp, at = _time(line, booted_at)
         lines += bool(stamp)
-        if event := _event(line, at, stamp):
+        if (named := _NAMED_ABOVE.search(line)) and (pci := find_pci(named["where"])):
+            named_above = XidEvent(at, pci, _FALLEN_XID, "", stamp)
+        if event := _event(line, at, stamp, named_above):
             lines += not stamp
             match event:
                 case XidEvent(xid=number) if number == _FALLEN_XID and not _XID.search(line):
@@ -82,12 +88,15 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
                     sxids.append(event)
                 case NicEvent():
                     nics.append(event)
-        elif unread is None and _REPORT.search(line) and not _is_more_of_an_sxid(line):
+        elif unread is None and _is_report(line):
             unread = line.strip()
     return KernelEvents(tuple(xids), tuple(sxids), tuple(nics), tuple(fallen), lines, unread)
 
 
-def _event(line: str, at: float | None, stamp: str) -> XidEvent | SxidEvent | NicEvent | None:
+def _event(
+    line: str, at: float | None, stamp: str, named_above: XidEvent | None
+) -> XidEvent | SxidEvent | NicEvent | None:
+    """The event of a line. ``named_above`` is one of the GPU that an earlier line named, with that line's time."""
     if found := _XID.search(line):
         pci = find_pci(found["where"])
         return XidEvent(at, pci, int(found["number"]), (found["text"] or "").strip(), stamp) if pci else None
@@ -100,15 +109,19 @@ def _event(line: str, at: float | None, stamp: str) -> XidEvent | SxidEvent | Ni
         link = int(said["link"]) if said and said["link"] else None
         return SxidEvent(at, pci, int(found["number"]), text, stamp, fatal, link)
     if found := _FALLEN.search(line):
-        pci = find_pci(found["text"])
-        return XidEvent(at, pci, _FALLEN_XID, found["text"].strip(), stamp) if pci else None
+        pci, text = find_pci(found["text"]), found["text"].strip()
+        if pci is None:
+            # dmesg prints further lines of one message without a time.
+            return replace(named_above, text=text) if named_above is not None else None
+        return XidEvent(at, pci, _FALLEN_XID, text, stamp)
     return nic_event(line, at, stamp)
 
 
-def _is_more_of_an_sxid(line: str) -> bool:
-    """Whether a line is of those that follow an SXid with the registers of its error."""
+def _is_report(line: str) -> bool:
+    """Whether a line reports an event of its own: the lines after an SXid hold the registers of its error."""
     found = _SXID.search(line)
-    return found is not None and _MORE_OF_AN_SXID.match(found["text"] or "") is not None
+    more = found is not None and _MORE_OF_AN_SXID.match(found["text"] or "") is not None
+    return not more and (_REPORT.search(line) is not None or _FALLEN.search(line) is not None)
 
 
 def _time(line: str, booted_at: float | None) -> tuple[str, float | None]:

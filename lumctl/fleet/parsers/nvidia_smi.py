@@ -5,7 +5,7 @@ Fields were renamed, moved and split over the years; each reading names the plac
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumctl.fleet.parsers.numbers import leading_float, leading_int
 from lumctl.fleet.parsers.pci import find_pci, whole_pci
@@ -16,9 +16,11 @@ from lumctl.fleet.readings import GpuReading
 _NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
 _LOST_HANDLE = ("is lost", "unknown error", "not found")
 """Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
+_CORRUPTED = "infoROM is corrupted at gpu"
 _LONGEST_WORD = 256
 _NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
 _PROCESS = re.compile(r"processes/process_info(?:\[\d+\])?$")
+_HISTOGRAM = "remapped_rows/row_remapper_histogram"
 _HELD_DOWN = "clocks_event_reasons_counters"
 _ABSOLUTE_ZERO_C, _MOST_C = -273.15, 1000.0
 
@@ -44,12 +46,13 @@ def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) 
     complaints = _complaints(text)
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
     lost = dict.fromkeys(pci for line in complaints if _is_loss(line) and (pci := find_pci(line)))
+    corrupted = _corrupted_inforoms(text)
     gpus = []
     for gpu in log.gpus:
         reading = _reading(gpu, taken_at)
         if reading is None:
             continue
-        gpus.append(reading)
+        gpus.append(replace(reading, inforom_corrupted=True) if reading.pci in corrupted else reading)
         if any(section.lost for section in gpu.leaves.sections):
             lost[reading.pci] = None
     return SmiReport(tuple(gpus), tuple(lost), log.complete, withheld, nameless=len(log.gpus) - len(gpus))
@@ -59,6 +62,14 @@ def _complaints(text: str) -> list[str]:
     if "device handle" not in text.lower():
         return []
     return [line for line in text.splitlines() if _NO_HANDLE.match(line)]
+
+
+def _corrupted_inforoms(text: str) -> frozenset[str]:
+    """The PCI addresses of GPUs that nvidia-smi warns of."""
+    if _CORRUPTED not in text:
+        return frozenset()
+    named = (find_pci(line) for line in text.splitlines() if _CORRUPTED in line)
+    return frozenset(pci for pci in named if pci is not None)
 
 
 def _is_loss(complaint: str) -> bool:
@@ -107,8 +118,13 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         ),
         sm_clock_mhz=_float(leaves, "clocks/sm_clock"),
         sm_clock_max_mhz=_float(leaves, "max_clocks/sm_clock"),
+        application_clock_mhz=_float(leaves, "applications_clocks/graphics_clock"),
+        ecc_enabled=_flag(leaves, "ecc_mode/current_ecc"),
+        persistence_enabled=_flag(leaves, "persistence_mode"),
         ecc_volatile_uncorrectable=_ecc(leaves, "volatile", "uncorrectable"),
         ecc_aggregate_uncorrectable=_ecc(leaves, "aggregate", "uncorrectable"),
+        sram_aggregate_uncorrectable=_ecc_of(leaves, "aggregate", "sram"),
+        dram_aggregate_uncorrectable=_ecc_of(leaves, "aggregate", "dram"),
         ecc_volatile_correctable=_ecc(leaves, "volatile", "correctable"),
         remap_pending=_flag(leaves, "remapped_rows/remapped_row_pending"),
         remap_failed=_flag(leaves, "remapped_rows/remapped_row_failure"),
@@ -119,6 +135,10 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
             _flag(leaves, "retired_pages/pending_retirement"), _flag(leaves, "retired_pages/pending_blacklist")
         ),
         sram_threshold_exceeded=_flag(leaves, "ecc_errors/aggregate/sram_threshold_exceeded"),
+        unrepairable_memory=_flag(leaves, "ecc_errors/unrepairable_memory"),
+        channel_repair_pending=_flag(leaves, "ecc_errors/channel_repair_pending"),
+        tpc_repair_pending=_flag(leaves, "ecc_errors/tpc_repair_pending"),
+        banks_without_spare_rows=leading_int(leaves.get(f"{_HISTOGRAM}/row_remapper_histogram_none")),
         pcie_generation=leading_int(leaves.get(f"{link}/pcie_gen/current_link_gen")),
         pcie_generation_max=leading_int(leaves.get(f"{link}/pcie_gen/max_link_gen")),
         pcie_width=leading_int(leaves.get(f"{link}/link_widths/current_link_width")),
@@ -129,6 +149,7 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         pcie_rx_kb_s=_float(leaves, "pci/rx_util"),
         throttle_reasons=frozenset[str]().union(*(section.active for section in leaves.sections)),
         throttled_us=_throttled(leaves),
+        fabric=_fabric(leaves.under("fabric")),
         processes=_processes(leaves.under("processes")),
         unread=_unread(leaves),
         says_reset=next((section.needs_reset for section in leaves.sections if section.needs_reset), None),
@@ -144,6 +165,15 @@ def _unread(leaves: Leaves) -> dict[str, str]:
     return unread
 
 
+_FABRIC_IDS = frozenset({"fabric/cliqueId", "fabric/clusterUuid", "fabric/cliqueid", "fabric/clusteruuid"})
+
+
+def _fabric(leaves: Mapping[str, str]) -> dict[str, str]:
+    """State, status and health of the registration; identities are no state."""
+    told = {path.partition("/")[2]: _word(leaf) for path, leaf in leaves.items() if path not in _FABRIC_IDS}
+    return {path: word for path, word in told.items() if path and word is not None}
+
+
 def _word(leaf: str | None) -> str | None:
     """A word that was printed; ``None`` where nvidia-smi says that it has none (its own ``None`` is a word)."""
     return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf[:_LONGEST_WORD]
@@ -153,8 +183,11 @@ def _float(leaves: Mapping[str, str], *paths: str) -> float | None:
     return next((value for path in paths if (value := leading_float(leaves.get(path))) is not None), None)
 
 
+_FLAGS = {"yes": True, "no": False, "1": True, "0": False, "enabled": True, "disabled": False}
+
+
 def _flag(leaves: Mapping[str, str], path: str) -> bool | None:
-    return {"yes": True, "no": False, "1": True, "0": False}.get(leaves.get(path, "").lower())
+    return _FLAGS.get(leaves.get(path, "").lower())
 
 
 def _either(*flags: bool | None) -> bool | None:
@@ -202,6 +235,17 @@ def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
         for path in _sum_or_parts(errors, f"{prefix}{ram}_{severity}")
         if (count := leading_int(errors[path])) is not None
     ]
+    return sum(counts) if counts else None
+
+
+def _ecc_of(leaves: Leaves, period: str, ram: str) -> int | None:
+    """Uncorrectable errors of one kind of memory. The old schema counts those of DRAM as ``device_memory``."""
+    prefix, errors = f"ecc_errors/{period}/", leaves.under("ecc_errors")
+    total, dram = (leading_int(errors.get(f"{prefix}double_bit/{name}")) for name in ("total", "device_memory"))
+    if total is not None:
+        return dram if ram == "dram" else total - (dram or 0)
+    paths = _sum_or_parts(errors, f"{prefix}{ram}_uncorrectable")
+    counts = [count for path in paths if (count := leading_int(errors[path])) is not None]
     return sum(counts) if counts else None
 
 

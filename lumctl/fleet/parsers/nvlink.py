@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from lumctl.fleet.parsers.lines import lines_of
 from lumctl.fleet.parsers.numbers import leading_float, whole_count
-from lumctl.fleet.readings import NvlinkReading
+from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
 
 _GPU = re.compile(r"\s*GPU ([0-9]{1,4}): (.*?)\s*(?:\(UUID: ([^)\s]+)\))?\s*$")
 _LINK = re.compile(r"\s*Link ([0-9]{1,4}): (.+)$")
 _COUNTER = re.compile(r"(.{1,60}?)\s*: (.{1,40})$")
 _SPEED = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})? GB/s")
 _INACTIVE = "<inactive>"
+_NONE_ACTIVE = re.compile(r"\s*NVML: Unable to retrieve NVLink information as all links are inActive", re.IGNORECASE)
 _RATE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?(?:[eE][-+]?[0-9]{1,4})?")
 _NO_NUMBER = frozenset({"n/a", "not supported", "<not supported>"})
 
@@ -63,7 +64,7 @@ class NvlinkAnswer:
 
 def parse_nvlink_states(text: str) -> tuple[NvlinkAnswer, dict[Place, NvlinkState]]:
     """Read ``nvidia-smi nvlink -s``."""
-    gpus, lines = _lines(text)
+    gpus, lines = _lines(text, states=True)
     states = {place: _state(said) for place, said in lines}
     unread = next((said for place, said in lines if states[place].active is None), None)
     return NvlinkAnswer(gpus, unread), states
@@ -96,8 +97,8 @@ def parse_nvlink_errors(text: str) -> tuple[NvlinkAnswer, dict[Place, NvlinkErro
     return NvlinkAnswer(gpus, unread), {at: NvlinkErrors(counters[at], rates[at]) for at in counters}
 
 
-def _lines(text: str) -> tuple[int, list[tuple[Place, str]]]:
-    """How many GPUs there are, and what is said about each link."""
+def _lines(text: str, *, states: bool = False) -> tuple[int, list[tuple[Place, str]]]:
+    """How many GPUs there are, and what is said about each link; of ``states``, also what is said about all at once."""
     gpus = 0
     found: list[tuple[Place, str]] = []
     gpu: tuple[int, str | None] | None = None
@@ -106,4 +107,6 @@ def _lines(text: str) -> tuple[int, list[tuple[Place, str]]]:
             gpu, gpus = (int(heading[1]), heading[3]), gpus + 1
         elif gpu is not None and (link := _LINK.match(line)):
             found.append(((*gpu, int(link[1])), link[2].strip()))
+        elif gpu is not None and states and _NONE_ACTIVE.match(line):
+            found.append(((*gpu, ALL_NVLINKS), _INACTIVE))
     return gpus, found

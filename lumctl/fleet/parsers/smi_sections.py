@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 _ERROR = re.compile(r"\[?(?:unknown error|err!)\]?", re.IGNORECASE)
 _NEEDS_RESET = re.compile(r"\[?gpu requires reset\]?", re.IGNORECASE)
 _LOST = "gpu is lost"
-_JUDGED = re.compile(r"(?:temperature|ecc_errors|remapped_rows|retired_pages|(?:gpu_)?power_readings|utilization)\b")
+_JUDGED = re.compile(
+    r"(?:temperature|ecc_errors|remapped_rows|retired_pages|fabric|(?:gpu_)?power_readings|utilization)\b"
+)
 """Where the values stand that health is read from."""
 _TWICE = re.compile(rf"(?:{_JUDGED.pattern}|gpu_recovery_action).*\[[0-9]+\]")
 _HOMES = {
@@ -22,6 +24,12 @@ _HOMES = {
         "temperature/gpu_temp",
         "remapped_rows/remapped_row_pending",
         "remapped_rows/remapped_row_failure",
+        "ecc_errors/aggregate/sram_threshold_exceeded",
+        "ecc_errors/channel_repair_pending",
+        "ecc_errors/tpc_repair_pending",
+        "ecc_errors/unrepairable_memory",
+        "fabric/health/route_unhealthy",
+        "fabric/health/incorrect_configuration",
     )
 }
 """Where some leaves belong. In another place, as one that stands there twice, nobody knows what is true."""

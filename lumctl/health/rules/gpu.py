@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import load, nvlink, xid
+from lumctl.health.rules import fabric, load, nvlink, settings, xid
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -65,6 +65,36 @@ def row_remap(case: GpuCase) -> Iterator[Finding]:
         yield found(case.id, "gpu.row-remap", "pending", "a row remap waits for a reset", since=case.read_at)
 
 
+def spare_rows(case: GpuCase) -> Iterator[Finding]:
+    """Banks of memory without a spare row: the next error there cannot be repaired."""
+    banks = (case.reading.banks_without_spare_rows if case.reading else None) or 0
+    if banks >= verdict("gpu.row-remap", "no-spare-rows").limit:
+        evidence = f"{banks} bank{'s have' if banks > 1 else ' has'} no spare row left"
+        yield found(case.id, "gpu.row-remap", "no-spare-rows", evidence, since=case.read_at)
+
+
+def repairs(case: GpuCase) -> Iterator[Finding]:
+    """Repairs of memory channels and processor clusters (TPC) that wait for a reset, and memory beyond repair."""
+    reading = case.reading
+    if reading is None:
+        return
+    for name, told, evidence in (
+        ("unrepairable", reading.unrepairable_memory, "it has memory that cannot be repaired"),
+        ("channel-pending", reading.channel_repair_pending, "the repair of a memory channel waits for a reset"),
+        ("tpc-pending", reading.tpc_repair_pending, "the repair of a processor cluster (TPC) waits for a reset"),
+    ):
+        if told:
+            yield found(case.id, "gpu.repair", name, evidence, since=case.read_at)
+
+
+def inforom(case: GpuCase) -> Iterator[Finding]:
+    """The memory of the board that holds its serial number, its settings, and its record of errors."""
+    if case.reading is not None and case.reading.inforom_corrupted:
+        yield found(
+            case.id, "gpu.inforom", "corrupted", "nvidia-smi says that its infoROM is corrupted", since=case.read_at
+        )
+
+
 def retired_pages(case: GpuCase) -> Iterator[Finding]:
     """Pages of memory taken out of use, on cards from before row remapping; both kinds share the places for them."""
     reading = case.reading
@@ -97,6 +127,23 @@ def ecc(case: GpuCase) -> Iterator[Finding]:
         yield from counted(case.id, "gpu.ecc", case.trend, now=case.read_at, read_at=case.read_at)
 
 
+def ecc_lifetime(case: GpuCase) -> Iterator[Finding]:
+    """Memory errors from before the driver was loaded. DRAM is repaired after them: a spare row, or a page retired."""
+    reading = case.reading
+    if reading is None or (reading.ecc_aggregate_uncorrectable or 0) <= (reading.ecc_volatile_uncorrectable or 0):
+        return
+    sram, dram = reading.sram_aggregate_uncorrectable or 0, reading.dram_aggregate_uncorrectable or 0
+    if sram >= verdict("gpu.ecc", "lifetime-sram").limit:
+        evidence = f"{sram} uncorrectable SRAM error{'s' if sram > 1 else ''} in the life of the card"
+        yield found(case.id, "gpu.ecc", "lifetime-sram", evidence, since=case.read_at)
+    if dram >= verdict("gpu.ecc", "lifetime-dram").limit:
+        repaired = (reading.remap_uncorrectable or 0) + (reading.retired_double_bit or 0)
+        name = "lifetime-repaired" if repaired else "lifetime-dram"
+        evidence = f"{dram} uncorrectable DRAM error{'s' if dram > 1 else ''} in the life of the card"
+        evidence += f", {repaired} rows or pages repaired" if repaired else ", and no row or page repaired for it"
+        yield found(case.id, "gpu.ecc", name, evidence, since=case.read_at)
+
+
 def temperature(case: GpuCase) -> Iterator[Finding]:
     """Core and memory temperature; the card's own threshold wins over the inventory's."""
     reading, thresholds = case.reading, case.thresholds
@@ -113,5 +160,22 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
             yield found(case.id, "gpu.temperature", part, evidence, since=case.read_at)
 
 
-RULES = (*xid.RULES, absent, stale, silent, row_remap, retired_pages, ecc, temperature, *nvlink.RULES, *load.RULES)
+RULES = (
+    *xid.RULES,
+    absent,
+    stale,
+    silent,
+    row_remap,
+    spare_rows,
+    repairs,
+    inforom,
+    retired_pages,
+    ecc,
+    ecc_lifetime,
+    temperature,
+    *fabric.RULES,
+    *nvlink.RULES,
+    *load.RULES,
+    *settings.RULES,
+)
 """In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""

@@ -1,6 +1,7 @@
 """One accelerator as its rules are asked about it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
@@ -18,12 +19,22 @@ class Absence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """The value of a setting that ``alike`` of ``total`` GPUs have."""
+
+    value: float
+    alike: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class GpuCase:
     """One accelerator with everything that one collection says of it.
 
     ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
-    remembered of it, ``None`` where nothing is.
+    remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
+    ``usual`` is what most GPUs of its kind in its rack have, by setting.
     """
 
     id: str
@@ -35,3 +46,5 @@ class GpuCase:
     read_at: float
     nvlinks: tuple[NvlinkReading, ...] = ()
     trend: Trend | None = None
+    beside: int = 0
+    usual: Mapping[str, Usual] = field(default_factory=dict)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from lumctl.fleet.readings import HostSnapshot, NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent, XidEvent
 from lumctl.health.rulebook import found, rulebook, verdict
-from lumctl.health.states import Finding, State
+from lumctl.health.rules.xid import action_of
+from lumctl.health.states import SEVERITY, Finding, State
 
 LOSES_SIGHT_OF = {
     "gpu": "its accelerators are not read",
@@ -78,6 +79,15 @@ def driver_hung(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
 
 
+def no_gpus(case: HostCase) -> Iterator[Finding]:
+    """The driver runs and finds no GPU at all. Those of the inventory are lost; where it has none, the host tells."""
+    outcome = _probe(case, "gpu")
+    if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK or "gpu" in case.needed:
+        return
+    if not case.seen.gpus and not case.seen.lost_gpus:
+        yield found(case.id, "host.no-gpus", "none-found", "nvidia-smi finds no GPU", since=outcome.taken_at)
+
+
 def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
     """Without the kernel log no XID is seen, so health is half blind."""
     outcome = _probe(case, "kernel")
@@ -109,11 +119,10 @@ def probes(case: HostCase) -> Iterator[Finding]:
 
 def stray_xids(case: HostCase) -> Iterator[Finding]:
     """XIDs of weight that belong to nobody: they must not be dropped in silence."""
-    book = rulebook()
     grave = {
         (event.xid, event.pci): event
         for event in case.stray_xids
-        if verdict("gpu.xid", book.xid_actions.get(event.xid, "unknown")).state is not State.OK
+        if verdict("gpu.xid", action_of(event)).state is not State.OK
     }
     if grave:
         named = ", ".join(f"XID {xid} at {pci}" for xid, pci in grave)
@@ -123,14 +132,26 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
 
 def nvswitch(case: HostCase) -> Iterator[Finding]:
     """SXids: errors of the NVSwitches, which belong to no GPU."""
-    for name, fatal in (("fatal", True), ("not-said", None), ("non-fatal", False)):
-        line = verdict("host.nvswitch", name)
-        events = [event for event in _sxids(case, line.window_s) if event.fatal is fatal]
+    for line in rulebook().lines("host.nvswitch"):
+        name = line.case
+        events = [event for event in _sxids(case, line.window_s) if _sxid_case(event) == name]
         if events:
             numbers = ", ".join(str(number) for number in dict.fromkeys(event.sxid for event in events))
             evidence = f"SXid {numbers} at {events[-1].pci}" + (f", {len(events)} lines" if len(events) > 1 else "")
             since = min((event.at for event in events if event.at is not None), default=case.read_at)
             yield found(case.id, "host.nvswitch", name, evidence, since=since)
+
+
+_SAID = {True: "fatal", None: "not-said", False: "non-fatal"}
+"""The cases of host.nvswitch by what a line says of itself."""
+
+
+def _sxid_case(event: SxidEvent) -> str:
+    """The graver of what the line says and what the catalogue does."""
+    said, listed = _SAID[event.fatal], rulebook().sxid_cases.get(event.sxid)
+    if listed is None or (event.fatal is None and listed == "non-fatal"):
+        return listed or said
+    return max((listed, said), key=lambda name: SEVERITY.index(verdict("host.nvswitch", name).state))
 
 
 def _sxids(case: HostCase, window_s: float) -> Iterator[SxidEvent]:
@@ -179,4 +200,4 @@ def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
         yield f"{', '.join(names)}{said}{blind}"
 
 
-RULES = (session, too_slow, driver_hung, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)
+RULES = (session, too_slow, driver_hung, no_gpus, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)

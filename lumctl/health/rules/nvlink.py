@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 
-from lumctl.fleet.readings import NvlinkReading
+from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import Finding
 
+_MIG = "mig_mode/current_mig"
 _NAMED = 3
 """Links that a note names: a GPU has up to 18."""
 
 
 def part_of(link: NvlinkReading) -> str:
     """The name under which a GPU's trend keeps one link."""
-    return f"NVLink {link.link}"
+    return "all NVLinks" if link.link == ALL_NVLINKS else f"NVLink {link.link}"
 
 
 def errors(case: GpuCase) -> Iterator[Finding]:
@@ -51,12 +52,28 @@ def bit_errors(case: GpuCase) -> Iterator[Finding]:
 
 
 def inactive(case: GpuCase) -> Iterator[Finding]:
-    """Links that were active and are not any more; how many a card uses is not known otherwise."""
+    """Links that are not active: all of them, or some that were before, for how many a card uses is not known."""
     worked = case.trend.worked if case.trend is not None else set()
     gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
-    if gone:
+    none_active = bool(case.nvlinks) and all(link.active is False for link in case.nvlinks)
+    if none_active and not _is_mig(case) and (worked or _is_joined(case)):
+        yield found(case.id, "gpu.nvlink", "all-inactive", "none of its NVLinks is active", since=case.read_at)
+    elif gone:
         evidence = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not active any more"
         yield found(case.id, "gpu.nvlink", "inactive", evidence, since=case.read_at)
+
+
+def _is_mig(case: GpuCase) -> bool:
+    """Whether a GPU is parted into instances, which use no NVLink."""
+    return case.reading is not None and case.reading.raw.get(_MIG) == "Enabled"
+
+
+def _is_joined(case: GpuCase) -> bool:
+    """Whether a board joins a GPU to others of its host; a PCIe card needs a bridge, or has no active link."""
+    reading = case.reading
+    if reading is None or not case.beside:
+        return False
+    return reading.fabric.get("state", "").lower() not in {"", "not supported"} or "SXM" in (reading.product or "")
 
 
 RULES = (errors, counted_before, bit_errors, inactive)

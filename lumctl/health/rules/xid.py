@@ -6,12 +6,18 @@ from collections.abc import Iterable, Iterator
 from lumctl.fleet.readings import XidEvent
 from lumctl.health.rulebook import found, has_case, rulebook, verdict
 from lumctl.health.rules.gpu_case import GpuCase
-from lumctl.health.states import Finding
+from lumctl.health.states import SEVERITY, Finding
 
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
 """Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
 _NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
 _UNIT = re.compile(r"\(?(GPC \d+, TPC \d+(?:, SM \d+)?)\)?|\b((?:GPC\d+ )?(?:GPC|HUB)CLIENT_\w+)")
+_SUB_CODE = re.compile(
+    r"\b(?P<unit>[A-Z][A-Z0-9_/]{1,60}) (?:Fatal|Nonfatal) XC ?[0-9] i ?[0-9]{1,3} Link (?P<link>-?[0-9]{1,4})"
+    r" [(\[](?P<info>0x[0-9a-f]{1,8})(?: (?P<status>0x[0-9a-f]{1,8}))?",
+    re.IGNORECASE,
+)
+"""How lines of XIDs 144 to 150 name a unit and a link, and what follows: IntrInfo and the error status."""
 _PROGRAM = re.compile(r"\bpid='?(\d+)")
 
 
@@ -19,16 +25,38 @@ def xids(case: GpuCase) -> Iterator[Finding]:
     """XIDs of the kernel log, one finding for each number."""
     book = rulebook()
     for number in dict.fromkeys(event.xid for event in case.xids):
-        action = book.xid_actions.get(number, "unknown")
-        if action == "ignore" or (action == "read-recovery-action" and _recovery_action(case) is not None):
+        every = [event for event in case.xids if event.xid == number]
+        quiet = {"ignore"} | ({"read-recovery-action"} if _recovery_action(case) is not None else set())
+        actions = [action for event in every if (action := action_of(event)) not in quiet]
+        if not actions:
             continue
+        action = max(actions, key=lambda action: SEVERITY.index(verdict("gpu.xid", action).state))
         meaning = book.xid_meanings.get(number, "not in the catalogue" if action == "unknown" else "")
-        events = [event for event in case.xids if event.xid == number]
-        evidence = f"{meaning} (XID {number})" if meaning else f"XID {number}"
+        events = [event for event in every if action_of(event) == action]
+        where = next(filter(None, map(_nvlink_unit, events)), "")
+        evidence = f"{meaning}{where} (XID {number})" if meaning else f"XID {number}"
         if len(events) > 1:
             evidence += f", {len(events)} times"
         since = min((event.at for event in events if event.at is not None), default=case.read_at)
         yield found(case.id, "gpu.xid", action, evidence, since=since, about=str(number))
+
+
+def action_of(event: XidEvent) -> str:
+    """The case of gpu.xid for one line: by its sub-code where the catalogue decodes it, else by its number."""
+    book = rulebook()
+    decoded = _SUB_CODE.search(event.text) if event.xid in book.xid_units else None
+    if decoded is not None:
+        info, status = (int(decoded[name] or "0", 16) for name in ("info", "status"))
+        for unit in book.xid_units[event.xid]:
+            if (action := unit.action(info, status)) is not None:
+                return action
+    return book.xid_actions.get(event.xid, "unknown")
+
+
+def _nvlink_unit(event: XidEvent) -> str:
+    """The unit and the link that a line of NVLink 5 names."""
+    named = _SUB_CODE.search(event.text)
+    return f": {named['unit']} of link {int(named['link'])}" if named is not None and int(named["link"]) >= 0 else ""
 
 
 def repeated(case: GpuCase) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from lumctl.fleet.readings import NvlinkReading
+from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
 from lumctl.watch.families.making import counter, filled, gauge
 from lumctl.watch.families.readable import Readable
 
@@ -17,7 +17,9 @@ def nvlinks(readable: Readable) -> Iterator[Metric]:
     count = gauge("accelerator_nvlinks", "NVLinks of an accelerator, by whether they are active.", ["id", "active"])
     errors = counter("accelerator_nvlink_errors", "Errors of an accelerator's NVLinks, by kind.", ["id", "kind"])
     rates: dict[str, float] = {}
-    for name, links in readable.nvlinks.items():
+    for name, known in readable.nvlinks.items():
+        # Where none is active, nvidia-smi does not say how many there are.
+        links = tuple(link for link in known if link.link != ALL_NVLINKS)
         stated = [link for link in links if readable.is_new(link.taken_at, beyond_s=beyond_s)]
         for active in (True, False):
             if stated:
@@ -25,7 +27,7 @@ def nvlinks(readable: Readable) -> Iterator[Metric]:
                 count.add_metric([readable.target, name, str(active).lower()], found)
         counted = [link for link in links if _is_counted(readable, link, beyond_s)]
         # A sum over fewer links than before would look like counters that began again.
-        if len(counted) == len(links):
+        if links and len(counted) == len(links):
             for kind, total in _sums(counted):
                 errors.add_metric([readable.target, name, kind], total)
         stated_rates = [link.effective_ber for link in counted if link.effective_ber is not None]

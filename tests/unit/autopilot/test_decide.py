@@ -54,6 +54,7 @@ def test_what_changes_in_the_reasons_does_not_make_it_another_decision(scene):
     [
         ("XID 999 was seen, not in the catalogue (XID 999)", "known"),
         ("(XID 165)", "known"),
+        ("XID 61", "known"),
         ("bus (XID 79)", "allowed"),
     ],
 )

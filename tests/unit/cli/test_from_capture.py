@@ -96,3 +96,16 @@ def test_accelerators_without_nvidia_smi_say_why_nothing_is_known_of_them(check)
     code, line = check(h01={"nvlink.txt": "GPU 0: NVIDIA A100 (UUID: GPU-1)\n\t Link 0: 25 GB/s\n"})
     assert code == 3
     assert "1 of 1 accelerators unknown (h01-gpu0: nvidia-smi -q -x is not in this capture)" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nvidia-smi.xml", "No devices were found\n"),
+        ("session.txt", "# $ nvidia-smi -q\nNo devices were found\n"),
+    ],
+)
+def test_a_driver_that_finds_no_gpu_is_not_ok(check, name, text):
+    code, line = check(h01={name: text})
+    assert code == 1
+    assert "h01: nvidia-smi finds no GPU" in line

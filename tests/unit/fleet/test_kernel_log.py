@@ -1,7 +1,10 @@
+import re
 from datetime import UTC, datetime
 
-from lumctl.fleet.parsers.kernel_log import parse_kernel_log
-from lumctl.fleet.readings import NicEventKind
+import pytest
+
+from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN, parse_kernel_log
+from lumctl.fleet.readings import NicEventKind, ProbeStatus
 
 
 def at(*when):
@@ -42,6 +45,56 @@ def test_a_gpu_that_fell_off_the_bus_without_an_xid():
     both = f"{fallen}NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n"
     assert len(parse_kernel_log(both).all_xids) == 1
     assert parse_kernel_log("NVRM: this system has fallen off the bus").all_xids == ()
+
+
+_THREE_LINES = (
+    "NVRM: The NVIDIA GPU 0000:b3:00.0",
+    "NVRM: (PCI ID: 10de:2330) installed in this system has",
+    "NVRM: fallen off the bus and is not responding to commands.",
+)
+_TWO_LINES = (
+    "NVRM: The NVIDIA GPU 0000:b3:00.0 (PCI ID: 10de:1e07) installed in this",
+    "NVRM: system has fallen off the bus and is not responding to commands.",
+)
+
+
+@pytest.mark.parametrize("message", [_THREE_LINES, _TWO_LINES])
+@pytest.mark.parametrize(
+    ("first", "further"),
+    [
+        ("[ 1843.308145] ", "[ 1843.308145] "),
+        ("[ 1843.308145] ", " " * 15),
+        ("2026-11-21T07:24:18,123456+00:00 ", " " * 33),
+    ],
+)
+def test_a_gpu_that_fell_off_the_bus_in_several_lines(message, first, further):
+    lines = [first + message[0], *(further + line for line in message[1:])]
+    log = parse_kernel_log("\n".join(lines), booted_at=1000.0)
+    (event,) = log.all_xids
+    assert (event.xid, event.pci) == (79, "0000:b3:00.0")
+    assert event.at in {2843.308145, at(2026, 11, 21, 7, 24, 18, 123456)}
+    assert "fallen off the bus" in event.text
+    assert log.unread is None
+    # The host sends the lines that match, and must not hold back the one with the address.
+    sent = [line for line in lines if re.search(KERNEL_PATTERN, line)]
+    assert parse_kernel_log("\n".join(sent), booted_at=1000.0).all_xids == log.all_xids
+
+
+def test_each_of_several_gpus_that_fell_off_the_bus_is_named_by_the_line_above():
+    first, second = "\n".join(_THREE_LINES), "\n".join(_THREE_LINES).replace("b3", "c1")
+    other = "NVRM: The NVIDIA GPU 0000:01:00.0\nNVRM: (PCI ID: 10de:0ff9) installed in this system is not supported"
+    log = parse_kernel_log(f"{other}\n{first}\n{second}\n")
+    assert [event.pci for event in log.all_xids] == ["0000:b3:00.0", "0000:c1:00.0"]
+    # The XID says the same of the same GPU.
+    both = parse_kernel_log(f"{first}\nNVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.\n")
+    assert len(both.all_xids) == 1
+
+
+def test_a_gpu_that_fell_off_the_bus_without_an_address_is_no_well_read_log(take):
+    text = f"[    1.000000] {_THREE_LINES[2]}\n"
+    assert parse_kernel_log(text).all_xids == ()
+    status, detail, _ = take("kernel", text)
+    assert (status, "fallen off the bus" in detail) == (ProbeStatus.FAILED, True)
 
 
 def test_a_time_since_boot_needs_the_time_of_boot(answer):

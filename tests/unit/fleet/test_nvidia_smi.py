@@ -1,6 +1,7 @@
 import pytest
 
 from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
+from lumctl.fleet.readings import ProbeStatus
 
 AT = 1000.0
 
@@ -227,3 +228,72 @@ class TestCaptures:
     def test_gtx_1070_ti(self, captures):
         (gtx,) = self.read(captures, "nvidia-smi-q-x__gtx-1070-ti.xml").gpus
         assert (gtx.pci, gtx.minor, gtx.temperature_c, gtx.pcie_width) == ("0000:01:00.0", None, 39.0, 16)
+
+
+_FABRIC = """<fabric>
+    <state>Completed</state><status>Success</status><cliqueId>0</cliqueId><clusterUuid>0000</clusterUuid>
+    <health><summary>N/A</summary><route_unhealthy>True</route_unhealthy></health>
+</fabric>"""
+
+
+def test_the_registration_with_the_fabric():
+    assert one(_FABRIC).fabric == {"state": "Completed", "status": "Success", "health/route_unhealthy": "True"}
+    assert one(_FABRIC.replace("Completed", "N/A").replace("Success", "[N/A]").replace("True", "N/A")).fabric == {}
+    assert one(_FABRIC.replace("Success", "Unknown Error")).unread == {"fabric/status": "Unknown Error"}
+
+
+@pytest.mark.parametrize("heading", ["health", "fabric"])
+def test_fabric_health_without_its_heading_is_not_read(heading):
+    text = _FABRIC.replace(f"<{heading}>", "").replace(f"</{heading}>", "")
+    assert "True" in one(text).unread.values()
+
+
+@pytest.mark.parametrize("status", [0, 14])
+def test_a_corrupted_inforom_is_that_of_the_gpu_it_names(answer, take, status):
+    warning = "WARNING: infoROM is corrupted at gpu 0000:4C:00.0"
+    text = f"{answer('healthy.xml')}\n{warning}\n"
+    verdict, _, gathered = take("gpu", text, status=status)
+    assert verdict is ProbeStatus.OK
+    assert {gpu.pci: gpu.inforom_corrupted for gpu in gathered.gpus} == {"0000:1b:00.0": False, "0000:4c:00.0": True}
+
+
+def test_an_exit_status_that_tells_of_a_corrupted_inforom_without_a_name(answer, take):
+    verdict, detail, gathered = take("gpu", answer("healthy.xml"), status=14)
+    assert (verdict, len(gathered.gpus)) == (ProbeStatus.FAILED, 2)
+    assert "infoROM" in detail
+
+
+def test_repairs_and_banks_without_spare_rows():
+    leaves = (
+        "<ecc_errors><channel_repair_pending>Yes</channel_repair_pending><tpc_repair_pending>No</tpc_repair_pending>"
+        "<unrepairable_memory>Yes</unrepairable_memory></ecc_errors><remapped_rows><row_remapper_histogram>"
+        "<row_remapper_histogram_max>62 bank(s)</row_remapper_histogram_max>"
+        "<row_remapper_histogram_none>2 bank(s)</row_remapper_histogram_none></row_remapper_histogram></remapped_rows>"
+    )
+    seen = one(leaves)
+    assert (seen.channel_repair_pending, seen.tpc_repair_pending, seen.unrepairable_memory) == (True, False, True)
+    assert (seen.banks_without_spare_rows, seen.unread) == (2, {})
+    # A flag outside its section may be that of another one.
+    assert one("<unrepairable_memory>Yes</unrepairable_memory>").unread == {"unrepairable_memory": "Yes"}
+
+
+_PARITY = "<sram_uncorrectable_parity>1</sram_uncorrectable_parity>"
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "sram", "dram"),
+    [
+        ("<sram_uncorrectable>3</sram_uncorrectable><dram_uncorrectable>4</dram_uncorrectable>", 3, 4),
+        (
+            f"{_PARITY}<sram_uncorrectable_secded>2</sram_uncorrectable_secded><dram_uncorrectable>4</dram_uncorrectable>",
+            3,
+            4,
+        ),
+        ("<double_bit><device_memory>4</device_memory><l2_cache>3</l2_cache><total>7</total></double_bit>", 3, 4),
+        ("<double_bit><device_memory>N/A</device_memory><total>7</total></double_bit>", 7, None),
+        ("<sram_uncorrectable>N/A</sram_uncorrectable>", None, None),
+    ],
+)
+def test_errors_in_the_life_of_a_card_by_kind_of_memory(aggregate, sram, dram):
+    seen = one(f"<ecc_errors><aggregate>{aggregate}</aggregate></ecc_errors>")
+    assert (seen.sram_aggregate_uncorrectable, seen.dram_aggregate_uncorrectable) == (sram, dram)

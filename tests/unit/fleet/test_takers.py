@@ -2,7 +2,7 @@ import pytest
 
 from lumctl.fleet.gathered import Gathered
 from lumctl.fleet.probes import probes_for
-from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.readings import ALL_NVLINKS, ProbeStatus
 
 PROBES = [probe.name for probe in probes_for(("eth2",), sudo=False)]
 TOOLS = [name for name in PROBES if name not in {"net", "infiniband", "counters"}]
@@ -223,6 +223,17 @@ class TestNvlink:
     )
     def test_a_host_without_it(self, take, said):
         assert take("nvlink:errors", said)[0] is ProbeStatus.ABSENT
+
+    @pytest.mark.parametrize("word", ["NVLink", "Nvlink"])
+    def test_a_gpu_of_which_no_link_is_active(self, take, word):
+        none = f"NVML: Unable to retrieve {word} information as all links are inActive\n"
+        said = f"GPU 0: A (UUID: GPU-1)\n\t Link 0: 25 GB/s\nGPU 1: A (UUID: GPU-2)\n{none}"
+        status, _, gathered = take("nvlink", said)
+        assert status is ProbeStatus.OK
+        assert [(n.index, n.link, n.active) for n in gathered.nvlinks] == [(0, 0, True), (1, ALL_NVLINKS, False)]
+        # The counters' answer says the same, and counts nothing for it.
+        assert take("nvlink:errors", said.replace("25 GB/s", "CRC Errors: 1"), gathered=gathered)[0] is ProbeStatus.OK
+        assert gathered.nvlinks[1].errors_at is None
 
     def test_a_link_that_cannot_be_read(self, take, answer):
         for name, file in (("nvlink", "nvlink-5.txt"), ("nvlink:errors", "nvlink-errors-5.txt")):

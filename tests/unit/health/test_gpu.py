@@ -170,6 +170,18 @@ def test_what_the_gpu_itself_asks_for(rack, action, state):
         ({"retired_double_bit": 3, "retired_single_bit": 60}, "gpu.retired-pages", State.FAILED),
         ({"retirement_pending": True}, "gpu.retired-pages", State.DEGRADED),
         ({"sram_threshold_exceeded": True}, "gpu.ecc", State.DEGRADED),
+        ({"unrepairable_memory": True}, "gpu.repair", State.FAILED),
+        ({"channel_repair_pending": True}, "gpu.repair", State.DEGRADED),
+        ({"tpc_repair_pending": True}, "gpu.repair", State.DEGRADED),
+        ({"banks_without_spare_rows": 1}, "gpu.row-remap", State.DEGRADED),
+        ({"inforom_corrupted": True}, "gpu.inforom", State.DEGRADED),
+        ({"ecc_aggregate_uncorrectable": 1, "sram_aggregate_uncorrectable": 1}, "gpu.ecc", State.DEGRADED),
+        ({"ecc_aggregate_uncorrectable": 1, "dram_aggregate_uncorrectable": 1}, "gpu.ecc", State.DEGRADED),
+        (
+            {"ecc_aggregate_uncorrectable": 2, "dram_aggregate_uncorrectable": 2, "remap_uncorrectable": 1},
+            "gpu.ecc",
+            State.OK,
+        ),
         ({"recovery_action": None, "reset_required": True}, "gpu.recovery-action", State.FAILED),
         ({"recovery_action": None, "drain_and_reset_recommended": True}, "gpu.recovery-action", State.DEGRADED),
         ({"says_reset": "temperature/gpu_temp", "temperature_c": None}, "gpu.recovery-action", State.FAILED),
@@ -197,6 +209,8 @@ def test_each_reading_has_its_rule(rack, fields, rule, state):
         {"retired_double_bit": 31, "retired_single_bit": 31},
         {"retirement_pending": False, "reset_required": False, "drain_and_reset_recommended": False},
         {"ecc_volatile_uncorrectable": None, "remap_failed": None},
+        {"unrepairable_memory": False, "channel_repair_pending": False, "banks_without_spare_rows": 0},
+        {"ecc_aggregate_uncorrectable": 0, "sram_aggregate_uncorrectable": 0, "dram_aggregate_uncorrectable": 0},
         {"memory_used_mib": None},
         {"temperature_c": 88.9},
         {"memory_temperature_c": 94.9},
@@ -206,6 +220,48 @@ def test_each_reading_has_its_rule(rack, fields, rule, state):
 def test_just_below_each_limit_there_is_nothing_to_say(rack, fields):
     rack.gpu(GPU, **fields)
     assert verdict(rack).findings == ()
+
+
+REGISTERED = {"state": "Completed", "status": "Success"}
+
+
+@pytest.mark.parametrize(
+    ("fabric", "cases", "state"),
+    [
+        ({}, [], State.OK),
+        (REGISTERED, [], State.OK),
+        ({"state": "Completed", "status": "Success", "health/summary": "Not Supported"}, [], State.OK),
+        ({"state": "Not Supported"}, [], State.OK),
+        ({"state": "In Progress"}, ["registering"], State.DEGRADED),
+        ({"state": "Not Started"}, ["not-started"], State.FAILED),
+        ({"state": "A New Word"}, ["not-started"], State.FAILED),
+        ({"state": "Completed", "status": "Unknown Failure"}, ["error"], State.FAILED),
+        ({**REGISTERED, "health/summary": "Unhealthy"}, ["summary"], State.FAILED),
+        ({**REGISTERED, "health/summary": "Limited Capacity"}, ["limited"], State.DEGRADED),
+        ({**REGISTERED, "health/bandwidth": "Degraded"}, ["bandwidth"], State.DEGRADED),
+        ({**REGISTERED, "health/route_recovery_in_progress": "True"}, ["route-recovery"], State.DEGRADED),
+        ({**REGISTERED, "health/route_unhealthy": "True"}, ["route-unhealthy"], State.FAILED),
+        ({**REGISTERED, "health/access_timeout_recovery": "True"}, ["access-timeout"], State.DEGRADED),
+        ({**REGISTERED, "health/incorrect_configuration": "Insufficient NVLinks"}, ["configuration"], State.FAILED),
+        ({**REGISTERED, "health/incorrect_configuration": "None", "health/bandwidth": "Full"}, [], State.OK),
+    ],
+)
+def test_a_gpu_that_its_fabric_does_not_carry_is_not_ok(rack, fabric, cases, state):
+    rack.gpu(GPU, fabric=fabric)
+    health = verdict(rack)
+    assert [finding.case for finding in health.findings] == cases
+    assert health.state is state
+
+
+def test_a_registration_that_does_not_end_fails_the_gpu(watched):
+    watched.rack.gpu(GPU, fabric={"state": "In Progress"})
+    assert watched.look().accelerators[GPU].state is State.DEGRADED
+    assert watched.look(290.0).accelerators[GPU].state is State.DEGRADED
+    health = watched.look(10.0).accelerators[GPU]
+    assert health.state is State.FAILED
+    assert "802" in health.findings[0].advice
+    watched.rack.gpu(GPU, fabric=REGISTERED)
+    assert watched.look().accelerators[GPU].state is State.OK
 
 
 def test_the_inventory_s_limit_stands_in_where_the_card_prints_none(rack):
@@ -252,6 +308,13 @@ def test_a_probe_that_failed_leaves_its_accelerators_unknown_unless_the_kernel_t
     assert verdict(rack).state is State.FAILED
     assert verdict(rack, "h03-gpu0").state is State.UNKNOWN
     assert verdict(rack, "h03-gpu0").findings == ()
+
+
+def test_a_driver_that_finds_no_gpu_fails_all_that_the_inventory_has_there(rack):
+    rack.probe("h03", "gpu", ProbeStatus.OK)
+    rack.host("h03", gpus=())
+    assert told(verdict(rack)) == [("gpu.lost", State.FAILED)]
+    assert rack.report().hosts["h03"].findings == ()
 
 
 numbers = st.none() | st.integers(-10, 10_000)

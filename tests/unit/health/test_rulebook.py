@@ -28,12 +28,16 @@ def test_every_data_file_is_read():
     names = {entry.name for entry in (files("lumctl.health") / "rules").iterdir() if entry.name.endswith(".yaml")}
     assert names == {
         "device.yaml",
+        "fabric.yaml",
         "gpu.yaml",
         "host.yaml",
         "link.yaml",
         "nvlink.yaml",
+        "nvlink_xids.yaml",
         "port.yaml",
         "recovery.yaml",
+        "settings.yaml",
+        "sxid.yaml",
         "xid.yaml",
     }
     families = {rule.split(".")[0] for rule in BOOK.rules()}

@@ -4,7 +4,7 @@ from math import ceil
 
 import pytest
 
-from lumctl.fleet.readings import NvlinkReading, SxidEvent, XidEvent
+from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading, SxidEvent, XidEvent
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import State
 
@@ -167,11 +167,11 @@ def test_xids_of_an_earlier_boot_are_over(watched):
 
 @pytest.mark.parametrize(("fatal", "state"), [(True, State.FAILED), (None, State.DEGRADED), (False, State.OK)])
 def test_errors_of_an_nvswitch_are_the_hosts(watched, fatal, state):
-    event = SxidEvent(watched.now - 5, "0000:c1:00.0", 20034, "SXid: 20034, Fatal, Link 28", fatal=fatal, link=28)
+    event = SxidEvent(watched.now - 5, "0000:c1:00.0", 99999, "SXid: 99999, Fatal, Link 28", fatal=fatal, link=28)
     watched.rack.host(HOST, sxids=(event,))
     watched.look()
     assert watched.report.hosts[HOST].state is state
-    assert "SXid 20034" in watched.report.hosts[HOST].findings[0].evidence
+    assert "SXid 99999" in watched.report.hosts[HOST].findings[0].evidence
     assert {watched.report.accelerators[f"h03-gpu{n}"].state for n in range(4)} == {State.OK}
 
 
@@ -186,3 +186,45 @@ def test_nvlink_errors_of_before_the_first_look_are_a_note_and_no_fault(watched)
     (note,) = gpu.findings
     assert (gpu.state, note.state, note.case) == (State.OK, State.OK, "counted-before")
     assert note.evidence.endswith("NVLink 2: 4 replays since the driver was loaded, and 2 more alike")
+
+
+SXM = {"product": "NVIDIA A100-SXM4-80GB"}
+PCIE = {"product": "NVIDIA A100-PCIE-40GB", "fabric": {}}
+
+
+def no_links(watched, *indices):
+    """All links of some GPUs of the host are inactive, as nvidia-smi says in one sentence; the others' are active."""
+    links = (
+        NvlinkReading(watched.now, n, None, ALL_NVLINKS if n in indices else 0, active=n not in indices)
+        for n in range(4)
+    )
+    watched.rack.host(HOST, nvlinks=tuple(links))
+
+
+@pytest.mark.parametrize("inactive", [(2,), (0, 1, 2, 3)])
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        (SXM, State.FAILED),
+        ({"product": "NVIDIA H200", "fabric": {"state": "Completed", "status": "Success"}}, State.FAILED),
+        (PCIE, State.OK),
+        ({**SXM, "raw": {"mig_mode/current_mig": "Enabled"}}, State.OK),
+    ],
+)
+def test_a_gpu_on_a_board_with_nvlink_of_which_no_link_is_active(watched, inactive, fields, state):
+    for number in range(4):
+        watched.rack.gpu(f"h03-gpu{number}", **fields)
+    no_links(watched, *inactive)
+    states = {watched.look().accelerators[f"h03-gpu{n}"].state for n in inactive}
+    assert states == {state}
+
+
+def test_links_that_were_all_active_before_and_are_all_gone(watched):
+    watched.rack.gpu(GPU, **PCIE)
+    no_links(watched)
+    assert watched.look().accelerators[GPU].state is State.OK
+    no_links(watched, 2)
+    assert watched.look().accelerators[GPU].state is State.FAILED
+    assert told(watched) == [("gpu.nvlink", "all-inactive")]
+    no_links(watched)
+    assert watched.look().accelerators[GPU].state is State.OK

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.devices.types import Alarm, DeviceReading, OpticsReading
 from lumctl.fleet.readings import (
+    ALL_NVLINKS,
     InfinibandPort,
     NicEvent,
     NicEventKind,
@@ -61,6 +62,12 @@ def test_nvlinks_are_summed_over_an_accelerator(seen, metrics):
     assert metrics("accelerator_nvlinks", "id", "active") == {(GPU, "true"): 2, (GPU, "false"): 1}
     assert metrics("accelerator_nvlink_errors_total", "id", "kind") == {(GPU, "replay"): 3, (GPU, "crc"): 30}
     assert metrics("accelerator_nvlink_bit_error_ratio", "id") == {(GPU,): 1e-13}
+
+
+def test_links_of_which_none_is_active_are_not_counted(seen, metrics):
+    seen.of_hosts[HOST] = {"nvlinks": (NvlinkReading(seen.now, 0, None, ALL_NVLINKS, active=False),)}
+    assert metrics("accelerator_nvlinks", "id", "active") == {}
+    assert metrics("accelerator_nvlink_errors_total", "id", "kind") == {}
 
 
 def test_a_sum_that_lacks_a_link_is_none(seen, metrics):
