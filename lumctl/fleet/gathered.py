@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lumctl.devices.types import Neighbour, OpticsReading
+from lumctl.fleet.host_readings import Adapters, ClockReading, Disks, HostEvent, Mounts
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
@@ -40,7 +41,8 @@ class Gathered:
     """The newest readings of one host. Every value is replaced and never changed, so a snapshot may hold it.
 
     ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and ``smi``
-    are what parsers remember from one answer to the next.
+    are what parsers remember from one answer to the next. ``heard_at`` is when the answer that is read now arrived,
+    ``None`` where it was not just heard, as in a capture.
     """
 
     booted_at: float | None = None
@@ -50,6 +52,13 @@ class Gathered:
     xids: tuple[XidEvent, ...] = ()
     sxids: tuple[SxidEvent, ...] = ()
     nic_events: tuple[NicEvent, ...] = ()
+    host_events: tuple[HostEvent, ...] = ()
+    mounts: Mounts | None = None
+    disks: Disks | None = None
+    clock: ClockReading | None = None
+    crashes: tuple[float, ...] = ()
+    adapters: Adapters = field(default_factory=Adapters)
+    heard_at: float | None = None
     interfaces: Mapping[str, InterfaceReading] = field(default_factory=dict)
     infiniband: tuple[InfinibandPort, ...] = ()
     counters: Mapping[str, PortCounters] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from lumctl.fleet import sysfs_takers, takers
+from lumctl.fleet import machine_takers, sysfs_takers, takers
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
@@ -20,6 +20,13 @@ __all__ = ["Answer", "Gathered", "Probe", "Verdict", "probes_for"]
 
 _INTERFACE_FILES = ("operstate", "carrier_changes", "speed")
 _ANY_PORT = "/sys/class/infiniband/*/ports/*"
+_BOARDS = "/sys/class/infiniband/*/board_id"
+_DF = (
+    "df --local --block-size=1K --output=source,fstype,itotal,iused,used,avail,target"
+    " -x tmpfs -x devtmpfs -x squashfs -x overlay"
+)
+"""What a file server serves is left out, for one that is gone would hold up the answer for ever."""
+_CRASH_RECORDS = "find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\\n'"
 _PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "rate"))
 
 
@@ -74,7 +81,12 @@ def probes_for(
         probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrors()),
         probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
         probe("net", "", _files_of(interfaces), sysfs_takers.Net()),
-        probe("infiniband", "", " ".join(["files", *_PORT_FILES]), sysfs_takers.Infiniband()),
+        probe("infiniband", "", " ".join(["files", *_PORT_FILES, _BOARDS]), sysfs_takers.Infiniband()),
+        probe("mounts", "counters", "run cat /proc/self/mounts", machine_takers.MountTable()),
+        probe("disks", "counters", f"run {_DF}", machine_takers.DiskTable()),
+        probe("clock", "counters", "run date +%s.%N", machine_takers.Clock()),
+        probe("crashes", "kernel", f"run {prefix}{_CRASH_RECORDS}", machine_takers.Crashes()),
+        probe("adapters", "counters", _adapters_of(interfaces), machine_takers.NetworkCards()),
         probe("counters", "counters", _counters_of(interfaces), sysfs_takers.Counters()),
         probe("lldp", "lldp", f"run {prefix}lldpctl -f json", takers.Lldp()),
         *(
@@ -97,6 +109,11 @@ def _counters_of(interfaces: tuple[str, ...]) -> str:
     named = [_interface_path(interface, name) for interface in interfaces for name in INTERFACE_COUNTERS]
     ports = [f"{_ANY_PORT}/{name}" for name in INFINIBAND_COUNTERS]
     return " ".join(["run", "grep", "-sH", ".", *named, *ports])
+
+
+def _adapters_of(interfaces: tuple[str, ...]) -> str:
+    named = [_interface_path(name, "device/uevent") for name in interfaces]
+    return " ".join(["run", "grep", "-sH", "^PCI_SLOT_NAME=", *named, "/sys/class/infiniband/*/device/uevent"])
 
 
 def _interface_path(interface: str, file: str) -> str:

@@ -280,6 +280,7 @@ class HostReader:
             return
         probe = self.probes[frame.probe]
         self._habits.heard(frame, direct=running.direct)
+        self._gathered.heard_at = at
         try:
             verdict = self._read(probe, frame, running)
         except Exception as error:  # noqa: BLE001 - what one host prints must not end the reading of the others

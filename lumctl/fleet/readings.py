@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.devices.types import Neighbour, OpticsReading
+from lumctl.fleet.host_readings import Adapters, ClockReading, Disks, HostEvent, Mounts
 
 
 class ProbeStatus(StrEnum):
@@ -113,6 +114,11 @@ class GpuReading:
     says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def mig_enabled(self) -> bool:
+        """Whether the GPU is partitioned into instances (MIG), which use no NVLink."""
+        return self.raw.get("mig_mode/current_mig") == "Enabled"
+
 
 ALL_NVLINKS = -1
 """In place of a link's number, where nvidia-smi says of all links of a GPU at once that none is active."""
@@ -187,6 +193,14 @@ class NicEventKind(StrEnum):
     TEMPERATURE = "temperature"
     CABLE = "cable"
     """A module or cable was unplugged, or is one that the port does not take."""
+    CABLE_ERROR = "cable-error"
+    """A module or cable that is plugged in does not work."""
+    PLUGGED = "plugged"
+    """A module or cable was plugged in: whatever was said of the one before is over."""
+    COMMAND = "command"
+    """The card did not answer a command of its driver, whose resources are lost until the driver is loaded again."""
+    QUEUE = "queue"
+    """A queue of the card stopped with an error."""
     PCIE = "pcie"
     """An error of the PCI Express link to the device."""
 
@@ -221,7 +235,10 @@ class InterfaceReading:
 
 @dataclass(frozen=True, slots=True)
 class InfinibandPort:
-    """One port from /sys/class/infiniband: ``state`` and ``phys_state`` without their numbers."""
+    """One port from /sys/class/infiniband: ``state`` and ``phys_state`` without their numbers.
+
+    ``rate`` is as the kernel prints it (``400 Gb/sec (4X NDR)``), ``board`` the model of its card.
+    """
 
     device: str
     port: int
@@ -229,6 +246,7 @@ class InfinibandPort:
     state: str | None = None
     phys_state: str | None = None
     rate: str | None = None
+    board: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +269,7 @@ class HostSnapshot:
     ``host_key_problem`` tells an unknown or changed host key from a silent network. ``lost_gpus`` are PCI addresses
     that nvidia-smi itself names as lost. Each reading has its own ``taken_at``: probes run at their own cadence.
     ``counters`` are by the name of their port. ``boot_id`` changes when the host restarts; ``attempts`` counts the
-    failed connects since the last one that held.
+    failed connects since the last one that held. ``crashes`` are the times of the records that crashed kernels left.
     """
 
     host: str
@@ -275,6 +293,12 @@ class HostSnapshot:
     boot_id: str | None = None
     booted_at: float | None = None
     attempts: int = 0
+    host_events: tuple[HostEvent, ...] = ()
+    mounts: Mounts | None = None
+    disks: Disks | None = None
+    clock: ClockReading | None = None
+    crashes: tuple[float, ...] = ()
+    adapters: Adapters = field(default_factory=Adapters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from lumctl.devices.formats.ethtool import read_ethtool_module
 from lumctl.devices.formats.lldp import neighbours_of, read_lldp
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
+from lumctl.fleet.parsers.host_log import of_jobs
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.kernel_memory import extended
 from lumctl.fleet.parsers.nvidia_smi import SmiReport, parse_nvidia_smi
@@ -132,8 +133,11 @@ class Kernel:
         events = extended(before, answer.text, booted_at=gathered.booted_at)
         nothing = events.lines == before.lines and not is_harmless(answer.text)
         if not nothing:
+            # Who used a GPU is known only now: the process is gone when the GPU is read again.
+            events = replace(events, host=of_jobs(events.host, gathered.gpus))
             gathered.kernel = events
             gathered.xids, gathered.sxids, gathered.nic_events = events.all_xids, events.sxids, events.nics
+            gathered.host_events = events.host
         if nothing or answer.status != 0:
             return failure(answer, otherwise=f"dmesg prints no kernel log: {first_line(answer.text)}")
         if events.unread is not None:

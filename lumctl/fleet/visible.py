@@ -21,6 +21,12 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "xids": gathered.xids,
         "sxids": gathered.sxids,
         "nic_events": gathered.nic_events,
+        "host_events": gathered.host_events,
+        "mounts": gathered.mounts,
+        "disks": gathered.disks,
+        "clock": gathered.clock,
+        "crashes": gathered.crashes,
+        "adapters": gathered.adapters,
         "interfaces": gathered.interfaces,
         "infiniband": gathered.infiniband,
         "counters": gathered.counters,
@@ -37,6 +43,9 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         for name in ("interfaces", "counters", "optics"):
             if shown[name]:
                 shown[name] = {key: reading for key, reading in shown[name].items() if reading.taken_at >= since}
+        for name in ("mounts", "disks", "clock"):
+            if shown[name] is not None and shown[name].taken_at < since:
+                shown[name] = None
         gpu = outcomes.get("gpu")
         if gpu is None or gpu.taken_at < since:
             shown["lost_gpus"] = ()

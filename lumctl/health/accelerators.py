@@ -3,10 +3,13 @@
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.matching import can_be_told_apart, pci_slot, xids_of
+from lumctl.health.rules.expected import GPU_RULES
 from lumctl.health.rules.gpu import RULES
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Accelerator
+
+_RULES = (*RULES, *GPU_RULES)
 
 
 def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
@@ -33,8 +36,10 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         trend=look.trend("accelerator", accelerator.id),
         beside=max(len(here.seen.gpus) - 1, 0),
         usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
+        expected_nvlinks=look.expectations.nvlinks(accelerator),
+        expected_pcie_width=look.expectations.pcie_width(accelerator),
     )
-    findings = judge(RULES, case)
+    findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN
     state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
     return ComponentHealth(

@@ -17,7 +17,9 @@ Suspects = tuple[str, ...]
 """Transponders, each with the fibre, media converter and port behind it, or PUCs; one of them is at fault."""
 
 _WRONG_LIGHT = frozenset({"circuit.wrong-transmitter", "circuit.dark"})
-_WEAK_SENDER = frozenset({("link.module", "alarm"), ("link.module", "warning"), ("link.module", "fault")})
+_WEAK_SENDER = frozenset(
+    {("link.module", "alarm"), ("link.module", "warning"), ("link.module", "fault"), ("link.module", "tx-fault")}
+)
 
 
 _MOST_STUCK = 3

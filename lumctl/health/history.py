@@ -122,7 +122,7 @@ class History:
 
 def _port_counters(here: HostLook, lane: Transponder) -> Iterator[tuple[str, str, int, float]]:
     """Port, name, value and time of what an interface, or the ports of an InfiniBand device of that name, counted."""
-    for port in here.ports.get(lane.interface, ()):
+    for port in here.ports_of(lane.interface):
         for counter, value in port.values.items():
             if windows_of(counter):
                 yield port.name, counter, value, port.taken_at

@@ -3,14 +3,19 @@
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import Look
-from lumctl.health.rules.host import RULES, HostCase
+from lumctl.health.rules.expected import HOST_RULES
+from lumctl.health.rules.host import RULES
+from lumctl.health.rules.host_case import HostCase
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.model import Evidence
+
+_RULES = (*RULES, *HOST_RULES)
 
 
 def judge_host(look: Look, name: str) -> ComponentHealth:
     """Judge one host of the inventory."""
     here = look.collected.get(name)
+    readable = look.readable(name) is not None
     case = HostCase(
         id=name,
         seen=here.seen if here else None,
@@ -21,8 +26,16 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         now=look.now,
         lost=name in look.past.lost,
         quiet_until=look.past.quiet_until.get(name, 0.0),
+        needed_mounts=look.inventory.hosts[name].mounts,
+        mounts=look.fresh("mounts", here.seen.mounts) if here and readable else None,
+        disks=look.fresh("disks", here.seen.disks) if here and readable else None,
+        clock=look.fresh("clock", here.seen.clock) if here and readable else None,
+        rack_ahead_s=look.ahead_s.get(look.inventory.hosts[name].rack),
+        rdma_ports=len(here.seen.infiniband) if here and readable and here.probe_ended_well("infiniband") else None,
+        expected_rdma_ports=look.expectations.rdma_ports(name),
+        nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
     )
-    findings = judge(RULES, case)
+    findings = judge(_RULES, case)
     read_at = here.seen.taken_at if here and here.seen.reachable else None
     otherwise = State.OK if case.readable else State.UNKNOWN
     return ComponentHealth(
@@ -54,4 +67,6 @@ def _needed_probes(look: Look, host: str) -> frozenset[str]:
         needed |= {"net", *(f"optics:{lane.interface}" for lane in look.lanes[host])}
     if any(Evidence.LLDP in lane.verify for lane in look.lanes[host]):
         needed.add("lldp")
+    if look.inventory.hosts[host].mounts:
+        needed.add("mounts")
     return frozenset(needed)

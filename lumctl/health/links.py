@@ -2,10 +2,13 @@
 
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import HostLook, Look
+from lumctl.health.rules.expected import LINK_RULES
 from lumctl.health.rules.link import RULES
 from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.model import Transponder
+
+_RULES = (*RULES, *LINK_RULES)
 
 
 def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
@@ -44,10 +47,14 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         rx_sensitivity_dbm=transponder.rx_sensitivity_dbm,
         read_at=read_at if read_at is not None else here.seen.taken_at,
         now=look.now,
-        nic_events=tuple(event for event in here.seen.nic_events if event.interface == transponder.interface),
+        nic_events=here.nic_events_of(transponder.interface),
         trend=look.trend("link", transponder.id),
+        rates=() if stale else look.expectations.rates.get(transponder.id, ()),
+        expected_rate=look.expectations.rate(transponder),
+        expected_lanes=transponder.rate_lanes,
+        expected_part=transponder.module_part,
     )
-    findings = judge(RULES, case)
+    findings = judge(_RULES, case)
     otherwise = State.OK if case.interface is not None or case.infiniband else State.UNKNOWN
     state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
     return ComponentHealth(
@@ -72,7 +79,7 @@ def _seen(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:
         told.add("optics")
     if case.infiniband:
         told |= {"infiniband"} if case.interface is not None else {"infiniband", "net"}
-    if any(not look.stale(port.taken_at) for port in here.ports.get(case.name, ())):
+    if any(not look.stale(port.taken_at) for port in here.ports_of(case.name)):
         told.add("counters")
     if here.probe_ended_well("kernel"):
         told.add("kernel")

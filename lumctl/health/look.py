@@ -3,16 +3,32 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
+from typing import TypeVar
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, PortCounters, ProbeStatus, Snapshot, XidEvent
+from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
+from lumctl.fleet.parsers.nic_log import is_rdma_device
+from lumctl.fleet.readings import (
+    GpuReading,
+    HostSnapshot,
+    NicEvent,
+    NvlinkReading,
+    PortCounters,
+    ProbeStatus,
+    Snapshot,
+    XidEvent,
+)
+from lumctl.health.expectations import Expectations
 from lumctl.health.hearing import Lanes
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.rulebook import verdict
 from lumctl.health.rules.gpu_case import Usual
 from lumctl.health.rules.settings import usual_settings
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
 from lumctl.inventory.wiring import Circuit
 
+R = TypeVar("R", Mounts, Disks, ClockReading)
 Place = tuple[str, str]
 """A component as trends are kept for it: its kind and its id, for a host and its only accelerator may share a name."""
 
@@ -57,6 +73,42 @@ class HostLook:
         for name, port in self.seen.counters.items():
             found.setdefault(name.partition("/")[0], []).append(port)
         return found
+
+    def ports_of(self, interface: str) -> list[PortCounters]:
+        """What was counted for an interface or RDMA device, and for the RDMA device at the same PCI address.
+
+        RoCE counts under the name of the device. Where two interfaces share a card, nobody says which of them it was.
+        """
+        adapters = self.seen.adapters
+        if not adapters.rdma_devices:
+            return self.ports.get(interface, [])
+        pci = adapters.interfaces.get(interface)
+        shared = sum(address == pci for address in adapters.interfaces.values()) > 1
+        devices = [name for name, address in adapters.rdma_devices.items() if address == pci and not shared]
+        return [port for name in dict.fromkeys((interface, *devices)) for port in self.ports.get(name, ())]
+
+    def nic_events_of(self, interface: str) -> tuple[NicEvent, ...]:
+        """What network drivers said of an interface or RDMA device: by its name, or by the PCI address of its card."""
+        return tuple(event for event in self.seen.nic_events if self._is_of(event, interface))
+
+    def foreign_nic_events(self, lanes: Collection[Transponder]) -> tuple[NicEvent, ...]:
+        """Those that belong to none of these lanes, and to no network interface outside the inventory."""
+        return tuple(
+            event
+            for event in self.seen.nic_events
+            if (event.interface is None or is_rdma_device(event.interface))
+            and not any(self._is_of(event, lane.interface) for lane in lanes)
+        )
+
+    def _is_of(self, event: NicEvent, interface: str) -> bool:
+        if event.interface == interface:
+            return True
+        if event.interface is not None and not is_rdma_device(event.interface):
+            return False
+        adapters = self.seen.adapters
+        here = adapters.interfaces.get(interface) or adapters.rdma_devices.get(interface)
+        there = event.pci or adapters.rdma_devices.get(event.interface or "")
+        return here is not None and here == there
 
     @property
     def stray_xids(self) -> tuple[XidEvent, ...]:
@@ -198,7 +250,33 @@ class Look:
 
     def stale_nvlink(self, link: NvlinkReading) -> bool:
         """The same of an NVLink, which is read more rarely than all else."""
-        return self.age(link.taken_at) > self.limits.stale_after_s + self.inventory.probes["nvlink"].every_s
+        return link.taken_at < self._oldest_nvlink
+
+    @cached_property
+    def _oldest_nvlink(self) -> float:
+        return self.now - self.limits.stale_after_s - self.inventory.probes["nvlink"].every_s
+
+    def fresh(self, kind: str, reading: R | None) -> R | None:
+        """A reading of a probe that runs rarely, unless it is too old even for that."""
+        oldest = self.limits.stale_after_s + self.inventory.probes[kind].every_s
+        return reading if reading is not None and self.age(reading.taken_at) <= oldest else None
+
+    @cached_property
+    def expectations(self) -> Expectations:
+        """What ports, GPUs and hosts should be."""
+        return Expectations(self)
+
+    @cached_property
+    def ahead_s(self) -> dict[str, float]:
+        """By how much the clocks of each rack are ahead of ours: the median, where there are enough to compare."""
+        found: dict[str, list[float]] = {}
+        for name, host in self.inventory.hosts.items():
+            here = self.readable(name)
+            clock = self.fresh("clock", here.seen.clock) if here is not None else None
+            if clock is not None:
+                found.setdefault(host.rack, []).append((clock.least_ahead_s + clock.most_ahead_s) / 2)
+        least = verdict("host.clock", "apart").limits["least"]
+        return {rack: median(ahead) for rack, ahead in found.items() if len(ahead) >= least}
 
     def stale_evidence(self, taken_at: float) -> str:
         """How old a reading is, in words."""

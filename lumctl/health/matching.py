@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
 from lumctl.inventory.model import Accelerator, Inventory
 
-_BOOT_SLACK_S = 60.0
+BOOT_SLACK_S = 60.0
 """By how much the time of a boot, which is computed from two clocks, may be off."""
 
 
@@ -95,7 +95,7 @@ def recent(
 
     One without a time counts: the log does not reach back for ever.
     """
-    oldest = max(now - max_age_s, (booted_at or 0.0) - _BOOT_SLACK_S)
+    oldest = max(now - max_age_s, (booted_at or 0.0) - BOOT_SLACK_S)
     return tuple(event for event in xids if event.at is None or event.at >= oldest)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from lumctl.devices.types import DeviceReading, OpticsReading
+from lumctl.fleet.host_readings import Disks, HostEvent
 from lumctl.fleet.readings import (
     ALL_NVLINKS,
     GpuReading,
@@ -90,6 +91,8 @@ def _of_sender(optics: OpticsReading) -> dict[str, str]:
         "tx_power_dbm": optics.tx_power_dbm,
         "bias_ma": optics.bias_ma,
         "temperature_c": optics.temperature_c,
+        "voltage_v": optics.voltage_v,
+        "tx_fault": optics.tx_fault,
         "module_state": optics.module_state,
     }
     limits = [f"{n} {value:g}" for n, value in optics.thresholds.items() if not n.startswith("rx_power")]
@@ -115,6 +118,9 @@ def _of_link(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, s
         )
         values |= _of_sender(optics)
     ports = [port for port in seen.infiniband if port.device == lane.interface]
+    speed = f"{interface.speed_mbps} Mb/s" if interface is not None and interface.speed_mbps else None
+    rates = [port.rate for port in ports if port.rate]
+    values["rate"] = ", ".join(rates) or speed or _NOT_TOLD
     if ports:
         values["infiniband"] = ", ".join(f"port {port.port} {_said(port.state)}" for port in ports)
     counted = [
@@ -148,7 +154,21 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "xids": _events(seen.xids),
         "sxids": _events(seen.sxids),
         "nic_events": _events(seen.nic_events),
+        "rdma_ports": str(len(seen.infiniband)),
+        "host_events": _events(seen.host_events),
+        "mounts": f"{len(seen.mounts.by_path)} mounted" if seen.mounts else _NOT_TOLD,
+        "disks": _disks(seen.disks),
+        "clock": f"{seen.clock.least_ahead_s:+.2f} to {seen.clock.most_ahead_s:+.2f} s" if seen.clock else _NOT_TOLD,
+        "crashes": f"{len(seen.crashes)} records" if seen.crashes else "none",
     }
+
+
+def _disks(disks: Disks | None) -> str:
+    """The fullest local file system."""
+    if disks is None:
+        return _NOT_TOLD
+    fullest = max(disks.uses, key=lambda use: use.used or 0.0, default=None)
+    return f"{fullest.path} {100 * (fullest.used or 0.0):.0f} % used" if fullest else "none"
 
 
 def _of_device(reading: DeviceReading | None) -> dict[str, str]:
@@ -175,7 +195,7 @@ def _outcomes(seen: HostSnapshot) -> str:
     return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well"])
 
 
-def _events(events: Iterable[XidEvent | SxidEvent | NicEvent]) -> str:
+def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent]) -> str:
     """How many lines of the kernel log, and the last one."""
     listed = list(events)
     if not listed:
@@ -184,13 +204,13 @@ def _events(events: Iterable[XidEvent | SxidEvent | NicEvent]) -> str:
     return last if len(listed) == 1 else f"{len(listed)} lines, the last: {last}"
 
 
-def _number(event: XidEvent | SxidEvent | NicEvent) -> str:
+def _number(event: XidEvent | SxidEvent | NicEvent | HostEvent) -> str:
     match event:
         case XidEvent():
             return f"XID {event.xid}: "
         case SxidEvent():
             return f"SXid {event.sxid}: "
-        case NicEvent():
+        case NicEvent() | HostEvent():
             return ""
 
 

@@ -110,6 +110,9 @@ class AcceleratorEntry(Entry):
     burned_in: OneOrMany[DateText] | None = Field(
         None, description="Day (UTC) on which its burn-in ended or will end; what befell it before does not count."
     )
+    nvlinks: Number | None = Field(
+        None, description="NVLinks that must be active (default: as many as most of its model in the rack have)."
+    )
     reserved: bool = Field(default=False, description="Spares only: taken only where --spare names it.")
     reserved_for: Text | None = Field(None, description="Spares only: the job for which it is kept.")
     tied: OneOrMany[Text] | None = Field(
@@ -130,6 +133,12 @@ class HostEntry(Entry):
     ssh: SshEntry | None = None
     power: OneOrMany[Text] | None = Field(
         None, description="DEVICE or DEVICE/SYSTEM: the management controller, a device of kind power; folded."
+    )
+    mounts: list[Text] = Field(
+        [], description="Paths that must be mounted and writable.", examples=[["/data", "/checkpoints"]]
+    )
+    rdma_ports: Number | None = Field(
+        None, description="InfiniBand and RoCE ports that it must have (default: as most hosts of the rack)."
     )
     accelerators: list[AcceleratorEntry] = Field([])
 
@@ -240,6 +249,13 @@ class TransponderEntry(Entry):
     verify: list[EvidenceWord] | None = Field(None, description="What can prove whom the receiver hears, best first.")
     tx_power_dbm: Power | None = None
     rx_sensitivity_dbm: Power | None = None
+    rate_gb_s: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] | None = Field(
+        None, description="Gigabits a second that its port must have (default: as most ports of its kind in the rack)."
+    )
+    rate_lanes: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        None, description="Electrical lanes that an InfiniBand port must have, such as 4 of 4X."
+    )
+    module_part: Text | None = Field(None, description="Part number that its module must have.")
     module: OneOrMany[Text] | None = Field(
         None, description="CHASSIS/COMPONENT: where the transponder is managed, if not by its host; folded."
     )
@@ -327,6 +343,11 @@ class ProbesEntry(Entry):
     kernel: ProbeEntry | None = Field(None, description=_times("kernel"))
     net: ProbeEntry | None = Field(None, description=_times("net"))
     infiniband: ProbeEntry | None = Field(None, description=_times("infiniband"))
+    mounts: ProbeEntry | None = Field(None, description=_times("mounts"))
+    disks: ProbeEntry | None = Field(None, description=_times("disks"))
+    clock: ProbeEntry | None = Field(None, description=_times("clock"))
+    crashes: ProbeEntry | None = Field(None, description=_times("crashes"))
+    adapters: ProbeEntry | None = Field(None, description=_times("adapters"))
     counters: ProbeEntry | None = Field(None, description=_times("counters"))
     lldp: ProbeEntry | None = Field(None, description=_times("lldp"))
     optics: ProbeEntry | None = Field(None, description=_times("optics"))

@@ -1,5 +1,6 @@
 """Racks, hosts with their accelerators and probes, from the document to the model."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -7,11 +8,13 @@ from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
 from lumctl.inventory.model import Accelerator, Host, Rack, Role, SshSettings, Thresholds
-from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
-from lumctl.inventory.problems import Problems
+from lumctl.inventory.probe_times import PROBE_TIMES, READ_RARELY, ProbeTimes
+from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.store_urls import complaints, is_url
 from lumctl.inventory.ties import note_tie, tied_of
+
+_WITH_PORT = re.compile(r"(?P<host>[^:\[\]]+|\[[^\]]*\]):(?P<port>[0-9]+)")
 
 
 def resolve_racks(document: Document, scope: Scope) -> None:
@@ -54,11 +57,34 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
         ssh = _ssh(document, entry, scope)
         racks = scope.racks_of(entry, names)
         addresses = scope.texts(entry, "address", names) or names
-        for name, rack, address in zip(names, racks, addresses, strict=True):
+        mounts = _mounts(entry, scope)
+        for at, (name, rack, address) in enumerate(zip(names, racks, addresses, strict=True)):
+            _check_address(address, entry.mark("address", at, len(names)), scope)
             if scope.define("host", name, entry.mark("name")):
                 filled = scope.fill(address, entry.mark("address"), "name", name)
-                scope.hosts[name] = Host(name, rack, filled or name, ssh)
+                scope.hosts[name] = Host(name, rack, filled or name, ssh, mounts=mounts, rdma_ports=entry.rdma_ports)
         _resolve_accelerators(entry, dict(zip(names, racks, strict=True)), scope)
+
+
+def _check_address(address: str, mark: Mark, scope: Scope) -> None:
+    """A port stands with the other settings of SSH. Several colons are an IPv6 address."""
+    found = _WITH_PORT.fullmatch(address)
+    if found is not None:
+        scope.once(
+            "port",
+            mark,
+            f"found {address!r}, expected an address without a port",
+            f'write address: "{found["host"].strip("[]")}" and ssh: {{port: {found["port"]}}}',
+        )
+
+
+def _mounts(entry: HostEntry, scope: Scope) -> tuple[str, ...]:
+    """Paths as the kernel writes them: absolute, without a slash at the end."""
+    for at, path in enumerate(entry.mounts):
+        if not path.startswith("/"):
+            mark = entry.mark("mounts", at, len(entry.mounts))
+            scope.once("mounts", mark, f"found {path!r}, expected an absolute path such as /data")
+    return tuple(dict.fromkeys(path.rstrip("/") or "/" for path in entry.mounts))
 
 
 def _ssh(document: Document, entry: HostEntry, scope: Scope) -> SshSettings:
@@ -117,6 +143,7 @@ def _accelerators(
             reserved=group.reserved,
             reserved_for=group.reserved_for,
             tied=tied[at] if tied else None,
+            nvlinks=group.nvlinks,
         )
         if not scope.define("accelerator", accelerator.id, mark):
             continue
@@ -174,7 +201,7 @@ def resolve_probes(document: Document, thresholds: Thresholds, problems: Problem
             continue
         written = entry.model_dump(exclude_none=True)
         times = found[kind] = replace(usual, **written)
-        if kind != "nvlink" and times.every_s + times.deadline_s > thresholds.stale_after_s:
+        if kind not in READ_RARELY and times.every_s + times.deadline_s > thresholds.stale_after_s:
             problems.add(
                 entry.mark("every_s" if "every_s" in written else "deadline_s"),
                 f"probes.{kind}: every_s {times.every_s:g} and deadline_s {times.deadline_s:g} are together more than "

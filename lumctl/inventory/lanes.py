@@ -92,7 +92,12 @@ def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common,
             complete &= _check_port(device, port, name, entry.mark(key, at, count), scope)
         module = _module(modules[at], name, entry.mark("module", at, count), scope) if modules else None
         scope.transponders[name] = Transponder(
-            name, accelerator.id, accelerator.host, interface, lane, *settings, module=module
+            *(name, accelerator.id, accelerator.host, interface, lane),
+            *settings,
+            module=module,
+            rate_gb_s=entry.rate_gb_s,
+            rate_lanes=entry.rate_lanes,
+            module_part=entry.module_part,
         )
     return complete
 

@@ -102,13 +102,18 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One server of a rack."""
+    """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
+
+    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have.
+    """
 
     name: str
     rack: str
     address: str
     ssh: SshSettings = SshSettings()
     power: "PartOf | None" = None
+    mounts: tuple[str, ...] = ()
+    rdma_ports: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class Accelerator:
 
     ``burned_in`` is the day (UTC) on which its burn-in ended or will end. A ``reserved`` spare is taken only where it
     is named, one ``reserved_for`` a job by that job only. Those of a host that are ``tied`` by one name share a board
-    or work as one: where one of them fails, all are replaced.
+    or work as one: where one of them fails, all are replaced. ``nvlinks`` is how many of them must be active.
     """
 
     id: str
@@ -133,6 +138,7 @@ class Accelerator:
     reserved: bool = False
     reserved_for: str | None = None
     tied: str | None = None
+    nvlinks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,8 @@ class Transponder:
 
     ``interface`` is the host's network interface it sits behind; ``verify`` says what can prove whom its receiver
     hears, best first. Powers are the planning values of the loss budget. Where ``module`` names a part of a chassis,
-    that one is asked for optics and told to send, and the host's driver for whatever it cannot do.
+    that one is asked for optics and told to send, and the host's driver for whatever it cannot do. ``rate_gb_s``,
+    ``rate_lanes`` and ``module_part`` are what its port and its module must be, ``None`` where nobody says.
     """
 
     id: str
@@ -176,6 +183,9 @@ class Transponder:
     tx_power_dbm: float
     rx_sensitivity_dbm: float
     module: PartOf | None = None
+    rate_gb_s: float | None = None
+    rate_lanes: int | None = None
+    module_part: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ class ProbeTimes:
     deadline_s: float
 
 
+READ_RARELY = frozenset({"nvlink", "mounts", "disks", "clock", "crashes", "adapters"})
+"""The kinds whose readings may be older than others by the time between two runs."""
 PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
     {
         "gpu": ProbeTimes(10.0, 5.0),
@@ -20,6 +22,11 @@ PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
         "kernel": ProbeTimes(0.0, 3.0),
         "net": ProbeTimes(0.0, 3.0),
         "infiniband": ProbeTimes(0.0, 3.0),
+        "mounts": ProbeTimes(60.0, 5.0),
+        "disks": ProbeTimes(60.0, 5.0),
+        "clock": ProbeTimes(60.0, 3.0),
+        "crashes": ProbeTimes(600.0, 5.0),
+        "adapters": ProbeTimes(600.0, 3.0),
         "counters": ProbeTimes(5.0, 3.0),
         "lldp": ProbeTimes(5.0, 3.0),
         "optics": ProbeTimes(10.0, 3.0),
@@ -27,5 +34,6 @@ PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
 )
 """By the part of a probe's name before the colon.
 
-A full answer of nvidia-smi takes locks of the driver that jobs want too, and a read of a module occupies its slow bus.
+What changes rarely is read rarely. A full answer of nvidia-smi takes locks of the driver that jobs want too, and a read
+of a module occupies its slow bus.
 """

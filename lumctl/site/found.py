@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.bundle.reading import CapturedHost
+from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
 from lumctl.health.matching import pci_slot
 from lumctl.health.rules.link import has_no_carrier, sane_limits
@@ -135,7 +136,9 @@ def _accelerator(
 def _link_names(seen: HostSnapshot) -> tuple[str, ...]:
     interfaces = [name for name in seen.interfaces if not _VIRTUAL.fullmatch(name)]
     reported = [
-        event.interface for event in seen.nic_events if event.interface and not _VIRTUAL.fullmatch(event.interface)
+        event.interface
+        for event in seen.nic_events
+        if event.interface and not _VIRTUAL.fullmatch(event.interface) and not is_rdma_device(event.interface)
     ]
     return tuple(dict.fromkeys([*interfaces, *seen.optics, *(port.device for port in seen.infiniband), *reported]))
 

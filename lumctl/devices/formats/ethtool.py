@@ -5,6 +5,7 @@ per module (see :mod:`lumctl.devices.formats.lanes`).
 
 Alarm flags are not read. A module latches them until they are read, so they may tell of last week or be gone because
 somebody else looked; and versions of ethtool show a CMIS lane's flag from the wrong bit. Values and limits tell now.
+A transmitter's fault is read, for no value tells it.
 """
 
 import math
@@ -52,6 +53,8 @@ _KIND_KEYS = ("connector", "transmitter technology", "transceiver type", "cable 
 _COPPER = re.compile(r"copper|passive cable|rj45|base-(?:t|cx|cr)", re.IGNORECASE)
 _STATES_POWER = re.compile(r"qsfp(?!.*(?:dd|cmis))", re.IGNORECASE)
 """Kinds of modules that all state what they receive."""
+_LAST_LIMIT = "laser rx power low warning threshold"
+_FAULT = re.compile(r"\b(?:yes|on|true)\b", re.IGNORECASE)
 _STEP_MW, _STEP_DBM = 6e-5, 0.02
 """How far apart the two units of one power may be: milliwatts have four decimals, dBm two."""
 
@@ -78,6 +81,8 @@ def read_ethtool_module(text: str, taken_at: float) -> ModuleAnswer:
     unread = [f"{fact.key}: {fact.value}" for fact in facts if _is_unread(fact)]
     if _lacks_received_power(facts):
         unread.append("no received power of every lane")
+    if _lacks_limits(facts):
+        unread.append("the answer ends before the module's limits")
     return ModuleAnswer(reading, next(iter(unread), None) if reading.optical else None)
 
 
@@ -96,6 +101,19 @@ def _lacks_received_power(facts: list[Fact]) -> bool:
     return supported or bool(sending) or _STATES_POWER.search(words["identifier"]) is not None
 
 
+def _lacks_limits(facts: list[Fact]) -> bool:
+    """Whether an answer was cut before or within the limits that the module has: ethtool prints them last.
+
+    A module says whether it has any: in words, or, under CMIS, by the flags that it raises beyond them.
+    """
+    words = {fact.key: fact.value.lower() for fact in facts}
+    said = words.get("alarm/warning flags implemented")
+    if said is None and words.get("optical diagnostics support") in {"yes", "true"}:
+        return any(_VALUES.get(fact.key) == "bias" for fact in facts)
+    by_flags = "module state" in words and any(key.endswith((" alarm", " warning", " threshold")) for key in words)
+    return (by_flags or said in {"yes", "true"}) and _LAST_LIMIT not in words
+
+
 def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
     words = {fact.key: fact.value for fact in reversed(facts)}
     vendor, part = words.get("vendor name") or None, words.get("vendor pn") or None
@@ -112,7 +130,14 @@ def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
         thresholds=_thresholds(facts),
         module_state=state,
         module_fault=fault,
+        tx_fault=_tx_fault(facts),
     )
+
+
+def _tx_fault(facts: Iterable[Fact]) -> bool | None:
+    """Whether a transmitter reports a fault: ``None``, ``[ No, Yes ]`` or a word; a module need not say."""
+    said = [fact.value for fact in facts if fact.key == "tx fault"]
+    return any(_FAULT.search(value) for value in said) if said else None
 
 
 def _is_copper(facts: Iterable[Fact]) -> bool:

@@ -25,13 +25,18 @@ FILES: Mapping[str, str] = {
     "nvlink": "nvlink.txt",
     "nvlink:errors": "nvlink-errors.txt",
     "kernel": "kernel.log",
+    "mounts": "mounts.txt",
+    "disks": "df.txt",
+    "clock": "date.txt",
+    "crashes": "crashes.txt",
+    "adapters": "adapters.tsv",
     "net": "net.tsv",
     "infiniband": "infiniband.tsv",
     "counters": "counters.tsv",
     "lldp": "lldp.json",
 }
 """Where each probe's output stands; of a module it is ``ethtool-IFACE.txt``."""
-TABLES = frozenset({"net", "infiniband", "counters"})
+TABLES = frozenset({"net", "infiniband", "counters", "adapters"})
 """Probes whose files are tables: path, tab, value."""
 
 _LATEST = 253402300799.0

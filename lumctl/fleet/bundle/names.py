@@ -16,6 +16,11 @@ _NAMES = (
     ("infiniband", r".*infiniband.*|ib(?:stat|ports?)?\.(?:tsv|txt)"),
     ("kernel", r"(?:kern(?:el)?|dmesg|journal(?:ctl)?|messages|syslog)\b.*|dmesg[-_].*"),
     ("net", r"(?:sys-class-)?net(?:dev)?\.(?:tsv|txt)|sys-class-net\b.*"),
+    ("mounts", r"(?:proc[-_])?(?:self[-_])?mounts?\.(?:txt|log)"),
+    ("disks", r"(?:df|disks?)\.(?:txt|log)"),
+    ("clock", r"(?:date|clock)\.(?:txt|log)"),
+    ("crashes", r"(?:crashes|pstore)\.(?:txt|log)"),
+    ("adapters", r"adapters\.(?:tsv|txt)"),
     ("lldp", r"lldp.*\.json|lldpctl.*"),
 )
 _BY_NAME = tuple((content, re.compile(name, re.IGNORECASE | re.DOTALL)) for content, name in _NAMES)

@@ -172,7 +172,9 @@ def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) 
     listed: dict[str, GpuReading] = {}
     for text in part.texts:
         one = Gathered()
-        verdicts.append(probe.take(Answer(ended, text), at, one))
+        # nvidia-smi ended with an error where it complains, which a file alone does not tell.
+        failed = ended or int(_DRIVER_SPEAKS.search(text[:_SMI_HEAD]) is not None and "<nvidia_smi_log" not in text)
+        verdicts.append(probe.take(Answer(failed, text), at, one))
         twice = [gpu.pci for gpu in one.gpus if listed.setdefault(gpu.pci, gpu) is not gpu]
         if twice:
             # Which of them is the newer nobody knows, so none may pass for the whole truth.

@@ -1,4 +1,4 @@
-"""XIDs and SXids, the error reports of NVIDIA's drivers, and network drivers' lines, out of a kernel log.
+"""XIDs and SXids, the error reports of NVIDIA's drivers, and lines about the network and the host, out of a kernel log.
 
 The log may be in any of the forms that ``dmesg`` prints, and may come whole or bit by bit.
 """
@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from lumctl.fleet.host_readings import HostEvent
+from lumctl.fleet.parsers.host_log import HOST_PATTERN, host_event
 from lumctl.fleet.parsers.lines import lines_of
 from lumctl.fleet.parsers.nic_log import NIC_PATTERN, nic_event
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import NicEvent, SxidEvent, XidEvent
 
-KERNEL_PATTERN = rf"NVRM: .*(Xid|The NVIDIA GPU |fallen off the bus)|SXid|{NIC_PATTERN}|^[^<[0-9 ]"
+KERNEL_PATTERN = rf"NVRM: .*(Xid|The NVIDIA GPU |fallen off the bus)|SXid|{NIC_PATTERN}|{HOST_PATTERN}|^[^<[0-9 ]"
 """What lets a line through on the host (``grep -E``). The last: what is not the kernel's, such as sudo's refusal."""
 
 # The PCI address may lack its function, may carry a MIG instance (` GPU-I:05`), and stood alone in old drivers.
@@ -52,6 +54,7 @@ class KernelEvents:
     sxids: tuple[SxidEvent, ...] = ()
     nics: tuple[NicEvent, ...] = ()
     fallen: tuple[XidEvent, ...] = ()
+    host: tuple[HostEvent, ...] = ()
     lines: int = 0
     unread: str | None = None
 
@@ -68,7 +71,7 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
     A time without a zone (``dmesg -T``) is taken as UTC. A time since boot needs ``booted_at``, else it is ``None``.
     """
     xids, fallen = list[XidEvent](), list[XidEvent]()
-    sxids, nics = list[SxidEvent](), list[NicEvent]()
+    sxids, nics, host = list[SxidEvent](), list[NicEvent](), list[HostEvent]()
     lines, unread = 0, None
     named_above: XidEvent | None = None
     for whole in lines_of(text):
@@ -88,14 +91,16 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
                     sxids.append(event)
                 case NicEvent():
                     nics.append(event)
+                case HostEvent():
+                    host.append(event)
         elif unread is None and _is_report(line):
             unread = line.strip()
-    return KernelEvents(tuple(xids), tuple(sxids), tuple(nics), tuple(fallen), lines, unread)
+    return KernelEvents(tuple(xids), tuple(sxids), tuple(nics), tuple(fallen), tuple(host), lines, unread)
 
 
 def _event(
     line: str, at: float | None, stamp: str, named_above: XidEvent | None
-) -> XidEvent | SxidEvent | NicEvent | None:
+) -> XidEvent | SxidEvent | NicEvent | HostEvent | None:
     """The event of a line. ``named_above`` is one of the GPU that an earlier line named, with that line's time."""
     if found := _XID.search(line):
         pci = find_pci(found["where"])
@@ -114,7 +119,7 @@ def _event(
             # dmesg prints further lines of one message without a time.
             return replace(named_above, text=text) if named_above is not None else None
         return XidEvent(at, pci, _FALLEN_XID, text, stamp)
-    return nic_event(line, at, stamp)
+    return nic_event(line, at, stamp) or host_event(line, at, stamp)
 
 
 def _is_report(line: str) -> bool:

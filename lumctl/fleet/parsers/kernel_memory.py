@@ -33,6 +33,7 @@ def extended(before: KernelEvents, text: str, *, booted_at: float | None) -> Ker
         sxids=_kept(before.sxids, after.sxids, lambda event: (event.pci, event.sxid)),
         nics=_kept(before.nics, after.nics, lambda event: (event.interface, event.pci, event.kind)),
         fallen=_kept(before.fallen, after.fallen, lambda event: event.pci),
+        host=_kept(before.host, after.host, lambda event: (event.kind, event.device)),
         lines=before.lines + after.lines,
         unread=after.unread or before.unread,
     )

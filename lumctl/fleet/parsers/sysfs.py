@@ -63,6 +63,7 @@ INFINIBAND_COUNTERS = (
 _NET = re.compile(r"/sys/class/net/([^/]+)/(operstate|carrier_changes|speed):(.*)")
 _NET_COUNTER = re.compile(r"/sys/class/net/([^/]+)/(?:statistics/)?(\w+):(.*)")
 _INFINIBAND = re.compile(r"(?:/sys/class/infiniband/)?([^/\s:]+)/ports/([0-9]{1,4})/([\w/]+)[:\t](.*)")
+_BOARD = re.compile(r"(?:/sys/class/infiniband/)?([^/\s:]+)/board_id[:\t](.{1,64})")
 _NUMBERED_STATE = re.compile(r"[0-9]+:\s*(.+)")
 
 
@@ -124,10 +125,13 @@ def _speed(value: str | None) -> int | None:
 def parse_infiniband(text: str, taken_at: float) -> tuple[InfinibandPort, ...]:
     """InfiniBand and RoCE ports, in the order of the text."""
     found: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
+    boards: dict[str, str] = {}
     for line in lines_of(text):
         if match := _INFINIBAND.match(line):
             device, port, attribute, value = match.groups()
             found[device, int(port)][attribute] = value.strip()
+        elif match := _BOARD.match(line):
+            boards[match[1]] = match[2].strip()
     return tuple(
         InfinibandPort(
             device=device,
@@ -136,6 +140,7 @@ def parse_infiniband(text: str, taken_at: float) -> tuple[InfinibandPort, ...]:
             state=_state(values.get("state")),
             phys_state=_state(values.get("phys_state")),
             rate=values.get("rate") or None,
+            board=boards.get(device) or None,
         )
         for (device, port), values in found.items()
     )

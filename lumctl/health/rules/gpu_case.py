@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
+from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Thresholds
 
@@ -48,3 +49,5 @@ class GpuCase:
     trend: Trend | None = None
     beside: int = 0
     usual: Mapping[str, Usual] = field(default_factory=dict)
+    expected_nvlinks: Expected | None = None
+    expected_pcie_width: Expected | None = None

@@ -1,13 +1,25 @@
 """What is wrong with a host itself, or with reading it. What lies behind it is then unknown, and says nothing more."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
-from lumctl.fleet.readings import HostSnapshot, NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent, XidEvent
+from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
 from lumctl.health.rulebook import found, rulebook, verdict
+from lumctl.health.rules import machine
+from lumctl.health.rules.host_case import HostCase
 from lumctl.health.rules.xid import action_of
 from lumctl.health.states import SEVERITY, Finding, State
 
+_GRAVE = frozenset(
+    {
+        NicEventKind.FATAL,
+        NicEventKind.PCIE,
+        NicEventKind.TEMPERATURE,
+        NicEventKind.CABLE_ERROR,
+        NicEventKind.COMMAND,
+        NicEventKind.QUEUE,
+    }
+)
+"""What is a fault of whatever card."""
 LOSES_SIGHT_OF = {
     "gpu": "its accelerators are not read",
     "nvlink": "NVLink errors are not read",
@@ -16,33 +28,10 @@ LOSES_SIGHT_OF = {
     "counters": "what its ports count is not read",
     "lldp": "whom its receivers hear is not read",
     "optics": "what light they receive is not read",
+    "mounts": "its file systems are not read",
+    "disks": "how full its disks are is not read",
 }
 """What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostCase:
-    """One host as collected.
-
-    ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
-    inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
-    listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
-    """
-
-    id: str
-    seen: HostSnapshot | None
-    stale: str | None
-    needed: Collection[str]
-    stray_xids: tuple[XidEvent, ...]
-    read_at: float
-    now: float
-    lost: bool = False
-    quiet_until: float = 0.0
-
-    @property
-    def readable(self) -> bool:
-        """Whether what was read of this host says something about now."""
-        return self.seen is not None and self.seen.reachable and self.stale is None
 
 
 def session(case: HostCase) -> Iterator[Finding]:
@@ -105,6 +94,8 @@ def probes(case: HostCase) -> Iterator[Finding]:
     if gpu is not None and gpu.status is ProbeStatus.TIMED_OUT:
         # They ask the same driver, one behind the other.
         told_elsewhere |= {(name, ProbeStatus.TIMED_OUT) for name in ("nvlink", "nvlink:errors")}
+    if machine.driver_unusable(gpu) is not None:
+        told_elsewhere |= {(name, ProbeStatus.FAILED) for name in ("gpu", "nvlink", "nvlink:errors")}
     ended: dict[ProbeStatus, list[ProbeOutcome]] = {}
     for outcome in _probes(case):
         harmless = outcome.status is ProbeStatus.OK or (
@@ -162,18 +153,17 @@ def _sxids(case: HostCase, window_s: float) -> Iterator[SxidEvent]:
 
 
 def nameless_nic(case: HostCase) -> Iterator[Finding]:
-    """What network drivers wrote about a device without the name of its interface."""
+    """What network drivers wrote about a card that belongs to no link of the inventory.
+
+    An empty cage is none of that: every boot says so of the ports that nobody uses.
+    """
     line = verdict("host.nic", "nameless")
-    grave = {NicEventKind.FATAL, NicEventKind.PCIE}
     oldest = max(case.now - line.window_s, case.quiet_until)
-    events = [
-        event
-        for event in (case.seen.nic_events if case.seen is not None and case.readable else ())
-        if event.interface is None and event.kind in grave and (event.at is None or event.at > oldest)
-    ]
+    events = [event for event in case.nic_events if event.kind in _GRAVE and (event.at is None or event.at > oldest)]
     if events:
         since = min((event.at for event in events if event.at is not None), default=case.read_at)
-        yield found(case.id, "host.nic", "nameless", events[-1].text[:160], since=since)
+        name = f"{events[-1].interface}: " if events[-1].interface else ""
+        yield found(case.id, "host.nic", "nameless", f"{name}{events[-1].text[:160]}", since=since)
 
 
 def _probes(case: HostCase) -> Collection[ProbeOutcome]:
@@ -200,4 +190,15 @@ def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
         yield f"{', '.join(names)}{said}{blind}"
 
 
-RULES = (session, too_slow, driver_hung, no_gpus, kernel_log_denied, probes, stray_xids, nvswitch, nameless_nic)
+RULES = (
+    session,
+    too_slow,
+    driver_hung,
+    no_gpus,
+    kernel_log_denied,
+    probes,
+    stray_xids,
+    nvswitch,
+    nameless_nic,
+    *machine.RULES,
+)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading, NicEvent
+from lumctl.health.expectations import Expected, PortRate
 from lumctl.health.trend import Trend
 
 
@@ -15,6 +16,7 @@ class LinkCase:
     ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
     the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are
     what the kernel log says of its interface, ``trend`` is what is remembered of it, ``None`` where nothing is.
+    ``rates`` are what its ports run at; the expected ones are those of the inventory or of the rack's majority.
     """
 
     id: str
@@ -30,3 +32,7 @@ class LinkCase:
     now: float = 0.0
     nic_events: tuple[NicEvent, ...] = ()
     trend: Trend | None = None
+    rates: tuple[PortRate, ...] = ()
+    expected_rate: Expected | None = None
+    expected_lanes: int | None = None
+    expected_part: str | None = None

@@ -8,7 +8,6 @@ from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import Finding
 
-_MIG = "mig_mode/current_mig"
 _NAMED = 3
 """Links that a note names: a GPU has up to 18."""
 
@@ -55,17 +54,23 @@ def inactive(case: GpuCase) -> Iterator[Finding]:
     """Links that are not active: all of them, or some that were before, for how many a card uses is not known."""
     worked = case.trend.worked if case.trend is not None else set()
     gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
-    none_active = bool(case.nvlinks) and all(link.active is False for link in case.nvlinks)
-    if none_active and not _is_mig(case) and (worked or _is_joined(case)):
+    if none_is_active(case):
         yield found(case.id, "gpu.nvlink", "all-inactive", "none of its NVLinks is active", since=case.read_at)
     elif gone:
         evidence = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not active any more"
         yield found(case.id, "gpu.nvlink", "inactive", evidence, since=case.read_at)
 
 
-def _is_mig(case: GpuCase) -> bool:
-    """Whether a GPU is parted into instances, which use no NVLink."""
-    return case.reading is not None and case.reading.raw.get(_MIG) == "Enabled"
+def none_is_active(case: GpuCase) -> bool:
+    """Whether a GPU whose links worked, or should by its board, has no active link at all."""
+    if not case.nvlinks or any(link.active is not False for link in case.nvlinks) or is_mig(case):
+        return False
+    return bool(case.trend is not None and case.trend.worked) or _is_joined(case)
+
+
+def is_mig(case: GpuCase) -> bool:
+    """Whether a GPU is partitioned into instances, which use no NVLink."""
+    return case.reading is not None and case.reading.mig_enabled
 
 
 def _is_joined(case: GpuCase) -> bool:

@@ -8,6 +8,7 @@ from lumctl.health.rules.counted import counted, span
 from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import Finding
 
+_ENDS_WITH_A_PLUG = frozenset({NicEventKind.CABLE, NicEventKind.CABLE_ERROR})
 _SAID = 160
 """Characters of a driver's line that a finding repeats."""
 
@@ -48,15 +49,14 @@ def driver_events(case: LinkCase) -> Iterator[Finding]:
     if not case.nic_events:
         return
     quiet_until = case.trend.quiet_until if case.trend is not None else 0.0
+    plugged = [event.at for event in case.nic_events if event.kind is NicEventKind.PLUGGED and event.at is not None]
+    plugged_at = max(plugged, default=0.0)
     for kind in NicEventKind:
         if not has_case("link.nic", kind.value):
             continue
         line = verdict("link.nic", kind.value)
-        events = [
-            event
-            for event in case.nic_events
-            if event.kind is kind and (event.at is None or event.at > max(case.now - line.window_s, quiet_until))
-        ]
+        oldest = max(case.now - line.window_s, quiet_until, plugged_at if kind in _ENDS_WITH_A_PLUG else 0.0)
+        events = [event for event in case.nic_events if event.kind is kind and (event.at is None or event.at > oldest)]
         if events:
             again = f", {len(events)} times" if len(events) > 1 else ""
             since = min((event.at for event in events if event.at is not None), default=case.read_at)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from lumctl.sim.hosts import sysfs
+from lumctl.sim.hosts import machine, sysfs
 from lumctl.sim.hosts.lldp import neighbours_json
 from lumctl.sim.hosts.module import module_text
 from lumctl.sim.hosts.module_json import module_json
@@ -93,6 +93,9 @@ def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Answer
 
 
 def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
+    if arguments[:2] == ["-sH", "^PCI_SLOT_NAME="]:
+        # Simulated interfaces sit on no bus.
+        return Answer(2, "", "")
     if arguments[:2] != ["-sH", "."]:
         return _unsupported("grep", arguments)
     status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
@@ -102,7 +105,21 @@ def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
 def _cat(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if len(arguments) != 1:
         return _unsupported("cat", arguments)
+    if arguments == [machine.MOUNTS_FILE]:
+        return Answer(0, machine.mounts(world.inventory.hosts[host].mounts), "")
     return Answer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
+
+
+def _df(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
+    return Answer(0, machine.DISKS, "")
+
+
+def _date(_world: World, _host: str, arguments: list[str], now: float) -> Answer:
+    return Answer(0, f"{now:.9f}\n", "") if arguments == ["+%s.%N"] else _unsupported("date", arguments)
+
+
+def _find(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
+    return Answer(0, "", "")
 
 
 def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> Answer:
@@ -160,6 +177,9 @@ _COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
     "dmesg": _dmesg,
     "grep": _grep,
     "cat": _cat,
+    "df": _df,
+    "date": _date,
+    "find": _find,
     "ethtool": _ethtool,
     "lldpctl": _lldpctl,
     "lldpcli": _lldpcli,

@@ -89,7 +89,7 @@ def test_files_and_manifests_for_the_owner_only(take, answer):
         h01=Host(
             {
                 "-q -x": answer("h100.xml"),
-                "dmesg": XID,
+                "sudo -n dmesg": XID,
                 "lo/operstate": link,
                 "statistics": "/sys/class/net/eth2/statistics/rx_bytes:5\n",
             }
@@ -117,7 +117,7 @@ def test_files_and_manifests_for_the_owner_only(take, answer):
 
 
 def test_a_capture_read_back_says_what_the_host_said(take, answer):
-    folder, *_ = take(h01=Host({"-q -x": answer("h100.xml"), "dmesg": XID, "-s": answer("nvlink.txt")}))
+    folder, *_ = take(h01=Host({"-q -x": answer("h100.xml"), "sudo -n dmesg": XID, "-s": answer("nvlink.txt")}))
     (host,) = map(read_host, open_capture(folder).folders())
     assert (host.at, host.unread) == (AT, ())
     assert [gpu.pci for gpu in host.snapshot.gpus] == ["0000:9b:00.0", "0000:c3:00.0"]
@@ -129,7 +129,7 @@ def test_a_capture_read_back_says_what_the_host_said(take, answer):
 
 def test_a_hung_tool_is_noted_and_none_is_put_behind_it(take):
     clock = count(step=5)
-    host = Host({"nvidia-smi": OutcomeUnknownError("h01: it may have acted"), "dmesg": ""})
+    host = Host({"nvidia-smi": OutcomeUnknownError("h01: it may have acted"), "sudo -n dmesg": ""})
     folder, captured, said = take(lambda: float(next(clock)), h01=host)
     smi = [command for command, _ in host.asked if "nvidia-smi" in command]
     assert smi == ["sudo -n nvidia-smi -q -x"]
@@ -146,7 +146,7 @@ def test_a_hung_tool_is_noted_and_none_is_put_behind_it(take):
 def test_denied_and_broken_probes_are_noted_with_their_words(take):
     host = Host(
         {
-            "dmesg": CommandResult(1, "", "sudo: a password is required\n"),
+            "sudo -n dmesg": CommandResult(1, "", "sudo: a password is required\n"),
             "nvidia-smi -q": DeviceRefusedError("h01: the host opens no more sessions"),
         }
     )
@@ -192,7 +192,7 @@ def test_a_host_that_was_not_done_when_somebody_gave_up_is_left_out(tmp_path):
             return super().run(command, timeout_s=timeout_s)
 
     prepare(tmp_path / "capture")
-    hosts = {"h01": Host({"": KeyboardInterrupt()}), "h02": Slow({"dmesg": XID})}
+    hosts = {"h01": Host({"": KeyboardInterrupt()}), "h02": Slow({"sudo -n dmesg": XID})}
     bystanders = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         capture(
@@ -234,7 +234,7 @@ def test_a_full_disk_leaves_no_half_host(take, tmp_path, monkeypatch):
 
     monkeypatch.setattr(bundle_write, "_write", full)
     with pytest.raises(UsageError, match="No space left"):
-        take(h01=Host({"-q -x": "x", "dmesg": XID}))
+        take(h01=Host({"-q -x": "x", "sudo -n dmesg": XID}))
     assert list((tmp_path / "capture").iterdir()) == []
 
 
@@ -278,3 +278,12 @@ def test_nonsense_within_a_manifest_is_left_out():
     assert len(manifest.error) == 500
     assert [(asked.probe, asked.exit_status) for asked in manifest.probes] == [("gpu", None)]
     assert read_host_manifest(json.dumps({**document, "probes": {"a": 1}}), "h01").probes == ()
+
+
+def test_a_file_in_which_the_driver_complains_says_what_the_host_said(tmp_path):
+    (tmp_path / "h1").mkdir()
+    said = "Failed to initialize NVML: Driver/library version mismatch"
+    (tmp_path / "h1" / "nvidia-smi.xml").write_text(f"{said}\nNVML library version: 580.173\n")
+    (host,) = map(read_host, open_capture(tmp_path).folders())
+    outcome = host.snapshot.probes["gpu"]
+    assert (outcome.status, outcome.detail) == (ProbeStatus.FAILED, said)

@@ -120,3 +120,41 @@ def test_powers_may_differ_by_their_last_digit(answer, milliwatt):
 )
 def test_what_is_no_module(text):
     assert read_ethtool_module(text, 7.0).reading is None
+
+
+@pytest.mark.parametrize(
+    ("file", "from_key"),
+    [
+        ("sfp.txt", "Alarm/warning flags implemented"),
+        ("sfp.txt", "Laser bias current high alarm threshold"),
+        ("sfp.txt", "Laser rx power low warning threshold"),
+        ("cmis8.txt", "Laser bias current high alarm threshold"),
+        ("cmis8.txt", "Module voltage low warning threshold"),
+        ("cmis8.txt", "Laser rx power low warning threshold"),
+    ],
+)
+def test_an_answer_that_was_cut_before_the_limits_or_within_them(answer, file, from_key):
+    text = answer(file)
+    found = read_ethtool_module(text[: text.index(from_key)], 7.0)
+    assert found.unread == "the answer ends before the module's limits"
+    assert found.reading.rx_power_dbm is not None
+
+
+def test_a_module_that_has_no_limits_says_so(answer):
+    text = answer("sfp.txt").split("Alarm/warning")[0] + "Alarm/warning flags implemented           : No\n"
+    found = read_ethtool_module(text, 7.0)
+    assert (found.unread, found.reading.thresholds) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [("None", False), ("[ Yes, No, No, No ]", True), ("[ No, No, No, No ]", False), ("Yes", True), (None, None)],
+)
+def test_the_fault_of_a_transmitter(answer, said, fault):
+    line = "" if said is None else f"\tTx fault                                  : {said}\n"
+    assert read_ethtool_module(answer("qsfp.txt") + line, 7.0).reading.tx_fault is fault
+    if said is not None:
+        lanes = [word == "Yes" for word in said.strip("[] ").split(", ")]
+        document = json.loads(answer("cmis8.json"))
+        document[0]["tx_fault"] = lanes
+        assert read_ethtool_module(json.dumps(document), 7.0).reading.tx_fault is fault

@@ -50,6 +50,11 @@ NVLINK = "GPU 0: NVIDIA B200 (UUID: GPU-0b200000-0000-4000-8000-000000000001)\n\
 ERRORS = NVLINK.replace("53.125 GB/s", "Effective BER: 15e-255\n\t Link 0: Effective Errors: 0")
 LOG = "[   12.500000] mlx5_core 0000:9c:00.0 eth2: Link up\n"
 LOST = "[   99.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus.\n"
+MOUNTS = "/dev/sda1 / ext4 rw,relatime,errors=remount-ro 0 0\nproc /proc proc rw,nosuid 0 0\n"
+DISKS = (
+    "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
+    "/dev/sda1      ext4 16777216 717083 35164660 71226252 /\n"
+)
 IN_CAPTURES = {
     "nvidia-smi-q-x": "gpu",
     "nvidia-smi-nvlink-s": "nvlink",
@@ -77,6 +82,11 @@ def rack(tmp_path_factory, answer):
             "infiniband": answer("infiniband.txt"),
             "counters": answer("counters.txt"),
             "lldp": HEARD,
+            "mounts": MOUNTS,
+            "disks": DISKS,
+            "clock": "1000.250000000\n".zfill(21),
+            "crashes": "find: '/sys/fs/pstore': No such file or directory\n",
+            "adapters": "/sys/class/net/eth2/device/uevent:PCI_SLOT_NAME=0000:9c:00.0\n",
             "optics:eth2": answer("sfp.txt"),
             "optics:eth3": answer("sfp.txt"),
         },
@@ -124,11 +134,16 @@ class Rack:
 FIELDS: Mapping[str, set[str]] = {
     "gpu": {"gpus", "lost_gpus", "smi"},
     "nvlink": {"nvlinks"},
-    "kernel": {"xids", "sxids", "nic_events", "kernel"},
+    "kernel": {"xids", "sxids", "nic_events", "host_events", "kernel"},
     "net": {"interfaces"},
     "infiniband": {"infiniband"},
     "counters": {"counters"},
     "lldp": {"neighbours"},
+    "mounts": {"mounts"},
+    "disks": {"disks"},
+    "clock": {"clock"},
+    "crashes": {"crashes"},
+    "adapters": {"adapters"},
     "optics": {"optics"},
 }
 

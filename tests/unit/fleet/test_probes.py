@@ -23,7 +23,17 @@ def test_the_commands_are_those_that_were_agreed():
         ),
         "infiniband": (
             "files /sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/ports/*/phys_state"
-            " /sys/class/infiniband/*/ports/*/rate"
+            " /sys/class/infiniband/*/ports/*/rate /sys/class/infiniband/*/board_id"
+        ),
+        "mounts": "run cat /proc/self/mounts",
+        "disks": (
+            "run df --local --block-size=1K --output=source,fstype,itotal,iused,used,avail,target"
+            " -x tmpfs -x devtmpfs -x squashfs -x overlay"
+        ),
+        "clock": "run date +%s.%N",
+        "crashes": r"run find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\n'",
+        "adapters": (
+            "run grep -sH ^PCI_SLOT_NAME= /sys/class/net/eth2/device/uevent /sys/class/infiniband/*/device/uevent"
         ),
         "lldp": "run lldpctl -f json",
         "optics:eth2": "run ethtool -m eth2",
@@ -46,7 +56,7 @@ def test_with_sudo_and_a_name_that_a_shell_would_misread():
     (net,) = (probe.command for probe in probes if probe.name == "net")
     assert shlex.split(net)[2] == "/sys/class/net/eth2; rm -rf //operstate"
     assert [p.name for p in probes if "sudo" in p.command] == [
-        *("gpu", "nvlink", "nvlink:errors", "kernel", "lldp"),
+        *("gpu", "nvlink", "nvlink:errors", "kernel", "crashes", "lldp"),
         "optics:eth2; rm -rf /",
     ]
 

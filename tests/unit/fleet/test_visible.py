@@ -4,6 +4,7 @@ import pytest
 
 from lumctl.devices.types import Neighbour, OpticsReading
 from lumctl.fleet.gathered import Gathered
+from lumctl.fleet.host_readings import HostEvent, HostEventKind
 from lumctl.fleet.readings import (
     GpuReading,
     InfinibandPort,
@@ -34,6 +35,7 @@ EVENTS = {
     "xids": XidEvent(1.0, "0000:01:00.0", 79, "fallen off the bus"),
     "sxids": SxidEvent(1.0, "0000:07:00.0", 19084, "link"),
     "nic_events": NicEvent(1.0, "eth2", None, NicEventKind.LINK_DOWN, "down"),
+    "host_events": HostEvent(1.0, HostEventKind.NVME_RESET, "reset"),
 }
 GATHERED = Gathered(
     lost_gpus=("0000:03:00.0",),

@@ -319,3 +319,31 @@ def test_limits_are_followed_only_in_a_possible_order(values):
     low_alarm, low_warning, high_warning, high_alarm = values
     possible = low_alarm <= low_warning < high_warning <= high_alarm and low_warning < 0
     assert (sane_limits(limits) is not None) == possible
+
+
+VOLTAGE = {f"voltage_{level}": v for level, v in zip(LEVELS, (2.97, 3.13, 3.47, 3.63), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "case"),
+    [
+        ({"voltage_v": 3.3}, None),
+        ({"voltage_v": 2.9}, "alarm"),
+        ({"voltage_v": 3.7}, "alarm"),
+        ({"voltage_v": 3.5}, "warning"),
+        ({"tx_fault": True}, "tx-fault"),
+        ({"tx_fault": False}, None),
+        # All lasers stand still, though the module reports light or does not measure it.
+        ({"bias_ma": 0.0}, "no-current"),
+        ({"bias_ma": 0.0, "tx_power_dbm": None, "transmitting": None}, "no-current"),
+        # Copper in an optical cage, and modules that do not measure the current.
+        ({"bias_ma": 0.0, "optical": False}, None),
+        ({"bias_ma": 0.0, "thresholds": {f"bias_{level}": 0.0 for level in LEVELS}}, None),
+    ],
+)
+def test_voltage_faults_and_lasers_without_current(rack, fields, case):
+    rack.module(LANE, **{"thresholds": VOLTAGE, **fields})
+    findings = rack.report().links[LANE].findings
+    assert [(f.rule, f.case, f.state) for f in findings if f.rule == "link.module"] == (
+        [("link.module", case, State.DEGRADED)] if case else []
+    )

@@ -28,10 +28,12 @@ def test_every_data_file_is_read():
     names = {entry.name for entry in (files("lumctl.health") / "rules").iterdir() if entry.name.endswith(".yaml")}
     assert names == {
         "device.yaml",
+        "expected.yaml",
         "fabric.yaml",
         "gpu.yaml",
         "host.yaml",
         "link.yaml",
+        "machine.yaml",
         "nvlink.yaml",
         "nvlink_xids.yaml",
         "port.yaml",

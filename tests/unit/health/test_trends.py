@@ -1,5 +1,6 @@
 """NVLinks, PCIe replays, memory errors and XIDs that come again: what only several readings show."""
 
+from dataclasses import replace
 from math import ceil
 
 import pytest
@@ -61,6 +62,9 @@ def test_the_bit_errors_of_nvlink_5(watched):
 
 def test_a_link_that_was_never_active_is_no_fault_and_one_that_was_is(watched):
     nvlinks(watched, active=False)
+    # None of the others has it either: then nothing tells that there should be one.
+    links = watched.rack.hosts[HOST].nvlinks
+    watched.rack.host(HOST, nvlinks=tuple(replace(link, active=link.link != 7) for link in links))
     assert watched.look(30).accelerators[GPU].state is State.OK
     nvlinks(watched)
     watched.look(30)
@@ -201,17 +205,25 @@ def no_links(watched, *indices):
     watched.rack.host(HOST, nvlinks=tuple(links))
 
 
-@pytest.mark.parametrize("inactive", [(2,), (0, 1, 2, 3)])
+H200 = {"product": "NVIDIA H200", "fabric": {"state": "Completed", "status": "Success"}}
+MIG = {**SXM, "raw": {"mig_mode/current_mig": "Enabled"}}
+
+
 @pytest.mark.parametrize(
-    ("fields", "state"),
+    ("inactive", "fields", "state"),
     [
-        (SXM, State.FAILED),
-        ({"product": "NVIDIA H200", "fabric": {"state": "Completed", "status": "Success"}}, State.FAILED),
-        (PCIE, State.OK),
-        ({**SXM, "raw": {"mig_mode/current_mig": "Enabled"}}, State.OK),
+        ((2,), SXM, State.FAILED),
+        ((0, 1, 2, 3), SXM, State.FAILED),
+        ((2,), H200, State.FAILED),
+        ((0, 1, 2, 3), H200, State.FAILED),
+        # PCIe cards need a bridge: one without links beside linked neighbours is a fault, all without links is not.
+        ((2,), PCIE, State.DEGRADED),
+        ((0, 1, 2, 3), PCIE, State.OK),
+        ((2,), MIG, State.OK),
+        ((0, 1, 2, 3), MIG, State.OK),
     ],
 )
-def test_a_gpu_on_a_board_with_nvlink_of_which_no_link_is_active(watched, inactive, fields, state):
+def test_a_gpu_of_which_no_nvlink_is_active(watched, inactive, fields, state):
     for number in range(4):
         watched.rack.gpu(f"h03-gpu{number}", **fields)
     no_links(watched, *inactive)

@@ -254,3 +254,31 @@ def test_rings_that_no_path_joins_are_found_where_the_ranks_form_one_process_gro
     assert "pairs: [[0, 2]]" in str(problem.hint)
     path.write_text(apart[: apart.index("    run:\n")])  # what runs it otherwise may join them in another way
     load_inventory(path)
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("node7.example:22", 'write address: "node7.example" and ssh: {port: 22}'),
+        ("10.0.0.7:2222", 'write address: "10.0.0.7" and ssh: {port: 2222}'),
+        ("{name}.lab:22", 'write address: "{name}.lab" and ssh: {port: 22}'),
+        ("[fe80::7]:22", 'write address: "fe80::7" and ssh: {port: 22}'),
+    ],
+)
+def test_the_address_of_a_host_has_no_port(small: str, problems_of: ProblemsOf, address: str, hint: str) -> None:
+    (problem,) = problems_of(edited(small, "  - name: h[1-3]\n", f'  - name: h[1-3]\n    address: "{address}"\n'))
+    assert (problem.message, problem.hint) == (f"found {address!r}, expected an address without a port", hint)
+    assert (problem.mark.line, problem.mark.column) == (6, 14)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7", "node7", "fe80::7", "2001:db8::22"])
+def test_several_colons_are_an_address(small: str, problems_of: ProblemsOf, address: str) -> None:
+    assert problems_of(edited(small, "  - name: h[1-3]\n", f'  - name: h[1-3]\n    address: "{address}"\n')) == ()
+
+
+def test_a_mount_is_an_absolute_path(small: str, problems_of: ProblemsOf, write: Callable[[str], Path]) -> None:
+    named = edited(small, "  - name: h[1-3]\n", "  - name: h[1-3]\n    mounts: [/data/, scratch]\n")
+    (problem,) = problems_of(named)
+    assert "6:22: found 'scratch', expected an absolute path such as /data" in str(problem)
+    inventory = load_inventory(write(named.replace("scratch", "/")))
+    assert inventory.hosts["h2"].mounts == ("/data", "/")

@@ -280,8 +280,8 @@ def test_an_empty_host_is_unknown(look):
 def test_what_nvidia_smi_itself_complains_of_is_the_hosts(look):
     text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
     seen = look(h01={"nvidia-smi.xml": text})
-    assert states(seen.report.hosts) == {"h01": "degraded"}
-    assert rules(seen.report.hosts["h01"]) == {("host.probe-failed", "failed")}
+    assert states(seen.report.hosts) == {"h01": "failed"}
+    assert rules(seen.report.hosts["h01"]) == {("host.driver", "not-loaded")}
 
 
 def test_times_without_a_word_are_the_files(look, tmp_path):

@@ -1,0 +1,103 @@
+"""What was read of the machine under the GPUs: lines of its kernel log, mounts, disks, clock, network cards.
+
+Times are seconds since the epoch; ``None`` means that the host did not say.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class HostEventKind(StrEnum):
+    """What the kernel log reports of the machine under the GPUs."""
+
+    MEMORY = "memory"
+    """An error of the main memory that could not be corrected."""
+    MACHINE_CHECK = "machine-check"
+    """An error of a processor, or one that the firmware reports, that was not corrected."""
+    FILESYSTEM = "filesystem"
+    """A file system that takes no writes any more: read-only after an error, or shut down."""
+    HUNG_TASK = "hung-task"
+    LOCKUP = "lockup"
+    """A processor that got stuck in the kernel."""
+    OUT_OF_MEMORY = "out-of-memory"
+    """The host had no memory left and killed a process."""
+    JOB_KILLED = "job-killed"
+    """A process of a job was killed because the job's own memory limit was reached."""
+    MEMORY_LIMIT = "memory-limit"
+    """The same of a process that is not known to belong to a job."""
+    NVME_RESET = "nvme-reset"
+    NVME_LOST = "nvme-lost"
+    GPU_START = "gpu-start"
+    """The driver cannot start a GPU."""
+    PANIC = "panic"
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """One such line. ``device`` is what it names: a PCI address, a disk, a file system's device, a process id."""
+
+    at: float | None
+    kind: HostEventKind
+    text: str
+    device: str | None = None
+    stamp: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells this event from every other of the same host and boot, however often the log is read."""
+        return (self.stamp, self.kind.value, self.device or "", self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mounted file system. ``stopped``: the kernel takes no writes for it any more, because of an error."""
+
+    path: str
+    source: str
+    kind: str
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """All that is mounted, by path; of several at one path the last, which hides the others."""
+
+    taken_at: float
+    by_path: Mapping[str, Mount]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """How full a local file system is: shares of 1 of its space and its inodes, ``None`` where it counts none."""
+
+    path: str
+    used: float | None
+    inodes_used: float | None
+    free_gib: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """The local file systems on disks. ``unreadable`` are those that answer with an error, by path."""
+
+    taken_at: float
+    uses: tuple[DiskUse, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """By how many seconds a host's clock is ahead of ours, at least and at most: the answer took some time."""
+
+    taken_at: float
+    least_ahead_s: float
+    most_ahead_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """The PCI address of each network interface of the inventory, and of each RDMA device of the host."""
+
+    interfaces: Mapping[str, str] = field(default_factory=dict)
+    rdma_devices: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,125 @@
+"""From what a host prints of itself to readings of its mounts, disks, clock, crashes and network cards.
+
+All of it is read rarely. A host whose tools cannot say one of these is no host with a fault.
+"""
+
+from dataclasses import replace
+
+from lumctl.devices.formats.complaint import first_line, is_denial
+from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.host_readings import ClockReading, Mounts
+from lumctl.fleet.parsers.complaints import is_harmless, said_in
+from lumctl.fleet.parsers.machine import (
+    parse_adapters,
+    parse_clock,
+    parse_crashes,
+    parse_disks,
+    parse_mounts,
+    unread_line,
+)
+from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.taking import OK, failure
+
+_NO_OPTION = ("unrecognized option", "invalid option", "illegal option", "unknown option", "unrecognized: ", "usage:")
+"""How smaller versions of a tool refuse what they are asked."""
+
+
+class MountTable:
+    """``/proc/self/mounts``."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """As the protocol says."""
+        mounts = parse_mounts(answer.text)
+        # Every host has something at its root: without it the answer is of something else, or was cut at its begin.
+        if answer.status != 0 or "/" not in mounts:
+            return failure(answer, otherwise="there is nothing mounted at /")
+        gathered.mounts = Mounts(taken_at, mounts)
+        return _whole("mounts", answer)
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        if gathered.mounts is not None:
+            gathered.mounts = replace(gathered.mounts, taken_at=taken_at)
+
+
+class DiskTable:
+    """``df`` of the local file systems."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """The exit status says nothing: it is 1 where one of many may not be looked at."""
+        disks = parse_disks(answer.text, taken_at)
+        if disks is None:
+            return _failure(answer, otherwise="df prints no table of disks")
+        gathered.disks = disks
+        return _whole("disks", answer)
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        if gathered.disks is not None:
+            gathered.disks = replace(gathered.disks, taken_at=taken_at)
+
+
+class Clock:
+    """``date``: it was printed after the question went out, and before the answer came."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """In a capture nobody knows when the answer came."""
+        time = parse_clock(answer.text)
+        if time is None:
+            return _failure(answer, otherwise="date prints no time")
+        told, coarse_s = time
+        if gathered.heard_at is not None:
+            gathered.clock = ClockReading(taken_at, told - gathered.heard_at, told + coarse_s - taken_at)
+        return OK
+
+    def again(self, _taken_at: float, gathered: Gathered) -> None:
+        """The same time again is no reading: the clock of a host does not stand still."""
+        gathered.clock = None
+
+
+class Crashes:
+    """The records of crashed kernels, as far as we may see them."""
+
+    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+        """One of the folders is not there as a rule, and a host need not let everybody look into the other."""
+        gathered.crashes = parse_crashes(answer.text)
+        if gathered.crashes or is_harmless(answer.text):
+            return _whole("crashes", answer)
+        said = said_in(answer.text)
+        if is_denial(said):
+            return ProbeStatus.ABSENT, said
+        if said.startswith("find: ") and "no such file or directory" in said.lower():
+            return _whole("crashes", answer)
+        return _failure(answer, otherwise=f"find prints no time: {said}")
+
+    def again(self, _taken_at: float, _gathered: Gathered) -> None:
+        """Records bear their own times."""
+
+
+class NetworkCards:
+    """Where the host's network interfaces and RDMA devices sit on its PCI bus."""
+
+    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+        """Virtual interfaces sit nowhere."""
+        adapters = parse_adapters(answer.text)
+        if adapters is not None:
+            gathered.adapters = adapters
+            return _whole("adapters", answer)
+        if is_harmless(answer.text):
+            return ProbeStatus.ABSENT, "none on this host"
+        return _failure(answer, otherwise="grep prints no PCI address")
+
+    def again(self, _taken_at: float, _gathered: Gathered) -> None:
+        """An adapter does not move while the host runs."""
+
+
+def _whole(kind: str, answer: Answer) -> Verdict:
+    """How an answer is of which something was read: well, if it holds nothing that cannot be read."""
+    unread = unread_line(kind, answer.text)
+    return OK if unread is None else (ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}"))
+
+
+def _failure(answer: Answer, *, otherwise: str) -> Verdict:
+    status, said = failure(answer, otherwise=otherwise)
+    no_option = status is ProbeStatus.FAILED and any(words in answer.text.lower() for words in _NO_OPTION)
+    return (ProbeStatus.ABSENT if no_option else status), said

@@ -1,0 +1,88 @@
+"""What the kernel log says of the machine under the GPUs: memory, processors, disks, GPUs that do not start.
+
+The expressions are those that both ``grep -E`` and Python understand, because the host picks the lines by them. Errors
+that were corrected, and what every boot prints, have none.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from lumctl.fleet.host_readings import HostEvent, HostEventKind
+from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.readings import GpuReading
+
+_SIGNS = (
+    (HostEventKind.PANIC, r"Kernel panic - not syncing"),
+    (HostEventKind.MEMORY, r"EDAC [^ ]+: ([0-9]+ )?UE "),
+    (HostEventKind.MEMORY, r"Uncorrected hardware memory error|Memory failure: 0x|hardware memory corruption"),
+    (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: CPU [0-9]+: Machine Check"),
+    (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: (event severity: (fatal|recoverable)|Uncorrected|System Fatal)"),
+    (HostEventKind.FILESYSTEM, r"Remounting filesystem read-only|BTRFS .*forced readonly"),
+    (HostEventKind.FILESYSTEM, r"XFS \([^)]+\): .*([Ss]hutting down|has been shut ?down)"),
+    (HostEventKind.HUNG_TASK, r"task [^ ]+:[0-9]+ blocked .*for more than [0-9]+ seconds"),
+    (HostEventKind.LOCKUP, r"soft lockup - CPU#|hard LOCKUP|rcu.*(self-detected stall|detected stalls)"),
+    (HostEventKind.OUT_OF_MEMORY, r"Out of memory: Kill"),
+    (HostEventKind.MEMORY_LIMIT, r"Memory cgroup out of memory: Kill"),
+    (HostEventKind.JOB_KILLED, r"oom-kill:.*task_memcg=[^,]*/job_[0-9]"),
+    (HostEventKind.NVME_LOST, r"nvme nvme[0-9]+: (Removing after probe failure|Disabling device after reset failure)"),
+    (HostEventKind.NVME_RESET, r"nvme nvme[0-9]+: .*(reset controller|resetting controller|controller is down)"),
+    (HostEventKind.GPU_START, r"NVRM: .*RmInitAdapter failed!"),
+)
+"""What tells each kind, in the order of asking."""
+
+HOST_PATTERN = "|".join(sign for _, sign in _SIGNS)
+"""What lets the lines of this module through on the host."""
+
+_KINDS = tuple((kind, re.compile(sign)) for kind, sign in _SIGNS)
+_ANY = re.compile(HOST_PATTERN)
+_STATUS = re.compile(r"Machine Check(?P<exception> Exception)?: [0-9a-f]+ Bank [0-9]+: (?P<status>[0-9a-f]{1,16})\b")
+_UNCORRECTED_BIT = 61
+"""The bit of a bank's status (IA32_MCi_STATUS, and AMD's MCA_STATUS) that tells an error that was not corrected."""
+_TASK = re.compile(r"\btask [^ ]+:([0-9]+) blocked|Kill(?:ed)? process ([0-9]+)|\bpid=([0-9]+)")
+_DISK = re.compile(r"\bnvme (nvme[0-9]+):")
+_FILESYSTEM = re.compile(r"(?:EXT[234]-fs|XFS|BTRFS[^(]*) \((?:device )?([^) ]+)[^)]*\)")
+_PREFIX = re.compile(
+    r"^(?:<[0-9]+>)?(?:.{1,80}? kernel: )?(?:\d{4}-\d\d-\d\dT\S+ )?(?:\[[^\]]{1,39}\d\]\s*)?", re.ASCII
+)
+
+
+def host_event(line: str, at: float | None, stamp: str) -> HostEvent | None:
+    """The event that a line of a kernel log tells of; ``None`` for every other line."""
+    if _ANY.search(line) is None:
+        return None
+    kind, found = next((kind, found) for kind, sign in _KINDS if (found := sign.search(line)))
+    if kind is HostEventKind.MACHINE_CHECK and _was_corrected(line):
+        return None
+    text = _PREFIX.sub("", line, count=1).strip()
+    return HostEvent(at, kind, text, _device(kind, line, found.start()), stamp)
+
+
+def _was_corrected(line: str) -> bool:
+    """Whether a processor reports an error that it corrected: with the same words, and another status."""
+    bank = _STATUS.search(line)
+    return bank is not None and not bank["exception"] and not int(bank["status"], 16) >> _UNCORRECTED_BIT & 1
+
+
+def _device(kind: HostEventKind, line: str, begins: int) -> str | None:
+    match kind:
+        case HostEventKind.GPU_START:
+            return find_pci(line[begins:])
+        case HostEventKind.NVME_RESET | HostEventKind.NVME_LOST:
+            found = _DISK.search(line)
+        case HostEventKind.FILESYSTEM:
+            found = _FILESYSTEM.search(line)
+        case _:
+            found = _TASK.search(line)
+    return next((group for group in found.groups() if group), None) if found else None
+
+
+def of_jobs(events: tuple[HostEvent, ...], gpus: Collection[GpuReading]) -> tuple[HostEvent, ...]:
+    """The same events, where a process that was killed at a memory limit used a GPU when that was read last."""
+    users = {str(pid) for gpu in gpus for pid, _ in gpu.processes}
+    return tuple(
+        replace(event, kind=HostEventKind.JOB_KILLED)
+        if event.kind is HostEventKind.MEMORY_LIMIT and event.device in users
+        else event
+        for event in events
+    )

@@ -1,0 +1,112 @@
+"""What a host prints of its mounts, disks, clock, crash records and network cards."""
+
+import re
+from collections.abc import Mapping
+
+from lumctl.fleet.host_readings import Adapters, Disks, DiskUse, Mount
+from lumctl.fleet.parsers.complaints import is_harmless
+from lumctl.fleet.parsers.lines import lines_of
+from lumctl.fleet.parsers.pci import whole_pci
+
+_MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+_DISK = re.compile(
+    r"\S.*?\s+(?P<kind>[a-z0-9.]+)\s+(?P<inodes>[0-9]+|-)\s+(?P<inodes_used>[0-9]+|-)\s+(?P<used>[0-9]+)"
+    r"\s+(?P<free>[0-9]+)\s+(?P<path>/.*)"
+)
+_HEADER = re.compile(r"Filesystem\s+Type\s+Inodes\s+IUsed\s+Used\s+Avail\s+Mounted on", re.IGNORECASE)
+_DISK_KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"})
+"""File systems that are written to. Images (squashfs, iso9660) are always full, and layers lie on another one."""
+_OTHERS = ("/boot", "/snap/", "/var/lib/kubelet/", "/var/lib/docker/", "/run/", "/media/")
+"""Below these lie what is full by design and what belongs to a single container."""
+_BROKEN = re.compile(r"df: (?P<path>/.*): (?P<said>Input/output error|Structure needs cleaning)")
+_CLOCK = re.compile(r"([0-9]{9,11})(?:\.([0-9]{1,9}))?(?:\.?%?N)?")
+_CRASH = re.compile(r"\s*([0-9]{9,11})(?:\.[0-9]{1,10})?\s*")
+_ADAPTER = re.compile(r"/sys/class/(net|infiniband)/([^/]+)/device/uevent[:\t]PCI_SLOT_NAME=(\S+)")
+_COMPLAINT = re.compile(r"(?:df|find|grep|sudo): .*")
+_SHAPES: Mapping[str, tuple[re.Pattern[str], ...]] = {
+    "mounts": (_MOUNT,),
+    "disks": (_HEADER, _DISK, _COMPLAINT),
+    "crashes": (_CRASH, _COMPLAINT),
+    "adapters": (_ADAPTER, _COMPLAINT),
+}
+"""What the lines of each answer may look like."""
+_KIB_PER_GIB = 1024 * 1024
+
+
+def parse_mounts(text: str) -> dict[str, Mount]:
+    """``/proc/self/mounts`` by path."""
+    found: dict[str, Mount] = {}
+    for line in lines_of(text):
+        if match := _MOUNT.fullmatch(line):
+            options = frozenset(match["options"].split(","))
+            path = _ESCAPED.sub(lambda digits: chr(int(digits[1], 8)), match["path"])
+            found[path] = Mount(path, match["source"], match["kind"], _is_stopped(options))
+    return found
+
+
+def _is_stopped(options: frozenset[str]) -> bool:
+    """Whether the kernel itself ended the writes: one that was mounted read-only does not say what errors would do."""
+    by_error = {"errors=remount-ro", "errors=panic"} & options
+    return bool({"emergency_ro", "shutdown"} & options) or ("ro" in options and bool(by_error))
+
+
+def parse_disks(text: str, taken_at: float) -> Disks | None:
+    """``df --output=source,fstype,itotal,iused,used,avail,target`` in KiB; ``None`` where that is no such table."""
+    lines = lines_of(text)
+    if not any(_HEADER.match(line) for line in lines):
+        return None
+    uses = [use for line in lines if (use := _disk_use(line))]
+    broken = {match["path"]: match["said"] for line in lines if (match := _BROKEN.fullmatch(line))}
+    return Disks(taken_at, tuple(uses), {path: said for path, said in broken.items() if not path.startswith(_OTHERS)})
+
+
+def _disk_use(line: str) -> DiskUse | None:
+    found = _DISK.fullmatch(line)
+    if found is None or found["kind"] not in _DISK_KINDS or found["path"].startswith(_OTHERS):
+        return None
+    used, free = int(found["used"]), int(found["free"])
+    inodes, inodes_used = (int(found[name]) if found[name] != "-" else 0 for name in ("inodes", "inodes_used"))
+    return DiskUse(
+        found["path"],
+        used / (used + free) if used + free else None,
+        inodes_used / inodes if inodes else None,
+        free / _KIB_PER_GIB,
+    )
+
+
+def parse_clock(text: str) -> tuple[float, float] | None:
+    """``date +%s.%N``: the time, and how much later it may have been; some tools print whole seconds."""
+    found = next((match for line in lines_of(text) if (match := _CLOCK.fullmatch(line.strip()))), None)
+    if found is None:
+        return None
+    return (float(f"{found[1]}.{found[2]}"), 0.0) if found[2] else (float(found[1]), 1.0)
+
+
+def parse_crashes(text: str) -> tuple[float, ...]:
+    """The times of crash records, one a line, each once: a record comes in parts."""
+    times = {int(match[1]) for line in lines_of(text) if (match := _CRASH.fullmatch(line))}
+    return tuple(float(time) for time in sorted(times))
+
+
+def parse_adapters(text: str) -> Adapters | None:
+    """``grep PCI_SLOT_NAME`` of devices' ``uevent``; ``None`` where none stands there."""
+    interfaces: dict[str, str] = {}
+    rdma_devices: dict[str, str] = {}
+    for line in lines_of(text):
+        if (match := _ADAPTER.fullmatch(line)) and (pci := whole_pci(match[3])):
+            (interfaces if match[1] == "net" else rdma_devices)[match[2]] = pci
+    return Adapters(interfaces, rdma_devices) if interfaces or rdma_devices else None
+
+
+def unread_line(kind: str, text: str) -> str | None:
+    """The first line that is none of those that this kind of answer has; a warning is no such line."""
+    shapes = _SHAPES[kind]
+    return next(
+        (
+            line
+            for line in lines_of(text)
+            if line.strip() and not any(shape.fullmatch(line) for shape in shapes) and not is_harmless(line)
+        ),
+        None,
+    )

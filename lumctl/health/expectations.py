@@ -1,0 +1,157 @@
+"""What a port, a GPU or a host should be: what the inventory states, else what most of their kind in the rack are."""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from lumctl.health.rulebook import verdict
+
+if TYPE_CHECKING:
+    from lumctl.health.look import HostLook, Look
+    from lumctl.inventory.model import Accelerator, Transponder
+
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,2})?) Gb/sec(?: \(([0-9]{1,2})X)?")
+_MB_PER_GB = 1000
+
+
+class Expected(NamedTuple):
+    """A value that something should have, and who says so."""
+
+    value: float
+    source: str
+
+
+class PortRate(NamedTuple):
+    """What a port runs at: gigabits a second, and electrical lanes where they are told."""
+
+    gb_s: float
+    lanes: int | None = None
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What is expected in one look at a rack. Each majority is found on first use."""
+
+    look: "Look"
+
+    def nvlinks(self, accelerator: "Accelerator") -> Expected | None:
+        """How many NVLinks of an accelerator should be active."""
+        if accelerator.nvlinks is not None:
+            return Expected(accelerator.nvlinks, "the inventory")
+        return self._nvlinks.get((accelerator.rack, accelerator.model))
+
+    def pcie_width(self, accelerator: "Accelerator") -> Expected | None:
+        """How many PCIe lanes its link should have."""
+        return self._pcie_widths.get((accelerator.rack, accelerator.model))
+
+    def rate(self, transponder: "Transponder") -> Expected | None:
+        """Gigabits a second of a port."""
+        if transponder.rate_gb_s is not None:
+            return Expected(transponder.rate_gb_s, "the inventory")
+        return self._rates.get(self._kinds.get(transponder.id))
+
+    @cached_property
+    def rates(self) -> Mapping[str, tuple[PortRate, ...]]:
+        """What the ports of each transponder run at; it has none where its host is not read."""
+        return {
+            lane.id: found
+            for host, lanes in self.look.lanes.items()
+            if lanes and (here := self.look.readable(host)) is not None
+            for lane in lanes
+            if (found := _rates_of(here, lane.interface))
+        }
+
+    def rdma_ports(self, host: str) -> Expected | None:
+        """How many InfiniBand and RoCE ports a host should have."""
+        written = self.look.inventory.hosts[host]
+        if written.rdma_ports is not None:
+            return Expected(written.rdma_ports, "the inventory")
+        return self._rdma_ports.get(self._host_kind(host))
+
+    @cached_property
+    def _nvlinks(self) -> Mapping[Hashable, Expected]:
+        return _majorities(
+            ((a.rack, a.model), [link.active for link in links].count(True))
+            for a in self.look.inventory.accelerators.values()
+            if (here := self.look.readable(a.host)) is not None
+            and (links := here.nvlinks.get(a.id))
+            and not ((gpu := here.gpus.get(a.id)) is not None and gpu.mig_enabled)
+        )
+
+    @cached_property
+    def _pcie_widths(self) -> Mapping[Hashable, Expected]:
+        return _majorities(
+            ((a.rack, a.model), gpu.pcie_width)
+            for a in self.look.inventory.accelerators.values()
+            if (here := self.look.readable(a.host)) is not None
+            and (gpu := here.gpus.get(a.id)) is not None
+            and gpu.pcie_width
+        )
+
+    @cached_property
+    def _rates(self) -> Mapping[Hashable, Expected]:
+        used = self.look.in_use
+        return _majorities(
+            (self._kinds.get(name), rate.gb_s) for name, found in self.rates.items() if name in used for rate in found
+        )
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Hashable]:
+        return {
+            name: self._kind(lane, here)
+            for name in self.rates
+            if (here := self.look.readable((lane := self.look.inventory.transponders[name]).host)) is not None
+        }
+
+    @cached_property
+    def _rdma_ports(self) -> Mapping[Hashable, Expected]:
+        return _majorities(
+            (self._host_kind(host), len(here.seen.infiniband))
+            for host in self.look.inventory.hosts
+            if (here := self.look.readable(host)) is not None and here.probe_ended_well("infiniband")
+        )
+
+    def _kind(self, transponder: "Transponder", here: "HostLook") -> Hashable:
+        """What ports that should be equally fast have in common: the device they are joined to, or their hardware.
+
+        A link that only a capture shows may serve anything: then the model of its card or module must be known.
+        """
+        board = next((port.board for port in here.seen.infiniband if port.device == transponder.interface), None)
+        rack = self.look.inventory.hosts[transponder.host].rack
+        if transponder.driver:
+            return (rack, transponder.lane.device, board)
+        optics = here.seen.optics.get(transponder.interface)
+        part = board or (optics.part if optics is not None else None)
+        return (rack, part) if part else None
+
+    def _host_kind(self, host: str) -> Hashable:
+        models = tuple(sorted(accelerator.model for accelerator in self.look.accelerators[host]))
+        return (self.look.inventory.hosts[host].rack, models) if models else None
+
+
+def _rates_of(here: "HostLook", interface: str) -> tuple[PortRate, ...]:
+    """What the ports of an interface or an InfiniBand device run at, where they are up."""
+    found = here.seen.interfaces.get(interface)
+    if found is not None and found.operstate == "up" and found.speed_mbps:
+        return (PortRate(found.speed_mbps / _MB_PER_GB),)
+    ports = [port for port in here.seen.infiniband if port.device == interface]
+    matches = [_RATE.match(port.rate or "") for port in ports if (port.state or "").upper() == "ACTIVE"]
+    return tuple(PortRate(float(match[1]), int(match[2]) if match[2] else None) for match in matches if match)
+
+
+def _majorities(values: Iterable[tuple[Hashable, float]]) -> dict[Hashable, Expected]:
+    """What most of each kind have; nothing of a kind of which too few are known, or that differ too much."""
+    limits = verdict("incident.majority", "alike").limits
+    by_kind: dict[Hashable, Counter[float]] = {}
+    for kind, value in values:
+        if kind is not None:
+            by_kind.setdefault(kind, Counter())[value] += 1
+    found: dict[Hashable, Expected] = {}
+    for kind, counted in by_kind.items():
+        value, alike = counted.most_common(1)[0]
+        if alike >= limits["least"] and alike >= limits["share"] * counted.total():
+            found[kind] = Expected(value, f"{alike} of {counted.total()} alike in the rack")
+    return found

@@ -1,0 +1,70 @@
+"""What is less than it should be: by the inventory, or by most others of its kind in the rack."""
+
+from collections.abc import Iterator
+
+from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.rules.host_case import HostCase
+from lumctl.health.rules.link_case import LinkCase
+from lumctl.health.rules.nvlink import is_mig, none_is_active, part_of
+from lumctl.health.states import Finding
+
+
+def nvlinks(case: GpuCase) -> Iterator[Finding]:
+    """Fewer active NVLinks than expected, unless gpu.nvlink reports the missing ones already."""
+    expected = case.expected_nvlinks
+    if expected is None or not case.nvlinks or none_is_active(case) or is_mig(case):
+        return
+    active = [link.active for link in case.nvlinks].count(True)
+    if active >= expected.value:
+        return
+    worked = case.trend.worked if case.trend is not None else set()
+    told = sum(link.active is False and part_of(link) in worked for link in case.nvlinks)
+    if active + told < expected.value:
+        evidence = f"{active} NVLinks are active, expected {expected.value:g} ({expected.source})"
+        yield found(case.id, "gpu.expected", "nvlinks", evidence, since=case.read_at)
+
+
+def pcie_width(case: GpuCase) -> Iterator[Finding]:
+    """A PCIe link of fewer lanes than those of the neighbours, or of a quarter of its own or less."""
+    reading, expected = case.reading, case.expected_pcie_width
+    if reading is None or not reading.pcie_width:
+        return
+    width, best = reading.pcie_width, reading.pcie_width_max
+    if expected is not None and width < expected.value:
+        evidence = f"PCIe x{width}, expected x{expected.value:g} ({expected.source})"
+        yield found(case.id, "gpu.expected", "pcie-width", evidence, since=case.read_at)
+    elif best and width <= verdict("gpu.expected", "pcie-quarter").limit * best:
+        evidence = f"PCIe x{width}, its best is x{best}"
+        yield found(case.id, "gpu.expected", "pcie-quarter", evidence, since=case.read_at)
+
+
+def port(case: LinkCase) -> Iterator[Finding]:
+    """A port that runs slower or narrower than expected, and a module of another part number."""
+    if not case.in_use or case.stale is not None:
+        return
+    expected = case.expected_rate
+    for rate in case.rates:
+        if expected is not None and rate.gb_s < expected.value:
+            evidence = f"{case.name} runs at {rate.gb_s:g} Gb/s, expected {expected.value:g} ({expected.source})"
+            yield found(case.id, "link.expected", "rate", evidence, since=case.read_at)
+        if case.expected_lanes is not None and rate.lanes is not None and rate.lanes < case.expected_lanes:
+            evidence = f"{case.name} runs on {rate.lanes} lanes, expected {case.expected_lanes} (the inventory)"
+            yield found(case.id, "link.expected", "lanes", evidence, since=case.read_at)
+    part = case.optics.part if case.optics is not None else None
+    if case.expected_part is not None and part is not None and part != case.expected_part:
+        evidence = f"its module is {part}, expected {case.expected_part} (the inventory)"
+        yield found(case.id, "link.expected", "module", evidence, since=case.read_at)
+
+
+def rdma_ports(case: HostCase) -> Iterator[Finding]:
+    """Fewer InfiniBand and RoCE ports than expected."""
+    expected = case.expected_rdma_ports
+    if expected is not None and case.rdma_ports is not None and case.rdma_ports < expected.value:
+        evidence = f"{case.rdma_ports} InfiniBand and RoCE ports, expected {expected.value:g} ({expected.source})"
+        yield found(case.id, "host.expected", "rdma-ports", evidence, since=case.read_at)
+
+
+GPU_RULES = (nvlinks, pcie_width)
+LINK_RULES = (port,)
+HOST_RULES = (rdma_ports,)

@@ -1,0 +1,44 @@
+"""One host as its rules are asked about it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
+from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
+from lumctl.health.expectations import Expected
+
+
+@dataclass(frozen=True, slots=True)
+class HostCase:
+    """One host as collected.
+
+    ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
+    inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
+    listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
+    ``needed_mounts`` are those of the inventory. ``mounts``, ``disks`` and ``clock`` are its readings where they are
+    fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the median. ``nic_events`` are
+    those that belong to no link of the inventory.
+    """
+
+    id: str
+    seen: HostSnapshot | None
+    stale: str | None
+    needed: Collection[str]
+    stray_xids: tuple[XidEvent, ...]
+    read_at: float
+    now: float
+    lost: bool = False
+    quiet_until: float = 0.0
+    needed_mounts: Collection[str] = ()
+    mounts: Mounts | None = None
+    disks: Disks | None = None
+    clock: ClockReading | None = None
+    rack_ahead_s: float | None = None
+    nic_events: Collection[NicEvent] = ()
+    rdma_ports: int | None = None
+    expected_rdma_ports: Expected | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether what was read of this host says something about now."""
+        return self.seen is not None and self.seen.reachable and self.stale is None

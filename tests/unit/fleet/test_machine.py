@@ -1,0 +1,104 @@
+"""Mounts, disks, clock, crash records and network cards, as hosts print them."""
+
+import pytest
+
+from lumctl.fleet.gathered import Gathered
+from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.visible import visible
+
+HEADER = "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
+MOUNTS = """\
+proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0
+/dev/nvme0n1p2 / ext4 {} 0 0
+/dev/loop3 /snap/core20/2318 squashfs ro,nodev,relatime,errors=continue,threads=single 0 0
+fs1:/export /data\\040sets nfs4 ro,relatime,vers=4.2 0 0
+/dev/nvme1n1 /scratch xfs rw,relatime,attr2,inode64 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "stopped"),
+    [
+        ("rw,relatime,errors=remount-ro", False),
+        ("ro,relatime,errors=remount-ro", True),
+        ("rw,relatime,emergency_ro", True),
+        # So an operator mounts what nobody is to change.
+        ("ro,relatime", False),
+    ],
+)
+def test_a_file_system_that_takes_no_writes_since_an_error(take, options, stopped):
+    status, _, gathered = take("mounts", MOUNTS.format(options))
+    mounts = gathered.mounts.by_path
+    assert status is ProbeStatus.OK
+    assert list(mounts) == ["/proc", "/", "/snap/core20/2318", "/data sets", "/scratch"]
+    assert [path for path, mount in mounts.items() if mount.stopped] == (["/"] if stopped else [])
+
+
+def test_a_table_that_was_cut_or_mutilated_is_not_well(take):
+    text = MOUNTS.format("rw")
+    assert take("mounts", text[: text.index("/dev/nvme0")])[0] is ProbeStatus.FAILED
+    assert take("mounts", text[:-20])[0] is ProbeStatus.FAILED
+
+
+def test_disks_are_what_is_written_to(take):
+    text = HEADER + (
+        "/dev/nvme0n1p2 ext4 1000 990 990 10 /\n"
+        "/dev/md0 xfs 0 0 1048576 3145728 /scratch with blanks\n"
+        "/dev/nvme0n1p1 vfat 0 0 99 1 /boot/efi\n"
+        "/dev/sdb ext4 100 100 100 0 /var/lib/kubelet/plugins/csi/x\n"
+        "tank zfs 5 5 100 0 /tank\n"
+        "df: /mnt/broken: Input/output error\n"
+        "df: /run/user/1000/doc: Operation not permitted\n"
+    )
+    status, _, gathered = take("disks", text, status=1)
+    assert status is ProbeStatus.OK
+    found = {use.path: (use.used, use.inodes_used) for use in gathered.disks.uses}
+    assert found == {"/": (0.99, 0.99), "/scratch with blanks": (0.25, None), "/tank": (1.0, 1.0)}
+    assert gathered.disks.uses[1].free_gib == 3.0
+    assert gathered.disks.unreadable == {"/mnt/broken": "Input/output error"}
+
+
+def test_tools_that_cannot_say_it_are_no_fault(take):
+    said = "df: unrecognized option: local\nBusyBox v1.36.1 () multi-call binary.\n\nUsage: df [-PkmhT]\n"
+    assert take("disks", said, status=1)[0] is ProbeStatus.ABSENT
+    assert take("crashes", "find: unrecognized: -printf\n", status=1)[0] is ProbeStatus.ABSENT
+    assert take("adapters", "", status=1)[0] is ProbeStatus.ABSENT
+
+
+def test_a_clock_lies_between_question_and_answer(take):
+    gathered = Gathered(heard_at=1_800_000_000.5)
+    take("clock", "1800000002.400000000\n", gathered=gathered, at=1_800_000_000.0)
+    assert (gathered.clock.least_ahead_s, gathered.clock.most_ahead_s) == pytest.approx((1.9, 2.4))
+    take("clock", "1800000002\n", gathered=gathered, at=1_800_000_000.0)
+    assert (gathered.clock.least_ahead_s, gathered.clock.most_ahead_s) == pytest.approx((1.5, 3.0))
+    # In a capture nobody knows when the answer came.
+    status, _, captured = take("clock", "1800000002.400000000\n")
+    assert (status, captured.clock) == (ProbeStatus.OK, None)
+
+
+def test_records_of_crashes_come_in_parts_and_may_be_hidden(take):
+    status, _, gathered = take("crashes", "1732452135.1234567890\n1732452135.2234567890\n")
+    assert (status, gathered.crashes) == (ProbeStatus.OK, (1732452135.0,))
+    missing = "find: '/var/lib/systemd/pstore': No such file or directory\n"
+    assert take("crashes", missing, status=1)[0] is ProbeStatus.OK
+    status, _, gathered = take("crashes", "find: '/sys/fs/pstore': Permission denied\n", status=1)
+    assert (status, gathered.crashes) == (ProbeStatus.ABSENT, ())
+    partly = "find: '/sys/fs/pstore': Permission denied\n1732452135.1234567890\n"
+    assert take("crashes", partly, status=1)[0] is ProbeStatus.OK
+
+
+def test_where_network_cards_sit(take):
+    text = (
+        "/sys/class/net/eth2/device/uevent:PCI_SLOT_NAME=0000:9c:00.0\n"
+        "/sys/class/infiniband/mlx5_0/device/uevent:PCI_SLOT_NAME=0000:9c:00.0\n"
+    )
+    status, _, gathered = take("adapters", text)
+    assert status is ProbeStatus.OK
+    assert gathered.adapters.interfaces == {"eth2": "0000:9c:00.0"}
+    assert gathered.adapters.rdma_devices == {"mlx5_0": "0000:9c:00.0"}
+
+
+def test_what_was_read_before_a_question_is_not_shown_to_who_asks_anew(take):
+    _, _, gathered = take("mounts", MOUNTS.format("rw"), at=9.0)
+    assert visible(gathered, {}, 9.0)["mounts"] is gathered.mounts
+    assert visible(gathered, {}, 9.5)["mounts"] is None
