@@ -35,8 +35,9 @@ class ProbeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One GPU as nvidia-smi prints it.
+    """One GPU as nvidia-smi prints it, or as another source says in the same terms.
 
+    ``source`` names the program that said it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``.
     ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a four-digit
     domain. ``throttle_reasons`` holds the active ones by their short names
     (``hw_slowdown``, ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...).
@@ -113,6 +114,7 @@ class GpuReading:
     unread: Mapping[str, str] = field(default_factory=dict)
     says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source: str = "nvidia-smi"
 
     @property
     def mig_enabled(self) -> bool:
