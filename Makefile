@@ -1,7 +1,9 @@
 # Everything runs from .venv, which is made on first use from the locked set: a fresh clone needs Python and make only.
 PYTHON ?= python3
 BIN := .venv/bin
+BASE := .venv/base
 READY := .venv/ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign lock clean
@@ -9,7 +11,7 @@ READY := .venv/ready
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(READY) ## Show the whole story on the simulator: a GPU dies, the spare takes its place.
+demo: $(BASE) ## Show the main job on the simulator: a GPU dies, and a spare takes its place.
 	$(BIN)/lumctl demo
 
 test: lint types $(READY) ## Run every check that CI runs.
@@ -85,11 +87,18 @@ build/bench-%/ready:
 	build/bench-$*/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(READY): .ci/requirements.txt pyproject.toml
+# The base set runs lumctl, and is all that the demo needs; the whole set adds what tests and checks need.
+$(BASE): .ci/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo 'lumctl needs Python 3.11 or newer and "$(PYTHON)" is not: name one, as in: make PYTHON=python3.11' >&2; exit 2; }
 	@test -x $(BIN)/pip || { rm -rf .venv; $(PYTHON) -m venv .venv; } || { \
 	  rm -rf .venv; echo 'no virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 2; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement .ci/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo 'Installing lumctl and the libraries that it runs on into .venv (some 130 MB on disk) ...' >&2
+	@$(PIP) --constraint .ci/requirements.txt hatchling
+	@$(PIP) --constraint .ci/requirements.txt --no-build-isolation --editable .
+	@touch $@
+
+$(READY): $(BASE)
+	@echo 'Installing what the tests and checks need into .venv (some 1.4 GB on disk; half of it is PyTorch) ...' >&2
+	@$(PIP) --requirement .ci/requirements.txt
 	@touch $@

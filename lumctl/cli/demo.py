@@ -1,16 +1,19 @@
-"""``lumctl demo``: the whole story on the embedded simulator, with the time of each phase.
+"""``lumctl demo``: from a lost GPU to proved light on the embedded simulator, with the time of each stage.
 
 It uses a simulator and a store of its own that are gone afterwards, so it disturbs nothing and can run beside anything;
 the runbook it makes stays in the state folder.
 """
 
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Annotated, Any
@@ -120,6 +123,8 @@ def demo(
     with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
         replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=at_once)
     _say_end(cx, story, plan, result, replayed, runbook)
+    program = "lumctl" if which("lumctl") else shlex.quote(sys.argv[0])
+    cx.out.narrate(f"next, a rack to try things on: {program} sim up -i {shlex.quote(str(inventory.path))} --detach")
 
 
 def _say_counts(cx: Invocation, seen: Observation) -> None:
@@ -158,5 +163,5 @@ def _say_end(
         return
     cx.out.text(f"{plan.title}: {counted(len(result.verified), 'receivers')} proved, done in {result.seconds:.2f} s")
     cx.out.text(f"replay: {'identical' if replayed.identical else f'differs: {replayed.first_difference}'}")
-    cx.out.text(f"whole story: {total:.2f} s")
+    cx.out.text(f"in all: {total:.2f} s")
     cx.out.text(f"runbook: {runbook}")

@@ -74,7 +74,7 @@ def test_everything_is_read(fleet, inventory):
         assert host.error is None
         assert host.connect_seconds is not None
         statuses = {probe: outcome.status for probe, outcome in host.probes.items()}
-        absent = {statuses.pop(probe) for probe in ("infiniband", "nvlink", "nvlink:errors")}
+        absent = {statuses.pop(probe) for probe in ("infiniband", "nvlink", "nvlink:errors", "adapters")}
         assert absent == {ProbeStatus.ABSENT}
         assert set(statuses.values()) == {ProbeStatus.OK}, statuses
         assert [gpu.pci for gpu in host.gpus] == [a.pci for a in inventory.accelerators_of(name)]
