@@ -72,5 +72,6 @@ BY_HAND = (
     "lumctl-job-plugin(7)",
     "lumctl-mesh(7)",
     "lumctl-runbook(7)",
+    "lumctl-tutorial(7)",
 )
 """Pages that no command can tell: the file formats, and how a mesh is numbered."""
