@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli import health_explain, health_rules
+from lumctl.cli import health_clear, health_explain, health_rules
 from lumctl.cli.components import circuits, rack_of_named
 from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge, require_rule
 from lumctl.cli.invocation import Invocation
@@ -194,6 +194,7 @@ def list_(cx: Invocation) -> None:
             cx.out.narrate(f"nothing is acknowledged or in maintenance on target {cx.target}")
 
 
+health_clear.register(app)
 health_explain.register(app)
 health_rules.register(app)
 
