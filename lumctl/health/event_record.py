@@ -32,7 +32,7 @@ _SAME_MOMENT_S = 1.0
 _SWITCH, _ACTION, _XID, _RESET = "sxid", "action", "xid", "reset"
 """What a mark ends at an address: SXids, XID 154, other XIDs; or of all these what a GPU reset ends."""
 _KINDS_OF_RULES = {
-    "gpu.xid": (_XID,),
+    "gpu.xid": (_XID, _ACTION),
     "gpu.recovery-action": (_ACTION,),
     "host.xid-unmatched": (_XID, _ACTION),
     "host.nvswitch": (_SWITCH,),

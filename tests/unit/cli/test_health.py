@@ -207,6 +207,14 @@ def test_the_document_of_a_clear_says_it_all(health):
 
 
 @pytest.mark.usefixtures("fallen")
+def test_what_ends_an_event_is_explained(health):
+    _, out, _ = health("explain", GPU, "--ascii")
+    assert "stands        at once; clears with a reboot\n" in out
+    (explained,) = document(health, "explain", GPU)[1]["explanations"]
+    assert [finding["line"]["ends"] for finding in explained["findings"]] == ["reboot"]
+
+
+@pytest.mark.usefixtures("fallen")
 def test_a_clear_can_be_told_by_name(health):
     assert health("clear", GPU, "--reason", "reseated", "-o", "name")[:2] == (ExitCode.DONE, f"{GPU}\n")
 
