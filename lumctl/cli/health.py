@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli import health_explain, health_rules
+from lumctl.cli import health_clear, health_explain, health_rules
 from lumctl.cli.components import circuits, rack_of_named
-from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge
+from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge, require_rule
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
@@ -16,7 +16,6 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.words import kept_text
 from lumctl.counts import counted
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
     from lumctl.health.attention import Acknowledgement
@@ -27,7 +26,7 @@ app = noun_app(NOUNS["health"].help)
 
 ACKNOWLEDGEMENTS = (
     Column("ACKNOWLEDGED", "component"),
-    Column("RULE", "rule"),
+    Column("COVERS", "covered"),
     Column("SINCE", "at"),
     Column("UNTIL", "until"),
     Column("BY", "by"),
@@ -57,13 +56,13 @@ def ack(
 ) -> None:
     """Say that a component's findings are known, after reading it once.
 
-    They go on being shown, with your name and comment, but ``lumctl check`` no longer counts them. It ends at its time,
-    when they have cleared, or when they become worse.
+    They go on being shown, with your name and comment, but ``lumctl check`` no longer counts them. It covers the
+    findings of this moment and no later ones. It ends at its time, when they have cleared, or when they become worse.
     """
     from lumctl.site import Site
 
     if rule is not None:
-        _require_rule(rule)
+        require_rule(rule)
     if clear:
         if for_ or until or comment:
             raise UsageError("--clear takes no --comment, --for or --until")
@@ -84,7 +83,7 @@ def ack(
 
         at = site.now()
         lasts_s = None if ends is None else ends - at
-        run = _kept(cx, site, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s), at)
+        run = _kept(cx, site, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s, found), at)
         given = site.store(rack).acknowledgements(now=at)
         document = next(_acknowledgement(a, rack) for a in given if (a.component, a.rule) == (component, rule))
     if cx.out.structured:
@@ -169,7 +168,8 @@ def list_(cx: Invocation) -> None:
     with Site(cx.inventory, cx.target) as site:
         now = site.now()
         stores = {rack: site.store(rack) for rack in cx.inventory.racks}
-        said = [_acknowledgement(a, rack) for rack, store in stores.items() for a in store.acknowledgements(now=now)]
+        given = [(a, rack) for rack, store in stores.items() for a in store.acknowledgements(now=now)]
+        said = [_acknowledgement(a, rack) for a, rack in given]
         windows = [
             {**window_document(window, now), "rack": rack}
             for rack, store in stores.items()
@@ -181,7 +181,10 @@ def list_(cx: Invocation) -> None:
         cx.out.names(list(dict.fromkeys(str(row["component"]) for row in [*said, *windows])))
     else:
         if said:
-            shown = [{**a, "at": clock(a["at"]), "until": clock(a["until"]), "rule": a["rule"] or "all"} for a in said]
+            shown = [
+                {**_acknowledgement(a, rack), "at": clock(a.at), "until": clock(a.until), "covered": a.covers_text}
+                for a, rack in given
+            ]
             cx.out.table(ACKNOWLEDGEMENTS, shown, title="acknowledged")
         if said and windows:
             cx.out.text()
@@ -191,6 +194,7 @@ def list_(cx: Invocation) -> None:
             cx.out.narrate(f"nothing is acknowledged or in maintenance on target {cx.target}")
 
 
+health_clear.register(app)
 health_explain.register(app)
 health_rules.register(app)
 
@@ -225,21 +229,11 @@ def _kept(cx: Invocation, site: "Site", kind: str, said: "Said", at: float) -> s
     return run
 
 
-def _require_rule(rule: str) -> None:
-    from lumctl.health.rulebook import rulebook
-
-    rules = rulebook().rules()
-    if rule not in rules:
-        near = nearest(rule, rules)
-        raise UsageError(
-            f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "the rules are: lumctl health rules"
-        )
-
-
 def _acknowledgement(said: "Acknowledgement", rack: str) -> dict[str, Any]:
     return {
         "component": said.component,
         "rule": said.rule,
+        "covers": None if said.covers is None else [entry._asdict() for entry in said.covers],
         "by": said.by,
         "comment": said.comment,
         "at": said.at,

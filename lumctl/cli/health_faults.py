@@ -1,13 +1,30 @@
-"""What there is to acknowledge of a component."""
+"""The rules by name, and what there is to acknowledge of a component."""
 
 from typing import TYPE_CHECKING
 
-from lumctl.errors import RefusedError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
+from lumctl.inventory.hints import nearest
 
 if TYPE_CHECKING:
     from lumctl.health.states import Finding
     from lumctl.site import Observation
+
+
+def require_rule(rule: str) -> None:
+    """Check that there is a rule of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from lumctl.health.rulebook import rulebook
+
+    rules = rulebook().rules()
+    if rule not in rules:
+        near = nearest(rule, rules)
+        raise UsageError(
+            f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "the rules are: lumctl health rules"
+        )
 
 
 def faults_of(seen: "Observation", component: str) -> "list[Finding]":

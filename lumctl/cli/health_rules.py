@@ -76,6 +76,7 @@ def case_document(line: "Verdict") -> dict[str, Any]:
         "appears_after_s": line.appears_after_s,
         "appears_looks": line.appears_looks,
         "clears_after_s": line.clears_after_s,
+        "ends": line.ends,
         "advice": line.advice,
         "origin": line.origin,
         "edition": line.edition,
@@ -112,7 +113,9 @@ def appears_text(line: "Verdict") -> str:
 
 
 def clears_text(line: "Verdict") -> str:
-    """How long a case must be over before it is no longer found."""
+    """How long a case must be over before it is no longer found, or what must happen."""
+    if line.ends != "age":
+        return "with a GPU reset or a reboot" if line.ends == "reset" else "with a reboot"
     return f"after {span(line.clears_after_s)}" if line.clears_after_s else "at once"
 
 

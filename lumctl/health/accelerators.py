@@ -38,6 +38,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
         expected_nvlinks=look.expectations.nvlinks(accelerator),
         expected_pcie_width=look.expectations.pcie_width(accelerator),
+        events=here.events,
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow, covered, covered_from
 from lumctl.health.evaluate import each
 from lumctl.health.judging import Judged, judged
 from lumctl.health.look import Place
 from lumctl.health.reach import reached
-from lumctl.health.states import SEVERITY, Finding, HealthReport, State, place_of
+from lumctl.health.states import Finding, HealthReport, State, place_of
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
 
@@ -39,14 +39,14 @@ def in_maintenance(report: HealthReport, covered: Mapping[Place, MaintenanceWind
 
 
 class Acknowledged:
-    """For which state each acknowledgement was given, as far as its finding was seen since."""
+    """Which findings each acknowledgement covers: those that it was given for and that have not cleared since."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
-        self._given: dict[str, State] = {str(key): State(state) for key, state in (document or {}).items()}
+        self._covers = {str(key): covered_from(written) or () for key, written in (document or {}).items()}
 
     def document(self) -> dict[str, Any]:
         """As JSON values."""
-        return {key: state.value for key, state in self._given.items()}
+        return {key: [list(entry) for entry in covers] for key, covers in self._covers.items()}
 
     def lay_over(
         self, report: HealthReport, inventory: Inventory, acknowledged: Collection[Acknowledgement]
@@ -54,7 +54,7 @@ class Acknowledged:
         """A report whose findings carry who knows of them, and the acknowledgements that are over."""
         spent: list[Acknowledgement] = []
         known: dict[int, str] = {}
-        given: dict[str, State] = {}
+        remaining: dict[str, tuple[CoveredFinding, ...]] = {}
         for said in acknowledged:
             meant = [finding for finding in _findings_of(report, inventory, said) if said.rule in {None, finding.rule}]
             key = f"{said.component}|{said.rule or ''}|{said.at!r}"
@@ -62,16 +62,23 @@ class Acknowledged:
             if over or (not meant and _is_told(report, inventory, said)):
                 spent.append(said)
                 continue
-            covers = self._given.get(key)
-            if covers is None and meant:
-                covers = max((finding.state for finding in meant), key=SEVERITY.index)
+            covers = self._covers.get(key, said.covers)
             if covers is None:
+                if not meant:
+                    continue
+                # Whoever gave it did not say what it was for: it is what the first look finds.
+                covers = covered(meant)
+            unread = {health.id for health in _meant(report, inventory, said) if health.state is State.UNKNOWN}
+            found = {(finding.component, finding.rule, finding.about) for finding in meant}
+            covers = tuple(entry for entry in covers if entry[:3] in found or entry.component in unread)
+            if not covers:
+                spent.append(said)
                 continue
-            given[key] = covers
+            remaining[key] = covers
             for finding in meant:
-                if SEVERITY.index(finding.state) <= SEVERITY.index(covers):
+                if any(entry.covers(finding) for entry in covers):
                     known.setdefault(id(finding), said.told)
-        self._given = given
+        self._covers = remaining
 
         def change(health: Judged, /) -> Judged:
             if not any(id(finding) in known for finding in health.findings):

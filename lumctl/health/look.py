@@ -1,7 +1,7 @@
 """One look at a rack: a collection beside the inventory, and what of it says something about now."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 from typing import TypeVar
@@ -18,6 +18,7 @@ from lumctl.fleet.readings import (
     Snapshot,
     XidEvent,
 )
+from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expectations
 from lumctl.health.hearing import Lanes
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
@@ -38,19 +39,21 @@ class Past:
     """What earlier looks left.
 
     ``lost`` are the hosts that were already found unreachable; ``quiet_until`` tells when work on a host last ended.
+    ``events`` are the XIDs and SXids that count, by host; of a host that is not in it the log alone counts.
     """
 
     trends: Mapping[Place, Trend] = field(default_factory=dict)
     lost: Collection[str] = ()
     quiet_until: Mapping[str, float] = field(default_factory=dict)
+    events: Mapping[str, HostEvents] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class HostLook:
     """One host that was collected, with its readings handed to its accelerators.
 
-    ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are the recent ones. What was
-    read before ``stale_before`` says nothing about now.
+    ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are those that count, as
+    ``events`` tells where they are remembered. What was read before ``stale_before`` says nothing about now.
     """
 
     seen: HostSnapshot
@@ -60,6 +63,7 @@ class HostLook:
     xids: tuple[XidEvent, ...]
     nvlinks: Mapping[str, tuple[NvlinkReading, ...]]
     stale_before: float
+    events: HostEvents | None = None
 
     def probe_ended_well(self, probe: str) -> bool:
         """Whether a probe brought its whole answer of late, so that an absence from it means something."""
@@ -194,13 +198,18 @@ class Look:
         for host in self.inventory.hosts:
             seen = self.snapshot.hosts.get(host)
             if seen is not None:
+                events = self.past.events.get(host)
+                if events is not None:
+                    seen = replace(seen, xids=events.xids, sxids=events.sxids)
                 accelerators = self.accelerators[host]
                 gpus = match_gpus(accelerators, seen.gpus)
                 slots = addresses(accelerators, gpus, seen)
-                xids = recent(seen.xids, now=self.now, max_age_s=self.limits.xid_max_age_s, booted_at=seen.booted_at)
+                max_age_s = self.limits.xid_max_age_s
+                recently = recent(seen.xids, now=self.now, max_age_s=max_age_s, booted_at=seen.booted_at)
+                xids = recently if events is None else events.xids
                 nvlinks = match_nvlinks(gpus, seen) if seen.nvlinks else {}
                 stale_before = self.now - self.limits.stale_after_s
-                found[host] = HostLook(seen, accelerators, gpus, slots, xids, nvlinks, stale_before)
+                found[host] = HostLook(seen, accelerators, gpus, slots, xids, nvlinks, stale_before, events)
         return found
 
     @cached_property

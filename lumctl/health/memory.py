@@ -7,8 +7,9 @@ from typing import Any
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attending import Acknowledged, at_work, in_maintenance
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.evaluate import each, look_over, out_of_service
+from lumctl.health.event_record import EventRecord
 from lumctl.health.history import History
 from lumctl.health.incidents import with_incidents
 from lumctl.health.judging import Judged
@@ -32,10 +33,12 @@ class Memory:
             self._history = History(known.get("history"))
             self._standing = Standing(known.get("standing"))
             self._acknowledged = Acknowledged(known.get("acknowledged"))
+            self._events = EventRecord(known.get("events"))
             self._quiet_until = {str(host): float(at) for host, at in known.get("quiet_until", {}).items()}
         except (TypeError, ValueError, KeyError, AttributeError):
             # What cannot be read is as good as a first look.
             self._history, self._standing, self._acknowledged = History(), Standing(), Acknowledged()
+            self._events = EventRecord()
             self._quiet_until = {}
         self.spent: tuple[Acknowledgement, ...] = ()
         """Of the acknowledgements of the last look those that are over: whoever keeps them may drop them."""
@@ -47,6 +50,7 @@ class Memory:
             "history": self._history.document(),
             "standing": self._standing.document(),
             "acknowledged": self._acknowledged.document(),
+            "events": self._events.document(),
             "quiet_until": dict(self._quiet_until),
         }
 
@@ -62,12 +66,14 @@ class Memory:
         disabled: Collection[str] = (),
         acknowledged: Collection[Acknowledgement] = (),
         windows: Collection[MaintenanceWindow] = (),
+        cleared: Collection[EventClear] = (),
         moving: Collection[str] = (),
         moved: Mapping[str, float] = MappingProxyType({}),
         light: LightEvidence = NO_EVIDENCE,
     ) -> HealthReport:
         """Judge one look and remember it.
 
+        ``cleared`` are what operators ended of the events in kernel logs.
         ``moving`` are components whose light a run moves now (a mapping gives the time until which): that they flap
         is expected. ``moved`` tells when a run last moved the light of a component: readings from before that are not
         held against the circuits that came after it. ``light`` is what else tells where light is lost.
@@ -76,7 +82,8 @@ class Memory:
         expected = _moving(inventory, circuits, moving, now)
         self._quiet_until = {h: at for h, at in self._quiet_until.items() if h in inventory.hosts}
         self._quiet_until |= {component: now for kind, component in covered if kind == "host"}
-        past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until)
+        events = self._events.take(inventory, snapshot, cleared, now)
+        past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until, events)
         out = out_of_service(inventory, disabled)
         look = Look(inventory, snapshot, circuits, out, now, past, _moved(inventory, circuits, moved), light)
         self._history.take(look, quiet=covered.keys() | expected)
@@ -122,6 +129,7 @@ def _added(whole: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
             "marks": [*kept, *more["standing"]["marks"]],
         },
         "acknowledged": {**whole["acknowledged"], **more["acknowledged"]},
+        "events": {**whole.get("events", {}), **more.get("events", {})},
         "quiet_until": {**whole["quiet_until"], **more["quiet_until"]},
     }
 

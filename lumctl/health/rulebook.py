@@ -29,7 +29,8 @@ class Verdict:
 
     A finding stands once its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings, and it stays
     until the case was not seen for ``clears_after_s``. State ``ok`` makes a note: shown to whoever looks, but of no
-    weight. ``edition`` is that of the file it stands in.
+    weight. ``edition`` is that of the file it stands in. ``ends`` says what ends an event of the kernel log: ``age``,
+    ``reset`` (a GPU reset or a reboot of the host), or ``reboot``; an operator may end it as well.
     """
 
     rule: str
@@ -47,6 +48,7 @@ class Verdict:
     appears_after_s: float = 0.0
     appears_looks: int = 1
     clears_after_s: float = 0.0
+    ends: str = "age"
     edition: str = ""
 
     @property

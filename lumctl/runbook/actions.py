@@ -6,7 +6,8 @@ from typing import Any
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do
 from lumctl.errors import LumctlError
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import MaintenanceWindow, acknowledgement_from, covered
+from lumctl.health.states import Finding
 from lumctl.runbook.document import RecordedStep
 from lumctl.runbook.files import save
 from lumctl.site import Site
@@ -19,10 +20,22 @@ Said = Mapping[str, Any]
 """One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.acts`."""
 
 
-def acknowledge(rack: str, component: str, rule: str | None, comment: str, for_s: float | None) -> Said:
-    """Findings of a component are known, for so long or (``None``) until they clear."""
+def acknowledge(
+    rack: str,
+    component: str,
+    rule: str | None,
+    comment: str,
+    for_s: float | None,
+    findings: Iterable[Finding] | None = None,
+) -> Said:
+    """These findings of a component are known, for so long or (``None``) until they clear.
+
+    Without ``findings`` they are those that the next look finds.
+    """
     data = {"act": str(Act.ACKNOWLEDGE), "rack": rack, "component": component, "rule": rule, "comment": comment}
-    return {"title": f"acknowledge {rule or 'all findings'} of {component}", "data": {**data, "for_s": for_s}}
+    covers = {} if findings is None else {"covers": [list(entry) for entry in covered(findings)]}
+    title = f"acknowledge {rule or 'all findings'} of {component}"
+    return {"title": title, "data": {**data, "for_s": for_s, **covers}}
 
 
 def unacknowledge(rack: str, component: str, rule: str | None) -> Said:
@@ -90,4 +103,4 @@ def seed_acts(site: Site, recorded: Iterable[RecordedStep]) -> None:
                 )
         elif data["act"] in {Act.ACKNOWLEDGE, Act.UNACKNOWLEDGE}:
             for said in was:
-                store.acknowledge(Acknowledgement(**{**said, "until": None}))
+                store.acknowledge(acknowledgement_from({**said, "until": None}))

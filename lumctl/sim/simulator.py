@@ -63,6 +63,7 @@ class Simulator:
         self._client_key = keys.new_private_key()
         client = keys.loaded(self._client_key)
         self._hosts = {name: self._host(name, client) for name in inventory.hosts}
+        self._boots = {name: boot.id for name, boot in self._world.boots.items()}
         offers = twins_for({device.driver for device in inventory.light_devices if not _is_built_in(device)})
         self._twins = {
             device.id: PlugInTwin(
@@ -173,6 +174,11 @@ class Simulator:
     def _follow_faults(self) -> None:
         """Shut the services of what is unreachable now, and open those of what is not any more."""
         for host, server in self._hosts.items():
+            boot = self._world.boots[host].id
+            if self._boots[host] != boot:
+                # A boot ends all sessions.
+                self._boots[host] = boot
+                server.cut()
             if self._world.answers(host):
                 server.service.open()
             else:

@@ -68,6 +68,7 @@ class Recollection:
             since = max(since, look.at - AFTERMATH_S)
         said = self._of_all(lambda store: store.acknowledgements(now=look.at))
         windows = self._of_all(lambda store: store.windows(now=look.at))
+        cleared = self._of_all(lambda store: store.cleared_events())
         at_work = self._moves(since, look.at)
         report = memory.judge(
             self._inventory,
@@ -79,6 +80,7 @@ class Recollection:
             disabled=look.disabled,
             acknowledged=said,
             windows=windows,
+            cleared=cleared,
             moving=moving(at_work),
             moved=self._moved.taking(at_work, look.at),
             light=look.light,

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from lumctl.errors import RefusedError, UsageError
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow, acknowledgement_from, covered_from
 from lumctl.inventory.hints import nearest
 from lumctl.store import attention
 from lumctl.store.schema import acknowledgements, windows
@@ -24,7 +24,10 @@ class Act(StrEnum):
     """What an act does."""
 
     ACKNOWLEDGE = "acknowledge"
-    """Findings of ``component`` are known: ``rule`` (none: all), ``comment``, ``for_s`` (none: until they clear)."""
+    """Findings of ``component`` are known: ``rule`` (none: all), ``comment``, ``for_s`` (none: until they clear).
+
+    ``covers`` may say which; without it, those that the next look finds.
+    """
     UNACKNOWLEDGE = "unacknowledge"
     """An acknowledgement of ``component`` is taken back: ``rule`` (none: all)."""
     OPEN_WINDOW = "open-window"
@@ -96,7 +99,7 @@ def _acknowledge(connection: Connection, data: Mapping[str, Any], who: str, now:
     rack, component, rule = str(data["rack"]), str(data["component"]), data["rule"]
     until = None if data["for_s"] is None else now + float(data["for_s"])
     before = [said for said in _said(connection, rack, component) if said["rule"] == rule]
-    said = Acknowledgement(component, rule, who, str(data["comment"]), now, until)
+    said = Acknowledgement(component, rule, who, str(data["comment"]), now, until, covered_from(data.get("covers")))
     attention.acknowledge(connection, rack, said)
     return {"component": component, "rule": rule, "was": before}
 
@@ -145,11 +148,9 @@ def _said(connection: Connection, rack: str, component: str) -> list[dict[str, A
     """Every acknowledgement of a component that is kept, whether or not it is over."""
     table = acknowledgements.c
     rows = connection.execute(select(acknowledgements).where(table.rack == rack, table.component == component))
-    return [
-        asdict(Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until)) for row in rows
-    ]
+    return [asdict(attention.acknowledgement_of(row)) for row in rows]
 
 
 def _say_again(connection: Connection, rack: str, evidence: Mapping[str, Any]) -> None:
     for said in evidence.get("was", ()):
-        attention.acknowledge(connection, rack, Acknowledgement(**said))
+        attention.acknowledge(connection, rack, acknowledgement_from(said))

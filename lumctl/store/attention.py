@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow, covered_from
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.store.schema import acknowledgements, health_memory, transitions, windows
+from lumctl.store.schema import acknowledgements, event_clears, health_memory, transitions, windows
 
 EVERY_RULE = ""
 """What stands in the database for an acknowledgement of all findings: a key cannot be null."""
@@ -62,6 +62,7 @@ def acknowledge(connection: Connection, rack: str, said: Acknowledgement) -> Non
             comment=said.comment,
             at=said.at,
             until=said.until,
+            covers=None if said.covers is None else json.dumps(said.covers),
         )
     )
 
@@ -74,9 +75,13 @@ def acknowledged(connection: Connection, rack: str, *, now: float) -> tuple[Ackn
     table = acknowledgements.c
     alive = table.until.is_(None) | ((table.until > now) & (table.at <= now + CLOCK_MAY_ERR_S))
     rows = connection.execute(select(acknowledgements).where(table.rack == rack, alive).order_by(table.at))
-    return tuple(
-        Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until) for row in rows
-    )
+    return tuple(acknowledgement_of(row) for row in rows)
+
+
+def acknowledgement_of(row: Any) -> Acknowledgement:
+    """A row of the table as what it says."""
+    covers = None if row.covers is None else covered_from(json.loads(row.covers))
+    return Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until, covers)
 
 
 def unacknowledge(connection: Connection, rack: str, component: str, rule: str | None) -> int:
@@ -98,6 +103,23 @@ def _deleted(rack: str, component: str, rule: str | None) -> Any:
     return delete(acknowledgements).where(
         table.rack == rack, table.component == component, table.rule == (rule or EVERY_RULE)
     )
+
+
+def clear_events(connection: Connection, rack: str, clear: EventClear) -> None:
+    """Keep that an operator ended events, in place of an earlier time; the journal keeps them all."""
+    table = event_clears.c
+    same = (table.rack == rack, table.component == clear.component, table.rule == (clear.rule or EVERY_RULE))
+    connection.execute(delete(event_clears).where(*same))
+    said = {"component": clear.component, "by": clear.by, "reason": clear.reason, "at": clear.at}
+    connection.execute(insert(event_clears).values(rack=rack, rule=clear.rule or EVERY_RULE, **said))
+
+
+def cleared_events(connection: Connection, rack: str) -> tuple[EventClear, ...]:
+    """What operators ended, oldest first."""
+    rows = connection.execute(
+        select(event_clears).where(event_clears.c.rack == rack).order_by(event_clears.c.at, event_clears.c.component)
+    )
+    return tuple(EventClear(row.component, row.rule or None, row.by, row.reason, row.at) for row in rows)
 
 
 def add_window(connection: Connection, rack: str, window: MaintenanceWindow) -> str:

@@ -5,18 +5,19 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Engine, Table, true
 
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.store import attention
+from lumctl.store import attention, journal
 from lumctl.store.database import writing
+from lumctl.store.records import NO_FENCE
 
 KEEP_TRANSITIONS = 10_000
 KEEP_TRANSITIONS_S = 90 * 86_400.0
 
 
 class HealthStore:
-    """Memory, acknowledgements, maintenance windows and transitions of one rack."""
+    """Memory, acknowledgements, ended events, maintenance windows and transitions of one rack."""
 
     def __init__(self, engine: Engine, rack: str) -> None:
         self._engine = engine.execution_options(rack=rack)
@@ -64,6 +65,31 @@ class HealthStore:
         """Drop acknowledgements that are over; one that was given anew in the meantime stays."""
         with writing(self._engine) as connection:
             attention.forget_spent(connection, self._rack, spent)
+
+    def clear_events(self, clear: EventClear) -> None:
+        """Keep that an operator ended events of kernel logs, and journal it.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with writing(self._engine) as connection:
+            attention.clear_events(connection, self._rack, clear)
+            said = {"component": clear.component, "rule": clear.rule, "reason": clear.reason, "who": clear.by}
+            journal.append(
+                connection,
+                rack=self._rack,
+                run="",
+                at=clear.at,
+                kind="events-cleared",
+                step="",
+                data=said,
+                fence=NO_FENCE,
+            )
+
+    def cleared_events(self) -> tuple[EventClear, ...]:
+        """The last time at which operators ended events, by component and rule, oldest first."""
+        with self._engine.connect() as connection:
+            return attention.cleared_events(connection, self._rack)
 
     def add_window(self, window: MaintenanceWindow) -> str:
         """Keep a maintenance window and return its id; one without an id is given one."""

@@ -15,6 +15,7 @@ from lumctl.store.schema import (
     assignment,
     device_states,
     devices,
+    event_clears,
     health_memory,
     leases,
     meta,
@@ -74,7 +75,13 @@ def _to_5(connection: Connection) -> None:
     _copied(connection, leases, {})
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4, 4: _to_5}
+def _to_6(connection: Connection) -> None:
+    """Acknowledgements say which findings they cover; operators end events of kernel logs."""
+    _copied(connection, acknowledgements, {})
+    metadata.create_all(connection, tables=[event_clears])
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4, 4: _to_5, 5: _to_6}
 """What brings a store of a version to the next one."""
 
 _KEPT = "as_it_was"

@@ -6,7 +6,7 @@ one, and PostgreSQL would refuse in the middle of a run what a person has named 
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 metadata = MetaData()
 
@@ -124,6 +124,18 @@ acknowledgements = Table(
     Column("comment", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("until", Float),
+    Column("covers", Text),  # JSON; since version 6
+)
+
+event_clears = Table(
+    "event_clears",  # since version 6
+    metadata,
+    Column("rack", String, primary_key=True),
+    Column("component", String, primary_key=True),
+    Column("rule", String, primary_key=True),  # empty: every rule
+    Column("by", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Float, nullable=False),
 )
 
 windows = Table(

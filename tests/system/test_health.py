@@ -154,6 +154,57 @@ def test_a_swap_between_two_checks_is_no_fault_of_the_links_that_it_moves(lumctl
     assert after.returncode == 0, after.stdout
 
 
+def rules_of(lumctl: Lumctl, component: str) -> list[str]:
+    return lumctl("health", "explain", component, "-o", "name").stdout.split()
+
+
+def test_an_operator_ends_events_and_later_ones_count_again(lumctl: Lumctl) -> None:
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    assert lumctl("check").returncode == 2
+    done = lumctl("health", "clear", GPU, "--reason", "reseated, link retrained")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{GPU}: cleared gpu.xid: fell off the bus (XID 79)\n"
+    # What nvidia-smi says is no event.
+    assert rules_of(lumctl, GPU) == ["gpu.lost"]
+    lumctl("check")
+    assert rules_of(lumctl, GPU) == ["gpu.lost"]
+    again = lumctl("health", "clear", GPU, "--reason", "reseated")
+    assert (again.returncode, again.stdout) == (5, "")
+    assert again.stderr.startswith(f"lumctl: {GPU} has no error events: there is nothing to clear\n  hint: ")
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    assert set(rules_of(lumctl, GPU)) == {"gpu.xid", "gpu.lost"}
+    lumctl("sim", "clear")
+    assert lumctl("check").returncode == 0, "its host was booted"
+
+
+def test_events_are_not_cleared_by_wrong_words(lumctl: Lumctl) -> None:
+    lumctl("sim", "fault", GPU, "gpu-lost")
+    for words, code, said in (
+        ((GPU,), 2, "clearing events needs a reason"),
+        ((GPU, "--reason", ""), 2, "clearing events needs a reason"),
+        (("s1-gpu9", "--reason", "x"), 2, "did you mean s1-gpu0?"),
+        ((GPU, "--rule", "gpu.xidd", "--reason", "x"), 2, "did you mean gpu.xid?"),
+        ((GPU, "--rule", "gpu.lost", "--reason", "x"), 5, f"health clear {GPU} --reason TEXT"),
+        (("s1", "--reason", "x"), 5, f"health clear {GPU} --reason TEXT"),
+        (("mesh", "--reason", "x"), 5, "there is nothing to clear"),
+    ):
+        done = lumctl("health", "clear", *words)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert said in done.stderr
+    assert "gpu.xid" in rules_of(lumctl, GPU)
+
+
+def test_a_new_rule_is_not_covered_by_an_earlier_acknowledgement(lumctl: Lumctl) -> None:
+    lumctl("sim", "fault", GPU, "overheat")
+    assert lumctl("health", "ack", GPU, "--comment", "fan ordered").returncode == 0
+    assert lumctl("check").returncode == 0
+    listed = document(lumctl, "health", "list")["acknowledgements"]
+    assert [(entry["rule"], entry["state"]) for entry in listed[0]["covers"]] == [("gpu.temperature", "degraded")]
+    assert "gpu.temperature (degraded)" in lumctl("health", "list").stdout
+    lumctl("sim", "fault", GPU, "row-remap-failed")
+    assert lumctl("check").returncode == 2
+
+
 def test_a_full_disk_blinds_nobody(lumctl: Lumctl) -> None:
     lumctl("check")
     lumctl("sim", "fault", GPU, "row-remap-failed")

@@ -275,7 +275,7 @@ def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environme
     daemon = watch()
     daemon.looked()
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    lumctl("sim", "fault", GPU, "gpu-lost")
+    lumctl("sim", "fault", GPU, "row-remap-failed")
     daemon.hear(f"accelerator {GPU}", "-> failed")
     daemon.hear("memory: ")
     lumctl("sim", "clear")

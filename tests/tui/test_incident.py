@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.errors import RefusedError
+from lumctl.health.attention import Acknowledgement, CoveredFinding
 from lumctl.health.states import Incident, State
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.incident import IncidentScreen
@@ -135,6 +136,22 @@ def test_who_knows_of_it_is_said_and_it_is_not_acknowledged_twice(stage, kit):
         await pilot.press("a")
         await pilot.pause()
         assert "a person knows of every finding already" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_which_rules_an_acknowledgement_covers_is_said_of_the_incident_and_of_the_component(stage, kit):
+    covers = (CoveredFinding(LOST, "gpu.lost", "", "failed"),)
+    given = Acknowledgement(LOST, None, "ops", "ordered", kit.START, None, covers)
+    seen = correlated(kit.observation(), LOST, (LOST, "llm/4-5", "llm/5-6"), known="by ops: ordered")
+    stage.seen = replace(seen, acknowledgements=(given,))
+
+    async def script(pilot):
+        await opened(pilot, kit)
+        assert "by ops: ordered; covers gpu.lost (failed)" in kit.screen_text(pilot.app)
+        await pilot.press("enter")
+        await kit.until(pilot, lambda: not isinstance(pilot.app.screen, IncidentScreen))
+        assert "by ops: ordered; covers gpu.lost (failed)" in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
 

@@ -7,6 +7,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.errors import RefusedError
 
 if TYPE_CHECKING:
+    from lumctl.health.states import Finding
     from lumctl.site import Site
 
 
@@ -27,8 +28,9 @@ def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
         by_rack = _by_rack(site, components)
         runs, troubles = [], []
         for rack, named in by_rack.items():
-            steps: list[Any] = [said(rack, component, None, comment, None) for component in named]
-            title = f"acknowledge all findings of {named[0]}" + (f" and {len(named) - 1} more" if named[1:] else "")
+            steps: list[Any] = [said(rack, each, None, comment, None, found) for each, found in named.items()]
+            first, *more = named
+            title = f"acknowledge all findings of {first}" + (f" and {len(more)} more" if more else "")
             runs.append(record(site, "ack", steps, at=site.now(), title=title))
             if trouble := save_quietly(site, runs[-1], rack):
                 troubles.append(f"warning: {trouble}")
@@ -37,16 +39,17 @@ def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
     return "; ".join([told, *troubles])
 
 
-def _by_rack(site: "Site", components: Sequence[str]) -> dict[str, list[str]]:
+def _by_rack(site: "Site", components: Sequence[str]) -> "dict[str, dict[str, list[Finding]]]":
+    """The faults of the components that still have any, by rack and component."""
     from lumctl.cli.components import circuits, rack_of_named
     from lumctl.cli.health_faults import faults_of
 
     # Read once more: what has cleared meanwhile is not acknowledged.
     seen, among = site.observe(), circuits(site)
-    by_rack: dict[str, list[str]] = {}
+    by_rack: dict[str, dict[str, list[Finding]]] = {}
     for component in components:
-        if faults_of(seen, component):
-            by_rack.setdefault(rack_of_named(site.inventory, component, among), []).append(component)
+        if found := faults_of(seen, component):
+            by_rack.setdefault(rack_of_named(site.inventory, component, among), {})[component] = found
     if not by_rack:
         raise RefusedError(f"nothing is found of {components[0]} any more: there is nothing to acknowledge")
     return by_rack

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
+from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Thresholds
@@ -35,7 +36,8 @@ class GpuCase:
     ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
     remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
-    ``usual`` is what most GPUs of its kind in its rack have, by setting.
+    ``usual`` is what most GPUs of its kind in its rack have, by setting. ``events`` tells which of the XIDs earlier
+    looks saw, ``None`` where nothing is remembered of its host.
     """
 
     id: str
@@ -51,3 +53,4 @@ class GpuCase:
     usual: Mapping[str, Usual] = field(default_factory=dict)
     expected_nvlinks: Expected | None = None
     expected_pcie_width: Expected | None = None
+    events: HostEvents | None = None

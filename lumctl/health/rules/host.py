@@ -1,9 +1,11 @@
 """What is wrong with a host itself, or with reading it. What lies behind it is then unknown, and says nothing more."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
-from lumctl.health.rulebook import found, rulebook, verdict
+from lumctl.health.events import clear_hint, count_text
+from lumctl.health.rulebook import Verdict, found, rulebook, verdict
 from lumctl.health.rules import machine
 from lumctl.health.rules.host_case import HostCase
 from lumctl.health.rules.xid import action_of
@@ -118,26 +120,29 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
     if grave:
         named = ", ".join(f"XID {xid} at {pci}" for xid, pci in grave)
         evidence = f"{named}, where the inventory has no accelerator"
-        yield found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
+        finding = found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
+        lasting = [event for event in grave.values() if verdict("gpu.xid", action_of(event)).ends != "age"]
+        yield replace(finding, advice=finding.advice + clear_hint(case.id, "reset", lasting, case.events))
 
 
 def nvswitch(case: HostCase) -> Iterator[Finding]:
     """SXids: errors of the NVSwitches, which belong to no GPU."""
     for line in rulebook().lines("host.nvswitch"):
         name = line.case
-        events = [event for event in _sxids(case, line.window_s) if _sxid_case(event) == name]
+        events = [event for event in _sxids(case, line) if sxid_case(event) == name]
         if events:
             numbers = ", ".join(str(number) for number in dict.fromkeys(event.sxid for event in events))
-            evidence = f"SXid {numbers} at {events[-1].pci}" + (f", {len(events)} lines" if len(events) > 1 else "")
+            evidence = f"SXid {numbers} at {events[-1].pci}{count_text(events, case.events)}"
             since = min((event.at for event in events if event.at is not None), default=case.read_at)
-            yield found(case.id, "host.nvswitch", name, evidence, since=since)
+            finding = found(case.id, "host.nvswitch", name, evidence, since=since)
+            yield replace(finding, advice=finding.advice + clear_hint(case.id, line.ends, events, case.events))
 
 
 _SAID = {True: "fatal", None: "not-said", False: "non-fatal"}
 """The cases of host.nvswitch by what a line says of itself."""
 
 
-def _sxid_case(event: SxidEvent) -> str:
+def sxid_case(event: SxidEvent) -> str:
     """The graver of what the line says and what the catalogue does."""
     said, listed = _SAID[event.fatal], rulebook().sxid_cases.get(event.sxid)
     if listed is None or (event.fatal is None and listed == "non-fatal"):
@@ -145,10 +150,12 @@ def _sxid_case(event: SxidEvent) -> str:
     return max((listed, said), key=lambda name: SEVERITY.index(verdict("host.nvswitch", name).state))
 
 
-def _sxids(case: HostCase, window_s: float) -> Iterator[SxidEvent]:
-    oldest = max(case.now - window_s, case.quiet_until)
+def _sxids(case: HostCase, line: Verdict) -> Iterator[SxidEvent]:
+    """The SXids of a host that may count: neither age nor work on the host ends those that need a restart."""
+    lasting = line.ends != "age" and case.events is not None
+    oldest = max(case.now - line.window_s, case.quiet_until)
     for event in case.seen.sxids if case.seen is not None and case.readable else ():
-        if event.at is None or event.at > oldest:
+        if lasting or event.at is None or event.at > oldest:
             yield event
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
 from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
+from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
 
 
@@ -17,7 +18,8 @@ class HostCase:
     listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
     ``needed_mounts`` are those of the inventory. ``mounts``, ``disks`` and ``clock`` are its readings where they are
     fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the median. ``nic_events`` are
-    those that belong to no link of the inventory.
+    those that belong to no link of the inventory. ``events`` tells which of its XIDs and SXids earlier looks saw,
+    ``None`` where nothing is remembered of it.
     """
 
     id: str
@@ -37,6 +39,7 @@ class HostCase:
     nic_events: Collection[NicEvent] = ()
     rdma_ports: int | None = None
     expected_rdma_ports: Expected | None = None
+    events: HostEvents | None = None
 
     @property
     def readable(self) -> bool:

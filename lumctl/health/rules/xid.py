@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from lumctl.fleet.readings import XidEvent
+from lumctl.fleet.readings import GpuReading, XidEvent
+from lumctl.health.events import clear_hint, count_text
 from lumctl.health.rulebook import found, has_case, rulebook, verdict
 from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import SEVERITY, Finding
@@ -11,6 +13,7 @@ from lumctl.health.states import SEVERITY, Finding
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
 """Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
 _NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
+_OLD_RECOVERY_ACTION = re.compile(r"\bfrom 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
 _UNIT = re.compile(r"\(?(GPC \d+, TPC \d+(?:, SM \d+)?)\)?|\b((?:GPC\d+ )?(?:GPC|HUB)CLIENT_\w+)")
 _SUB_CODE = re.compile(
     r"\b(?P<unit>[A-Z][A-Z0-9_/]{1,60}) (?:Fatal|Nonfatal) XC ?[0-9] i ?[0-9]{1,3} Link (?P<link>-?[0-9]{1,4})"
@@ -35,10 +38,14 @@ def xids(case: GpuCase) -> Iterator[Finding]:
         events = [event for event in every if action_of(event) == action]
         where = next(filter(None, map(_nvlink_unit, events)), "")
         evidence = f"{meaning}{where} (XID {number})" if meaning else f"XID {number}"
-        if len(events) > 1:
-            evidence += f", {len(events)} times"
+        evidence += count_text(events, case.events)
         since = min((event.at for event in events if event.at is not None), default=case.read_at)
-        yield found(case.id, "gpu.xid", action, evidence, since=since, about=str(number))
+        finding = found(case.id, "gpu.xid", action, evidence, since=since, about=str(number))
+        if case.reading is not None and not asks_for_reset(case.reading):
+            # A GPU that works and asks for nothing may have been repaired; lumctl has no evidence of that.
+            hint = clear_hint(case.id, verdict("gpu.xid", action).ends, events, case.events)
+            finding = replace(finding, advice=f"{finding.advice}{hint}")
+        yield finding
 
 
 def action_of(event: XidEvent) -> str:
@@ -57,6 +64,34 @@ def _nvlink_unit(event: XidEvent) -> str:
     """The unit and the link that a line of NVLink 5 names."""
     named = _SUB_CODE.search(event.text)
     return f": {named['unit']} of link {int(named['link'])}" if named is not None and int(named["link"]) >= 0 else ""
+
+
+def tells_of_reset(event: XidEvent) -> bool:
+    """Whether a line says that a GPU that required a reset requires nothing any more."""
+    if rulebook().xid_actions.get(event.xid) != "read-recovery-action":
+        return False
+    before, after = (_recovery_code(pattern, event.text) for pattern in (_OLD_RECOVERY_ACTION, _NEW_RECOVERY_ACTION))
+    return after == "none" and before is not None and verdict("gpu.recovery-action", before).ends == "reset"
+
+
+def asks_for_reset(reading: GpuReading) -> bool | None:
+    """Whether a GPU asks to be reset; ``None`` where nvidia-smi does not say, or it asks for something else."""
+    if reading.reset_required or reading.says_reset or reading.drain_and_reset_recommended:
+        return True
+    if reading.recovery_action is None:
+        return reading.reset_required
+    action = reading.recovery_action.strip().lower()
+    if action == "none":
+        return False
+    asks = has_case("gpu.recovery-action", action) and verdict("gpu.recovery-action", action).ends == "reset"
+    return True if asks else None
+
+
+def _recovery_code(pattern: re.Pattern[str], text: str) -> str | None:
+    """The case of gpu.recovery-action for a code that XID 154 names."""
+    code = pattern.search(text)
+    number = int(code[1], 16) if code else len(RECOVERY_ACTIONS)
+    return RECOVERY_ACTIONS[number] if number < len(RECOVERY_ACTIONS) else None
 
 
 def repeated(case: GpuCase) -> Iterator[Finding]:
@@ -127,10 +162,13 @@ def _recovery_action(case: GpuCase) -> str | None:
     """What the GPU asks for: by nvidia-smi, which speaks of now, else by the last XID 154 of which that can be read."""
     if case.reading is not None and case.reading.recovery_action is not None:
         return case.reading.recovery_action
-    announced = [event.text for event in case.xids if rulebook().xid_actions.get(event.xid) == "read-recovery-action"]
-    code = _NEW_RECOVERY_ACTION.search(announced[-1]) if announced else None
-    number = int(code[1], 16) if code else len(RECOVERY_ACTIONS)
-    return RECOVERY_ACTIONS[number] if number < len(RECOVERY_ACTIONS) else None
+    announced = _announcements(case)
+    return _recovery_code(_NEW_RECOVERY_ACTION, announced[-1].text) if announced else None
+
+
+def _announcements(case: GpuCase) -> list[XidEvent]:
+    """The lines in which the driver announces another recovery action (XID 154)."""
+    return [event for event in case.xids if rulebook().xid_actions.get(event.xid) == "read-recovery-action"]
 
 
 def recovery_action(case: GpuCase) -> Iterator[Finding]:
@@ -141,7 +179,12 @@ def recovery_action(case: GpuCase) -> Iterator[Finding]:
         known = has_case("gpu.recovery-action", action)
         known_as = word if known else f"{word!r}, which is not in the catalogue"
         evidence = f"the driver asks for: {known_as}"
-        yield found(case.id, "gpu.recovery-action", action if known else "unknown", evidence, since=case.read_at)
+        name = action if known else "unknown"
+        finding = found(case.id, "gpu.recovery-action", name, evidence, since=case.read_at)
+        if case.reading is not None and case.reading.recovery_action is None:
+            hint = clear_hint(case.id, "reset", _announcements(case), case.events)
+            finding = replace(finding, advice=f"{finding.advice}{hint}")
+        yield finding
     elif (reading := case.reading) is None:
         return
     elif reading.reset_required or reading.says_reset:

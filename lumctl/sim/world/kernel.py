@@ -24,6 +24,7 @@ _LINES: dict[FaultKind, tuple[str, ...]] = {
         "NVRM: Xid (PCI:{bus}): 64, pid={pid}, name=python3, Row Remapper: Error writing to infoROM, row not remapped",
     ),
 }
+_RESET = "NVRM: Xid (PCI:{bus}): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
 
 
 class KernelLog:
@@ -40,11 +41,10 @@ class KernelLog:
         for line in _LINES.get(fault, ()):
             self._lines.append((at, line.format(bus=pci[:-2], pid=pid)))
 
-    def forget(self, pci: str) -> None:
-        """Drop all lines about one GPU, as if its host had been booted since: a healed GPU reads healthy."""
-        kept = [line for line in self._lines if pci[:-2] not in line[1]]
-        self._lines.clear()
-        self._lines.extend(kept)
+    def tell_reset(self, fault: FaultKind, pci: str, at: float) -> None:
+        """Write the line of a reset that healed this fault of the GPU at ``pci``, if the fault left any lines."""
+        if fault in _LINES:
+            self._lines.append((at, _RESET.format(bus=pci[:-2])))
 
     def text(self, *, iso: bool) -> str:
         """All lines as ``dmesg`` prints them, in seconds since the boot, or with ``--time-format iso``."""

@@ -178,12 +178,16 @@ class World:
 
     def _boot(self, host: str, now: float) -> None:
         """Everything that a boot begins anew: its id, the kernel's log, interfaces, and what lldpd was told."""
-        self.boots[host] = boot_at(host, seed=self.seed, at=now)
-        self._kernels[host] = KernelLog(now)
+        self._begin_boot(host, now)
         self._plant.marks.pop(host, None)
         for link in self._links[host].values():
             link.admin_up = True
         self._plant.relight(now)
+
+    def _begin_boot(self, host: str, now: float) -> None:
+        """Give a host the id and the kernel log of a new boot."""
+        self.boots[host] = boot_at(host, seed=self.seed, at=now)
+        self._kernels[host] = KernelLog(now)
 
     # --- modules, as a chassis that manages them does ---
 
@@ -250,6 +254,9 @@ class World:
     def clear(self, component: str | None = None) -> list[Fault]:
         """Heal one component or all of them; the faults that are gone.
 
+        A GPU is healed as an operator does it: one that was lost by a boot of its host, which keeps its interfaces as
+        they are, and another by a reset.
+
         Raises:
             UsageError: there is no such component.
         """
@@ -264,7 +271,10 @@ class World:
                     self._works.finish_of(fault.component)
                 gpu = self._gpus.get(fault.component)
                 if gpu is not None:
-                    self._kernels[gpu.accelerator.host].forget(gpu.pci)
+                    self._kernels[gpu.accelerator.host].tell_reset(fault.kind, gpu.pci, now)
+            lost = [self._gpus[fault.component] for fault in healed if fault.kind is FaultKind.GPU_LOST]
+            for host in {gpu.accelerator.host for gpu in lost}:
+                self._begin_boot(host, now)
             self._plant.relight(now)
             return healed
 

@@ -101,6 +101,8 @@ def detail_text(detail: Detail, marks: Marks, now: float, history: History | Non
     text.append(f"  {detail.kind}\n")
     if detail.maintenance:
         _line(text, "in maintenance", detail.maintenance)
+    for said in detail.acknowledgements:
+        _line(text, "acknowledged", said)
     for finding in detail.findings:
         text.append(f"\n{marks.state(finding.state)}", style=STATE_STYLES[finding.state])
         text.append(f"  {finding.rule}", style="bold")

@@ -1,8 +1,8 @@
 """All that is known of one component, as headed lists of label and text; pure, for any kind of component."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from lumctl.counts import counted
 from lumctl.devices.types import OpticsReading
@@ -40,10 +40,24 @@ class Detail:
     findings: tuple[Finding, ...]
     sections: tuple[Section, ...]
     maintenance: str | None = None
+    acknowledgements: tuple[str, ...] = ()
+    """Who knows of findings of it, why, and which findings each acknowledgement covers."""
+
+
+def acknowledgement_lines(observation: Observation, components: Collection[str]) -> tuple[str, ...]:
+    """Each acknowledgement that speaks of some components: by whom, why, and which findings it covers."""
+    given = (a for a in observation.acknowledgements if a.concerns(components))
+    return tuple(f"{a.told}; covers {a.covers_text}" for a in given)
 
 
 def describe(observation: Observation, component: str, now: float) -> Detail:
-    """Everything known of a component by its id; of an unknown one, the findings that name it."""
+    """Everything known of a component by its id, with the acknowledgements that speak of it."""
+    detail = _described(observation, component, now)
+    return replace(detail, acknowledgements=acknowledgement_lines(observation, {component}))
+
+
+def _described(observation: Observation, component: str, now: float) -> Detail:
+    """The same without the acknowledgements; of an unknown component, the findings that name it."""
     inventory, report = observation.inventory, observation.report
     if (accelerator := inventory.accelerators.get(component)) is not None:
         return _detail(

@@ -9,6 +9,7 @@ from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
+from lumctl.tui.told.details import acknowledgement_lines
 from lumctl.tui.told.seen import Seen
 from lumctl.watch.cases import Case, cases_of
 
@@ -87,6 +88,8 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
     unknown = "to nobody, and it is out of service" if case.out_of_service else "to nobody yet"
     _line(text, "known", "; ".join(known) or unknown)
+    for said in acknowledgement_lines(seen.observation, {case.component, *case.members}):
+        _line(text, "acknowledged", said)
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:
         _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")

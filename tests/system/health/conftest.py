@@ -76,12 +76,16 @@ class HostReader:
             self._said.clear()
             return HostSnapshot(self.name, now, reachable=False, error="no route to host", attempts=self._attempts)
         self._attempts = 0
+        boot = self._world.boots[self.name]
+        if self._gathered.booted_at != boot.at:
+            self._gathered = Gathered(booted_at=boot.at)
+            self._outcomes.clear()
+            self._said.clear()
         for probe in self._probes:
             last = self._outcomes.get(probe.name)
             if last is None or now - last.taken_at >= probe.every_s:
                 self._outcomes[probe.name] = self._ask(probe, now)
         told = {name: getattr(self._gathered, name) for name in Gathered.__dataclass_fields__}
-        boot = self._world.boots[self.name]
         fields = {k: v for k, v in told.items() if k in HostSnapshot.__slots__ and k != "booted_at"}
         return HostSnapshot(
             self.name,

@@ -174,6 +174,86 @@ def test_an_acknowledgement_is_taken_back_in_whole_or_by_rule(health, rack, stor
     assert store.acknowledgements(now=0.0) == ()
 
 
+# -- clear ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fallen(rack):
+    """A GPU that fell off the bus, on a host that tells its boot."""
+    rack.host(HOST, boot_id="boot-1", booted_at=rack.observation().at - 86_400)
+    rack.xid(GPU, 79)
+
+
+@pytest.mark.usefixtures("fallen")
+def test_events_are_cleared_with_a_reason(health, rack, store):
+    code, out, _ = health("clear", GPU, "--reason", "reseated")
+    assert code == ExitCode.DONE
+    assert out == f"{GPU}: cleared gpu.xid: fell off the bus (XID 79)\n"
+    (said,) = store.cleared_events()
+    assert (said.component, said.rule, said.reason, said.at) == (GPU, None, "reseated", rack.observation().at)
+    assert "@" in said.by
+    (kept,) = store.remarks("events-cleared")
+    assert (kept.data["component"], kept.data["reason"], kept.data["who"]) == (GPU, "reseated", said.by)
+
+
+@pytest.mark.usefixtures("fallen")
+def test_the_document_of_a_clear_says_it_all(health):
+    code, said = document(health, "clear", GPU, "--rule", "gpu.xid", "--reason", "reseated")
+    assert (code, said["schema"]) == (ExitCode.DONE, "lumctl/events-cleared/v1")
+    assert (said["component"], said["rule"], said["reason"], said["rack"]) == (GPU, "gpu.xid", "reseated", "rack64")
+    assert said["cleared"] == [{"rule": "gpu.xid", "evidence": "fell off the bus (XID 79)"}]
+    code, _, err = health("clear", GPU, "--reason", "again")
+    assert (code, f"{GPU} has no error events" in err) == (ExitCode.REFUSED, True)
+
+
+@pytest.mark.usefixtures("fallen")
+def test_what_ends_an_event_is_explained(health):
+    _, out, _ = health("explain", GPU, "--ascii")
+    assert "stands        at once; clears with a reboot\n" in out
+    (explained,) = document(health, "explain", GPU)[1]["explanations"]
+    assert [finding["line"]["ends"] for finding in explained["findings"]] == ["reboot"]
+
+
+@pytest.mark.usefixtures("fallen")
+def test_a_clear_can_be_told_by_name(health):
+    assert health("clear", GPU, "--reason", "reseated", "-o", "name")[:2] == (ExitCode.DONE, f"{GPU}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([GPU], ExitCode.USAGE, 'add --reason "..."'),
+        ([GPU, "--reason", " "], ExitCode.USAGE, 'add --reason "..."'),
+        ([], ExitCode.USAGE, "COMPONENT"),
+        (["h03-gpu22", "--reason", "x"], ExitCode.USAGE, "did you mean h03-gpu2?"),
+        ([GPU, "--rule", "gpu.xids", "--reason", "x"], ExitCode.USAGE, "did you mean gpu.xid?"),
+        (
+            [GPU, "--rule", "gpu.ecc", "--reason", "x"],
+            ExitCode.REFUSED,
+            f"health clear {GPU} --reason TEXT",
+        ),
+        (["h03-gpu1", "--reason", "x"], ExitCode.REFUSED, "health explain h03-gpu1"),
+        ([HOST, "--reason", "x"], ExitCode.REFUSED, f"health clear {GPU} --reason TEXT"),
+        (["rail0", "--reason", "x"], ExitCode.REFUSED, "rail0 has no error events"),
+        (["rack64", "--reason", "x"], ExitCode.REFUSED, "name an accelerator or a host"),
+        ([CIRCUIT, "--reason", "x"], ExitCode.REFUSED, "there is nothing to clear"),
+    ],
+)
+@pytest.mark.usefixtures("fallen")
+def test_what_cannot_be_cleared_is_one_line_and_changes_nothing(health, store, arguments, code, words):
+    done, out, err = health("clear", *arguments)
+    assert (done, out) == (code, "")
+    assert words in err
+    assert store.cleared_events() == ()
+
+
+def test_what_nvidia_smi_says_now_is_no_event(health, rack, store):
+    rack.host(HOST, boot_id="boot-1")
+    rack.gpu(GPU, recovery_action="Reset")
+    assert health("clear", GPU, "--reason", "x")[0] == ExitCode.REFUSED
+    assert store.cleared_events() == ()
+
+
 # -- maintain ---------------------------------------------------------------------------------------------------------
 
 
@@ -223,11 +303,14 @@ def test_what_is_in_force_is_listed(health, rack):
     health("maintain", "rail0", "--for", "1h", "--comment", "fibres")
     _, out, _ = health("list")
     assert "part ordered" in out
+    assert "gpu.lost (failed)" in out
     assert "fibres" in out
     assert health("list", "-o", "name")[1].split() == [GPU, "rail0"]
     code, said = document(health, "list")
     assert (code, said["schema"]) == (0, "lumctl/health/v1")
     assert [a["component"] for a in said["acknowledgements"]] == [GPU]
+    covers = {"component": GPU, "rule": "gpu.lost", "about": "", "state": "failed"}
+    assert said["acknowledgements"][0]["covers"] == [covers]
     assert [(w["component"], w["rack"], w["open"]) for w in said["maintenance"]] == [("rail0", "rack64", True)]
 
 

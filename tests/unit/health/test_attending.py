@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow, covered
 from lumctl.health.states import State
 
 GPU, HOST, LANE = "h03-gpu2", "h03", "h03-gpu2-a"
@@ -55,6 +55,77 @@ def test_it_does_not_cover_a_worse_state(watched):
     watched.restart()
     watched.look()
     assert known(watched)[0] == ("gpu.row-remap", None)
+
+
+def test_it_does_not_cover_a_rule_that_finds_something_later(watched):
+    watched.rack.gpu(GPU, remap_pending=True)
+    watched.look()
+    acknowledge(watched)
+    watched.look()
+    watched.rack.gpu(GPU, sram_threshold_exceeded=True)
+    watched.look()
+    assert dict(known(watched)) == {"gpu.row-remap": "by kim: part is ordered", "gpu.ecc": None}
+    watched.restart()
+    watched.look()
+    assert dict(known(watched)) == {"gpu.row-remap": "by kim: part is ordered", "gpu.ecc": None}
+
+
+def test_it_covers_what_it_was_given_for_and_not_what_comes_before_the_next_look(watched):
+    watched.rack.gpu(GPU, remap_pending=True)
+    watched.look()
+    acknowledge(watched, covers=covered(watched.report.accelerators[GPU].findings))
+    watched.rack.gpu(GPU, sram_threshold_exceeded=True)
+    watched.look()
+    assert dict(known(watched)) == {"gpu.row-remap": "by kim: part is ordered", "gpu.ecc": None}
+
+
+def test_another_number_of_an_acknowledged_rule_is_a_new_fault(watched):
+    watched.rack.xid(GPU, 95, at=watched.now)
+    watched.look()
+    acknowledge(watched)
+    watched.look()
+    watched.rack.xid(GPU, 79, at=watched.now)
+    watched.look()
+    findings = watched.report.accelerators[GPU].findings
+    assert {f.about: f.acknowledged is not None for f in findings} == {"95": True, "79": False}
+
+
+def test_what_cleared_and_returns_is_a_new_fault(watched):
+    watched.rack.gpu(GPU, remap_pending=True, sram_threshold_exceeded=True)
+    watched.look()
+    acknowledge(watched)
+    watched.look()
+    watched.rack.gpu(GPU, sram_threshold_exceeded=False)
+    watched.look()
+    watched.rack.gpu(GPU, sram_threshold_exceeded=True)
+    watched.look()
+    assert dict(known(watched)) == {"gpu.row-remap": "by kim: part is ordered", "gpu.ecc": None}
+
+
+def test_of_a_rack_it_covers_no_other_component_that_fails_later(watched):
+    watched.rack.gpu(GPU, remap_pending=True)
+    watched.look()
+    acknowledge(watched, "rack64")
+    watched.look()
+    watched.rack.gpu("h01-gpu0", remap_pending=True)
+    watched.look()
+    assert known(watched) == [("gpu.row-remap", "by kim: part is ordered")]
+    assert known(watched, "h01-gpu0") == [("gpu.row-remap", None)]
+
+
+def test_what_it_covers_is_said_in_words(watched):
+    watched.rack.gpu(GPU, remap_pending=True, remap_failed=True)
+    watched.rack.xid(GPU, 79, at=watched.now)
+    watched.look()
+    covers = covered(watched.report.accelerators[GPU].findings)
+    assert set(covers) == {
+        CoveredFinding(GPU, "gpu.xid", "79", "failed"),
+        CoveredFinding(GPU, "gpu.row-remap", "", "failed"),
+    }
+    own = acknowledge(watched, covers=covers)
+    assert set(own.covers_text.split(", ")) == {"gpu.xid 79 (failed)", "gpu.row-remap (failed)"}
+    whole = acknowledge(watched, "rack64", covers=covers[:1])
+    assert whole.covers_text == f"{GPU}: {covers[0].words}"
 
 
 def test_it_ends_when_its_finding_has_cleared_for_good(watched):

@@ -40,15 +40,20 @@ def test_a_lost_gpu_is_gone_from_the_driver_and_named_in_the_kernel_log(bench):
 
 
 def test_a_healed_gpu_reads_healthy(bench):
-    clean = bench.run("a", "dmesg --time-format iso").stdout
-    bench.world.inject("a-gpu0", "gpu-lost")
+    boot = bench.world.boots["a"]
     bench.world.inject("a-gpu1", "ecc")
+    bench.world.clear("a-gpu1")
+    log = bench.run("a", "dmesg --time-format iso").stdout
+    assert "48," in log, "the lines of a GPU that was reset stay"
+    assert log.endswith("154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)\n")
+    assert bench.world.boots["a"] == boot
+    bench.world.inject("a-gpu0", "gpu-lost")
+    bench.clock.time += 1
     bench.world.clear("a-gpu0")
     assert len(gpus(bench)) == 2
-    assert "79," not in bench.run("a", "dmesg --time-format iso").stdout
-    assert "48," in bench.run("a", "dmesg --time-format iso").stdout, "the other GPU's lines stay"
-    bench.world.clear()
-    assert bench.run("a", "dmesg --time-format iso").stdout == clean
+    assert "Xid" not in bench.run("a", "dmesg --time-format iso").stdout
+    assert bench.world.boots["a"].id != boot.id, "a GPU that was lost needs a boot of its host"
+    assert bench.world.boots["a"].at == bench.clock.time
 
 
 def test_a_dead_process_leaves_the_gpu_well(bench):

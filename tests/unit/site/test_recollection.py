@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.site import Site
 from lumctl.site.moving import Moved, moving
@@ -111,6 +111,20 @@ def test_a_finding_stands_since_it_was_first_seen_also_for_another_process(seen,
     rack.gpu(GPU, ecc_volatile_uncorrectable=2)
     first = seen.look(remember=True)
     assert since(first) == since(seen.look(after=60.0)) <= seen.now - 60.0
+
+
+def test_an_event_is_known_to_another_process_and_ends_there_too(seen, rack):
+    rack.host(HOST, boot_id="boot-1", booted_at=seen.now - 86_400)
+    rack.xid(GPU, 79, at=seen.now)
+    seen.look(remember=True)
+    rack.host(HOST, xids=())
+    daemon = seen.site()
+    assert seen.look(daemon, remember=True).report.accelerators[GPU].state is State.FAILED
+    # The age of what was remembered, a day without a look, does not end it.
+    assert seen.look(after=3 * 86_400.0).report.accelerators[GPU].state is State.FAILED
+    seen.store.clear_events(EventClear(GPU, None, "kim", "reseated", seen.now))
+    assert seen.look().report.accelerators[GPU].state is State.OK
+    assert seen.look(daemon, remember=True).report.accelerators[GPU].state is State.OK
 
 
 def test_a_look_that_is_not_to_be_remembered_writes_nothing(seen, rack):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, CoveredFinding, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Store, store_at
@@ -37,6 +37,28 @@ def change(at: float, after: State, component: str = "g1", before: State | None 
 
 def told(store: Store, **which: object) -> list[tuple[float, State | None, State]]:
     return [(t.at, t.before, t.after) for t in store.transitions(**which)]
+
+
+# -- events that operators ended --------------------------------------------------------------------------------------
+
+
+def test_the_last_clear_of_a_component_and_rule_is_kept_and_each_is_journalled(shared: tuple[Store, Store]) -> None:
+    store, other = shared
+    first = EventClear("g1", None, "kim", "reset", 100.0)
+    of_rule = replace(first, rule="gpu.xid", at=101.0)
+    again = replace(first, reason="reset again", at=102.0)
+    for said in (first, of_rule, again):
+        store.clear_events(said)
+    assert store.cleared_events() == (of_rule, again)
+    assert [entry.data["reason"] for entry in store.remarks("events-cleared")] == ["reset", "reset", "reset again"]
+    assert other.cleared_events() == ()
+
+
+def test_what_an_acknowledgement_covers_is_kept(store: Store) -> None:
+    covers = (CoveredFinding("h1", "host.unreachable", "", "failed"),)
+    store.acknowledge(replace(KNOWN, covers=covers))
+    store.acknowledge(replace(KNOWN, component="h2"))
+    assert {said.component: said.covers for said in store.acknowledgements(now=100.0)} == {"h1": covers, "h2": None}
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumctl.devices.types import Alarm, DeviceReading
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
@@ -23,7 +23,10 @@ def test_a_look_arrives_as_it_was_but_for_unread_leaves(seen_of, pure, name):
     seen.silent_hosts.add(list(seen.inventory.hosts)[-1])
     look = seen.look(
         unfinished=("swap-0001",),
-        acknowledgements=(Acknowledgement("h", None, "ops", "known", 1.0, None),),
+        acknowledgements=(
+            Acknowledgement("h", None, "ops", "known", 1.0, None),
+            Acknowledgement("g", "gpu.lost", "ops", "x", 1.0, 2.0, (CoveredFinding("g", "gpu.lost", "", "failed"),)),
+        ),
         windows=(MaintenanceWindow("w", "h", "ops", "", 1.0, 2.0),),
         devices={
             "d": DeviceReading(1.0, None, 1.0, (Alarm("psu", "CRITICAL", "", 0.5),), 31.0, {3: -math.inf}, {"x": "y"}),

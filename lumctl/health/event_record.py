@@ -1,0 +1,290 @@
+"""Error events of kernel logs (XIDs and SXids), kept until something ends them.
+
+A kernel log is a ring: newer lines push out the line of a fault long before the fault is repaired. So events are kept
+with the boot of their host. The rules' data says what ends each: a reboot, a GPU reset, or age. An operator can end
+them as well. What has ended does not return, although its line may still be in the log.
+
+A GPU reset counts only with evidence. Three things are evidence: XID 154 in which a reset is no longer required; a
+recovery action of nvidia-smi that asked for a reset after the event and now asks for nothing; a PCIe replay counter
+(nvidia-smi: since reset) that went back. These are none: counters that begin again when the driver is loaded or
+initialises an idle GPU (throttling, volatile ECC), or that an operator can set to zero (volatile ECC, NVLink errors).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus, Snapshot, SxidEvent, XidEvent
+from lumctl.health.attention import EventClear
+from lumctl.health.events import Event, HostEvents, Identity
+from lumctl.health.matching import addresses, match_gpus, pci_slot, recent
+from lumctl.health.rulebook import Verdict, verdict
+from lumctl.health.rules.host import sxid_case
+from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset
+from lumctl.health.states import State
+from lumctl.inventory.model import Inventory
+
+_MOST_EVENTS, _MOST_ALIKE, _MOST_CHARACTERS = 256, 4, 400
+"""Kept of one host, of one number at one address (the first and the newest), and of one line."""
+_SAME_MOMENT_S = 1.0
+"""Probes that begin together are this close; a GPU reset takes longer."""
+_SWITCH, _ACTION, _XID, _RESET = "sxid", "action", "xid", "reset"
+"""What a mark ends at an address: SXids, XID 154, other XIDs; or of all these what a GPU reset ends."""
+_KINDS_OF_RULES = {
+    "gpu.xid": (_XID, _ACTION),
+    "gpu.recovery-action": (_ACTION,),
+    "host.xid-unmatched": (_XID, _ACTION),
+    "host.nvswitch": (_SWITCH,),
+}
+CLEARABLE = frozenset(_KINDS_OF_RULES)
+"""The rules whose findings may come from kept events."""
+
+
+_NONE = HostEvents((), (), frozenset(), frozenset())
+
+
+def _line(event: Event) -> Verdict:
+    if isinstance(event, SxidEvent):
+        return verdict("host.nvswitch", sxid_case(event))
+    return verdict("gpu.xid", action_of(event))
+
+
+def _kind(event: Event) -> str:
+    if isinstance(event, SxidEvent):
+        return _SWITCH
+    return _ACTION if action_of(event) == "read-recovery-action" else _XID
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An event, and when the kernel log was read that first showed it."""
+
+    event: Event
+    seen_at: float
+
+    @property
+    def at(self) -> float:
+        return self.seen_at if self.event.at is None else self.event.at
+
+
+@dataclass
+class _HostRecord:
+    """The events of one boot of one host.
+
+    ``booted_at`` is as it was first computed, so that all lines of a boot are dated alike. ``marks`` say up to which
+    event those of a kind at a PCI slot are over. ``asked`` is when a GPU last asked for a reset, ``replays`` the last
+    reading of its PCIe replay counter (UUID, value, time), by PCI slot.
+    """
+
+    boot_id: str
+    booted_at: float | None
+    kept: dict[Identity, _Kept] = field(default_factory=dict)
+    marks: dict[tuple[str, str], float] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
+    replays: dict[str, tuple[str, int, float]] = field(default_factory=dict)
+
+    def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
+        """Take what a look read of the host, and return the events that count."""
+        if not seen.xids and not seen.sxids and not self.kept:
+            return _NONE
+        kernel = seen.probes.get("kernel")
+        read_at = kernel.taken_at if kernel is not None else seen.taken_at
+        before = set(self.kept)
+        in_log = {_identity(event): event for event in self._in_log(seen)}
+        for identity, event in in_log.items():
+            if identity not in self.kept and _line(event).state is not State.OK:
+                text = event.text[:_MOST_CHARACTERS]
+                self.kept[identity] = _Kept(event if event.text == text else replace(event, text=text), read_at)
+        self._resets(in_log.values(), seen.gpus)
+        self._clears(seen, inventory, clears)
+        oldest = now - inventory.thresholds.xid_max_age_s
+        self.kept = {i: kept for i, kept in self.kept.items() if not self._is_over(kept.event, kept.at, oldest, now)}
+        self._bound()
+        complete = kernel is not None and kernel.status is ProbeStatus.OK
+        absent = {i: kept.event for i, kept in self.kept.items() if i not in in_log}
+        present = {
+            i: event
+            for i, event in in_log.items()
+            if not self._is_over(event, event.at if event.at is not None else inf, oldest, now)
+        }
+        counting = {**dict(sorted(absent.items(), key=lambda item: item[1].at or 0.0)), **present}
+        return HostEvents(
+            tuple(event for event in counting.values() if isinstance(event, XidEvent)),
+            tuple(event for event in counting.values() if isinstance(event, SxidEvent)),
+            frozenset(event.identity for i, event in counting.items() if i in before),
+            frozenset(event.identity for event in absent.values()) if complete else frozenset(),
+        )
+
+    def _in_log(self, seen: HostSnapshot) -> Iterator[Event]:
+        """What the log shows of this boot, in its order. Lines that count from the boot are dated alike each time."""
+        shift = 0.0 if self.booted_at is None or seen.booted_at is None else self.booted_at - seen.booted_at
+        events: tuple[Event, ...] = (*recent(seen.xids, now=0.0, max_age_s=inf, booted_at=seen.booted_at), *seen.sxids)
+        for event in events:
+            counts_from_boot = event.stamp.replace(".", "", 1).isdecimal()
+            yield replace(event, at=event.at + shift) if event.at is not None and counts_from_boot and shift else event
+
+    def _is_over(self, event: Event, at: float, oldest: float, now: float) -> bool:
+        line, slot = _line(event), pci_slot(event.pci)
+        if at <= self.marks.get((_kind(event), slot), -inf):
+            return True
+        if line.ends == "reset":
+            return at <= self.marks.get((_RESET, slot), -inf)
+        return line.ends == "age" and at < (now - line.window_s if line.window_s else oldest)
+
+    # --- what ends events ---
+
+    def _resets(self, in_log: Iterable[Event], gpus: Iterable[GpuReading]) -> None:
+        """Mark what confirmed GPU resets have ended."""
+        for event in in_log:
+            if isinstance(event, XidEvent) and event.at is not None and tells_of_reset(event):
+                self._mark(_RESET, pci_slot(event.pci), event.at)
+        waiting = {pci_slot(k.event.pci) for k in self.kept.values() if _line(k.event).ends == "reset"}
+        self.asked = {slot: at for slot, at in self.asked.items() if slot in waiting}
+        self.replays = {slot: reading for slot, reading in self.replays.items() if slot in waiting}
+        for gpu in gpus:
+            if (slot := pci_slot(gpu.pci)) in waiting:
+                self._asked(slot, gpu)
+                self._replayed(slot, gpu)
+
+    def _asked(self, slot: str, gpu: GpuReading) -> None:
+        asks, before = asks_for_reset(gpu), self.asked.get(slot)
+        if asks:
+            self.asked[slot] = gpu.taken_at
+        elif asks is False and before is not None and gpu.taken_at > before:
+            self._end_by_reset(slot, before)
+            del self.asked[slot]
+        elif asks is None and gpu.recovery_action is not None:
+            # What it asks for now is no reset, and when that is gone, nothing tells of a reset.
+            self.asked.pop(slot, None)
+
+    def _replayed(self, slot: str, gpu: GpuReading) -> None:
+        # Without persistence mode the driver initialises an idle GPU again and again.
+        if gpu.uuid is None or gpu.pcie_replays is None or not gpu.persistence_enabled:
+            self.replays.pop(slot, None)
+            return
+        before = self.replays.get(slot)
+        if before is not None and before[0] == gpu.uuid and gpu.pcie_replays < before[1] and gpu.taken_at > before[2]:
+            self._end_by_reset(slot, before[2])
+        self.replays[slot] = (gpu.uuid, gpu.pcie_replays, gpu.taken_at)
+
+    def _end_by_reset(self, slot: str, after: float) -> None:
+        """A GPU was reset some time after ``after``: that ends only what was known by then."""
+        for kept in self.kept.values():
+            if pci_slot(kept.event.pci) == slot and kept.seen_at <= after + _SAME_MOMENT_S:
+                self._mark(_RESET, slot, kept.at)
+
+    def _clears(self, seen: HostSnapshot, inventory: Inventory, clears: Collection[EventClear]) -> None:
+        """Mark what operators have ended. Times of two clocks are not compared: a look before it saw the event."""
+        if not clears or not self.kept:
+            return
+        accelerators = inventory.accelerators_of(seen.host)
+        here = {seen.host, *(accelerator.id for accelerator in accelerators)}
+        mine = [clear for clear in clears if clear.component in here]
+        if not mine:
+            return
+        xids = tuple(kept.event for kept in self.kept.values() if isinstance(kept.event, XidEvent))
+        slots = addresses(accelerators, match_gpus(accelerators, seen.gpus), replace(seen, xids=xids))
+        owners = {slot: accelerator for accelerator, slot in slots.items()}
+        for kept in self.kept.values():
+            kind, slot = _kind(kept.event), pci_slot(kept.event.pci)
+            owner = seen.host if kind == _SWITCH else owners.get(slot, seen.host)
+            for clear in mine:
+                covers = clear.rule is None or kind in _KINDS_OF_RULES.get(clear.rule, ())
+                if clear.component == owner and covers and kept.seen_at <= clear.at:
+                    self._mark(kind, slot, kept.at)
+
+    def _mark(self, kind: str, slot: str, at: float) -> None:
+        self.marks[kind, slot] = max(at, self.marks.get((kind, slot), at))
+
+    def _bound(self) -> None:
+        """Keep the first and the newest of each number at each address, and not more than is useful."""
+        alike: dict[tuple[str, ...], list[Identity]] = {}
+        for identity, kept in sorted(self.kept.items(), key=lambda item: item[1].at):
+            alike.setdefault((_kind(kept.event), *identity[1:3]), []).append(identity)
+        chosen = {i for same in alike.values() for i in (same[0], *same[1:][1 - _MOST_ALIKE :])}
+        newest = sorted(chosen, key=lambda i: self.kept[i].at)[-_MOST_EVENTS:]
+        self.kept = {identity: self.kept[identity] for identity in newest}
+        self.marks = dict(sorted(self.marks.items(), key=lambda item: item[1])[-_MOST_EVENTS:])
+
+    # --- as JSON values ---
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "boot": self.boot_id,
+            "booted_at": self.booted_at,
+            "events": [_written(kept) for kept in self.kept.values()],
+            "over": [[*key, at] for key, at in self.marks.items()],
+            "asked": self.asked,
+            "replays": {slot: list(reading) for slot, reading in self.replays.items()},
+        }
+
+
+class EventRecord:
+    """The events of all hosts. Hosts that do not tell which boot they are in have none: their log alone counts."""
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        self._hosts = {str(host): _record_from(written) for host, written in (document or {}).items()}
+
+    def take(
+        self, inventory: Inventory, snapshot: Snapshot, clears: Collection[EventClear], now: float
+    ) -> dict[str, HostEvents]:
+        """Take what a look read, and return the events that count, by host; hosts without any error are left out."""
+        self._hosts = {host: record for host, record in self._hosts.items() if host in inventory.hosts}
+        found: dict[str, HostEvents] = {}
+        for host in inventory.hosts:
+            seen = snapshot.hosts.get(host)
+            if seen is None or not seen.reachable:
+                continue
+            record = self._hosts.get(host)
+            if record is not None and seen.boot_id not in {None, record.boot_id}:
+                del self._hosts[host]
+                record = None
+            if record is None and seen.boot_id is not None and (seen.xids or seen.sxids):
+                record = self._hosts[host] = _HostRecord(seen.boot_id, seen.booted_at)
+            if record is not None:
+                found[host] = record.take(seen, inventory, now, clears)
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, bounded for each host."""
+        return {host: record.document() for host, record in self._hosts.items()}
+
+
+def _identity(event: Event) -> Identity:
+    stamp, pci, number, text = event.identity
+    return stamp, pci, number, text[:_MOST_CHARACTERS]
+
+
+def _written(kept: _Kept) -> list[Any]:
+    event = kept.event
+    more = [event.sxid, event.fatal, event.link] if isinstance(event, SxidEvent) else [event.xid]
+    return [kept.seen_at, event.at, event.pci, event.text, event.stamp, *more]
+
+
+def _kept_from(written: list[Any]) -> _Kept:
+    seen_at, at, pci, text, stamp, number, *more = written
+    at, pci, text, stamp = None if at is None else float(at), str(pci), str(text), str(stamp)
+    if not more:
+        return _Kept(XidEvent(at, pci, int(number), text, stamp), float(seen_at))
+    fatal, link = more
+    event = SxidEvent(at, pci, int(number), text, stamp, None if fatal is None else bool(fatal), link)
+    return _Kept(event, float(seen_at))
+
+
+def _record_from(written: Mapping[str, Any]) -> _HostRecord:
+    """Read what :meth:`_HostRecord.document` wrote.
+
+    Raises:
+        TypeError, ValueError, KeyError, AttributeError: it did not write this.
+    """
+    kept = [_kept_from(entry) for entry in written["events"][:_MOST_EVENTS]]
+    booted_at = written["booted_at"]
+    return _HostRecord(
+        str(written["boot"]),
+        None if booted_at is None else float(booted_at),
+        {_identity(each.event): each for each in kept},
+        {(str(kind), str(slot)): float(at) for kind, slot, at in written["over"][:_MOST_EVENTS]},
+        {str(slot): float(at) for slot, at in written["asked"].items()},
+        {str(slot): (str(uuid), int(value), float(at)) for slot, (uuid, value, at) in written["replays"].items()},
+    )
