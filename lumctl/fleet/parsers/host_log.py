@@ -12,6 +12,8 @@ from lumctl.fleet.host_readings import HostEvent, HostEventKind
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import GpuReading
 
+_BLOCK_DEVICE = r"(sd|nvme|vd|xvd|md|dm-)"
+"""How disks are called. Cards without a medium and images in a file print the same errors in ordinary life."""
 _SIGNS = (
     (HostEventKind.PANIC, r"Kernel panic - not syncing"),
     (HostEventKind.MEMORY, r"EDAC [^ ]+: ([0-9]+ )?UE "),
@@ -20,6 +22,15 @@ _SIGNS = (
     (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: (event severity: (fatal|recoverable)|Uncorrected|System Fatal)"),
     (HostEventKind.FILESYSTEM, r"Remounting filesystem read-only|BTRFS .*forced readonly"),
     (HostEventKind.FILESYSTEM, r"XFS \([^)]+\): .*([Ss]hutting down|has been shut ?down)"),
+    (HostEventKind.DISK, r"md/raid[^ ]* Disk failure on |no available path - failing I/O"),
+    (HostEventKind.DISK, rf"(I/O|critical (medium|target|nexus)) error(, dev| on dev| on device) {_BLOCK_DEVICE}"),
+    (
+        HostEventKind.DISK,
+        r"EXT4-fs error \(|I/O error while writing superblock|XFS \([^)]+\): [Mm]etadata (corrupt|I/O)",
+    ),
+    (HostEventKind.FILE_SERVER, r"nfs: server [^ ]+ not responding|Lustre: .*Connection to [^ ]+ .*was lost"),
+    (HostEventKind.FILE_SERVER_BACK, r"nfs: server [^ ]+ OK|Lustre: .*Connection restored to "),
+    (HostEventKind.FILE_LIMIT, r"VFS: file-max limit [0-9]+ reached"),
     (HostEventKind.HUNG_TASK, r"task [^ ]+:[0-9]+ blocked .*for more than [0-9]+ seconds"),
     (HostEventKind.LOCKUP, r"soft lockup - CPU#|hard LOCKUP|rcu.*(self-detected stall|detected stalls)"),
     (HostEventKind.OUT_OF_MEMORY, r"Out of memory: Kill"),
@@ -41,7 +52,11 @@ _UNCORRECTED_BIT = 61
 """The bit of a bank's status (IA32_MCi_STATUS, and AMD's MCA_STATUS) that tells an error that was not corrected."""
 _TASK = re.compile(r"\btask [^ ]+:([0-9]+) blocked|Kill(?:ed)? process ([0-9]+)|\bpid=([0-9]+)")
 _DISK = re.compile(r"\bnvme (nvme[0-9]+):")
-_FILESYSTEM = re.compile(r"(?:EXT[234]-fs|XFS|BTRFS[^(]*) \((?:device )?([^) ]+)[^)]*\)")
+_ERROR_OF = re.compile(
+    r"error(?:, dev| on dev| on device) ([a-z0-9-]+)|Disk failure on ([a-z0-9-]+)|block (nvme[a-z0-9]+):"
+)
+_SERVER = re.compile(r"nfs: server (\S+) |Connection (?:restored )?to (\S+)")
+_FILESYSTEM = re.compile(r"(?:EXT[234]-fs|EXT4-fs error|XFS|BTRFS[^(]*) \((?:device )?([^) ]+)[^)]*\)")
 _PREFIX = re.compile(
     r"^(?:<[0-9]+>)?(?:.{1,80}? kernel: )?(?:\d{4}-\d\d-\d\dT\S+ )?(?:\[[^\]]{1,39}\d\]\s*)?", re.ASCII
 )
@@ -72,6 +87,10 @@ def _device(kind: HostEventKind, line: str, begins: int) -> str | None:
             found = _DISK.search(line)
         case HostEventKind.FILESYSTEM:
             found = _FILESYSTEM.search(line)
+        case HostEventKind.DISK:
+            found = _ERROR_OF.search(line) or _FILESYSTEM.search(line)
+        case HostEventKind.FILE_SERVER | HostEventKind.FILE_SERVER_BACK:
+            found = _SERVER.search(line)
         case _:
             found = _TASK.search(line)
     return next((group for group in found.groups() if group), None) if found else None
