@@ -16,7 +16,8 @@ _DRIVER_UNUSABLE = (
     ("mismatch", "driver/library version mismatch"),
     ("not-loaded", "couldn't communicate with the nvidia driver"),
     ("not-loaded", "failed to initialize nvml: driver not loaded"),
-    ("not-started", "failed to initialize nvml: unknown error"),
+    ("not-loaded", "couldn't find libnvidia-ml.so"),
+    ("not-started", "failed to initialize nvml"),
 )
 """What nvidia-smi says where the driver works for none of the GPUs."""
 
