@@ -7,7 +7,7 @@ from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import NO_CARRIER
 from lumctl.health.rules.load import is_throttled
-from lumctl.health.rules.nvlink import part_of
+from lumctl.health.rules.nvlink import packet_errors, part_of
 from lumctl.health.trend import Trend, trend_from, windows_of
 from lumctl.inventory.model import Accelerator, Transponder
 
@@ -93,6 +93,7 @@ class History:
                 trend.read("nvlink_replays", part, link.replay_errors, link.errors_at)
                 trend.read("nvlink_recoveries", part, link.recovery_errors, link.errors_at)
                 trend.read("nvlink_crc", part, link.crc_errors, link.errors_at)
+                trend.read("nvlink_packets", part, packet_errors(link), link.errors_at)
             if link.active:
                 trend.worked.add(part)
 

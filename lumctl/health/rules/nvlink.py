@@ -17,6 +17,23 @@ def part_of(link: NvlinkReading) -> str:
     return "all NVLinks" if link.link == ALL_NVLINKS else f"NVLink {link.link}"
 
 
+_PACKET_ERRORS = (
+    "malformed packet errors",
+    "buffer overrun errors",
+    "rx errors",
+    "rx remote errors",
+    "rx general errors",
+    "local link integrity errors",
+)
+"""What NVLink 5 counts of packets that arrived damaged or not at all, by nvidia-smi's names in lower case."""
+
+
+def packet_errors(link: NvlinkReading) -> int | None:
+    """The sum of what NVLink 5 counts in place of replays and CRC errors; ``None`` where it counts nothing of it."""
+    counts = [link.errors[name] for name in _PACKET_ERRORS if name in link.errors]
+    return sum(counts) if counts else None
+
+
 def errors(case: GpuCase) -> Iterator[Finding]:
     """Replays, recoveries and CRC errors."""
     if case.nvlinks:

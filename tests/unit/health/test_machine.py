@@ -167,7 +167,7 @@ def test_a_host_with_less_memory_or_fewer_processors_than_its_like(watched, memo
         watched.rack.probe(name, "capacity", ProbeStatus.OK)
     watched.rack.host(HOST, capacity=Capacity(watched.now, memory_gib, processors))
     watched.look(5)
-    assert told(watched) == ([("host.expected", case, State.DEGRADED)] if case else [])
+    assert told(watched) == ([("host.capacity", case, State.DEGRADED)] if case else [])
 
 
 def mounted(watched, *mounts, at=None):

@@ -254,7 +254,7 @@ def findings_of(report):
 
 def judged(rack, entry, saying):
     """The findings after a first look at which all is well, and some at which the first host says this."""
-    rack.look(START)
+    rack.look(START, {entry["probe"]: entry["before"]} if "before" in entry else {})
     probe, statuses = entry["probe"], {entry["probe"]: entry["status"]} if "status" in entry else {}
     for after_s in (10.0, 70.0, *([entry["after_s"]] if "after_s" in entry else ())):
         now = START + after_s
