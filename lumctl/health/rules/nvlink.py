@@ -68,8 +68,11 @@ def bit_errors(case: GpuCase) -> Iterator[Finding]:
 
 
 def inactive(case: GpuCase) -> Iterator[Finding]:
-    """Links that are not active: all of them, or some that were before, for how many a card uses is not known."""
-    worked = case.trend.worked if case.trend is not None else set()
+    """Links that are not active: all of them, or some that were before, for how many a card uses is not known.
+
+    A GPU that is partitioned into instances (MIG) since then uses none.
+    """
+    worked = case.trend.worked if case.trend is not None and not is_mig(case) else set()
     gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
     if none_is_active(case):
         yield found(case.id, "gpu.nvlink", "all-inactive", "none of its NVLinks is active", since=case.read_at)
