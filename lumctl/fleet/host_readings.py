@@ -108,13 +108,15 @@ class Service:
     """A unit of systemd that the host has, in systemd's own words.
 
     ``state`` is its ActiveState (``active``, ``failed``, ``inactive``, ...), ``sub_state`` its SubState (``running``,
-    ``auto-restart``, ...); ``enabled`` tells whether it is to start with the host.
+    ``auto-restart``, ...); ``enabled`` tells whether it is to start with the host. ``restarts`` counts how often
+    systemd started it again by itself, and begins again when somebody starts it.
     """
 
     name: str
     state: str
     sub_state: str
     enabled: bool
+    restarts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

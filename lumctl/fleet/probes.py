@@ -28,7 +28,7 @@ _DF = (
 """What a file server serves is left out, for one that is gone would hold up the answer for ever."""
 _CRASH_RECORDS = "find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\\n'"
 _UNITS = ("nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
-_SERVICES = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState " + " ".join(
+_SERVICES = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts " + " ".join(
     f"{unit}.service" for unit in _UNITS
 )
 _CAPACITY = "grep -sHE '^MemTotal:|^[0-9]' /proc/meminfo /sys/devices/system/cpu/online"

@@ -36,6 +36,7 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         services=look.fresh("services", here.seen.services) if here and readable else None,
         capacity=look.fresh("capacity", here.seen.capacity) if here and readable else None,
         expected_memory_gib=look.expectations.memory_gib(name),
+        trend=look.trend("host", name),
         expected_processors=look.expectations.processors(name),
         nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from lumctl.fleet.host_readings import Adapters, Capacity, Disks, DiskUse, Mount, Service
 from lumctl.fleet.parsers.complaints import is_harmless
 from lumctl.fleet.parsers.lines import lines_of
+from lumctl.fleet.parsers.numbers import whole_count
 from lumctl.fleet.parsers.pci import whole_pci
 
 _MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
@@ -23,7 +24,7 @@ _BROKEN = re.compile(r"df: (?P<path>/.*): (?P<said>Input/output error|Structure 
 _CLOCK = re.compile(r"([0-9]{9,11})(?:\.([0-9]{1,9}))?(?:\.?%?N)?")
 _CRASH = re.compile(r"\s*([0-9]{9,11})(?:\.[0-9]{1,10})?\s*")
 _ADAPTER = re.compile(r"/sys/class/(net|infiniband)/([^/]+)/device/uevent[:\t]PCI_SLOT_NAME=(\S+)")
-_PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|UnitFileState)=([\w.@-]*)", re.ASCII)
+_PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|UnitFileState|NRestarts)=([\w.@-]*)", re.ASCII)
 _MEMORY = re.compile(r"/proc/meminfo:MemTotal:\s+([0-9]{1,15}) kB")
 _PROCESSORS = re.compile(r"/sys/devices/system/cpu/online:([0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*)")
 _COMPLAINT = re.compile(r"(?:df|find|grep|sudo): .*")
@@ -116,7 +117,8 @@ def parse_services(text: str) -> dict[str, Service] | None:
         if told["LoadState"] != "not-found":
             name = told["Id"].removesuffix(".service")
             enabled = told.get("UnitFileState", "").startswith("enabled")
-            found[name] = Service(name, told["ActiveState"], told["SubState"], enabled)
+            restarts = whole_count(told.get("NRestarts", ""))
+            found[name] = Service(name, told["ActiveState"], told["SubState"], enabled, restarts)
     return found if whole else None
 
 

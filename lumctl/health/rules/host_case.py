@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lumctl.fleet.host_readings import Capacity, ClockReading, Disks, Mounts, Services
 from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
 from lumctl.health.expectations import Expected
+from lumctl.health.trend import Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class HostCase:
     capacity: Capacity | None = None
     expected_memory_gib: Expected | None = None
     expected_processors: Expected | None = None
+    trend: Trend | None = None
 
     @property
     def readable(self) -> bool:

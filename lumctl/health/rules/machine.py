@@ -76,11 +76,18 @@ def services(case: HostCase) -> Iterator[Finding]:
     """Services that GPUs need and that do not run although they are to start with the host."""
     if case.services is None or case.seen is None:
         return
+    gpus = case.seen.gpus
     for unit, (name, is_needed_by) in _NEEDED.items():
         service = case.services.by_name.get(unit)
-        if service is not None and _has_stopped(service) and is_needed_by(case.seen.gpus):
+        if service is not None and _has_stopped(service) and is_needed_by(gpus):
             evidence = f"{unit} is {service.state} ({service.sub_state})"
             yield found(case.id, "host.service", name, evidence, since=case.services.taken_at)
+    line = verdict("host.service", "restarting")
+    restarts = case.trend.events(line.counter, line.window_s, case.now) if case.trend is not None else {}
+    count = restarts.get(_FABRIC_MANAGER, 0)
+    if line.reached_by(count) and _has_nvswitches(gpus):
+        evidence = f"{_FABRIC_MANAGER} was started again {count} times in ten minutes"
+        yield found(case.id, "host.service", "restarting", evidence, since=case.services.taken_at)
 
 
 def _has_stopped(service: Service) -> bool:
@@ -89,6 +96,7 @@ def _has_stopped(service: Service) -> bool:
     return service.enabled and stopped
 
 
+_FABRIC_MANAGER = "nvidia-fabricmanager"
 _MOST_WITHOUT_SWITCHES = 4
 """The most GPUs that boards join by NVLink without switches between them."""
 
@@ -126,7 +134,7 @@ def _is_not_persistent(gpus: Collection[GpuReading]) -> bool:
 
 
 _NEEDED: Mapping[str, tuple[str, Callable[[Collection[GpuReading]], bool]]] = {
-    "nvidia-fabricmanager": ("fabric-manager", _has_nvswitches),
+    _FABRIC_MANAGER: ("fabric-manager", _has_nvswitches),
     "nvidia-imex": ("imex", _has_rack_fabric),
     "nvidia-persistenced": ("persistence", _is_not_persistent),
 }

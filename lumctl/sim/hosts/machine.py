@@ -20,7 +20,7 @@ CAPACITY = "/proc/meminfo:MemTotal:       2113411308 kB\n/sys/devices/system/cpu
 
 def services(units: Sequence[str]) -> str:
     """``systemctl show`` of some units, all of which run."""
-    about = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\n"
+    about = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=0\n"
     return "\n".join(f"Id={unit}\n{about}" for unit in units)
 
 

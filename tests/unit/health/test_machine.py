@@ -132,6 +132,25 @@ def test_a_service_that_its_gpus_need_must_run(watched, unit, gpu, case, state, 
     assert told(watched) == ([("host.service", case, verdict("host.service", case).state)] if case else [])
 
 
+def test_a_fabric_manager_that_is_started_again_and_again(watched):
+    all_gpus(watched, fabric=COMPLETED)
+
+    def restarted(times):
+        service = Service("nvidia-fabricmanager", "active", "running", enabled=True, restarts=times)
+        watched.rack.host(HOST, services=Services(watched.now + 60, {service.name: service}))
+        watched.look(60)
+        return told(watched)
+
+    watched.rack.probe(HOST, "services", ProbeStatus.OK)
+    assert restarted(40) == restarted(42) == []
+    assert restarted(43) == [("host.service", "restarting", State.FAILED)]
+    # Somebody started it, so that it is counted anew, and ten minutes later all is forgotten.
+    assert restarted(0) == [("host.service", "restarting", State.FAILED)]
+    for _ in range(10):
+        restarted(0)
+    assert told(watched) == []
+
+
 def test_eight_modules_of_a_board_have_switches_though_nvidia_smi_tells_no_fabric(watched):
     gpu = replace(watched.rack.hosts[HOST].gpus[0], product="NVIDIA A100-SXM4-80GB")
     others = tuple(replace(gpu, minor=n, pci=f"0000:a{n}:00.0") for n in range(8, 12))
