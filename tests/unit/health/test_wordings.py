@@ -201,21 +201,17 @@ class PrintedRack:
         self.probes = probes_for(("eth2", "mlx5_0"), sudo=False)
         self.memory = Memory()
         self.gathered = {name: Gathered(booted_at=START - BOOTED_S) for name in inventory.hosts}
+        self.known = {}
 
     def look(self, now, answers=None, statuses=None):
         """A look at which the first host gives these answers, by probe."""
         hosts = {}
         for name, gathered in self.gathered.items():
             own = (answers or {}) if name == "h1" else {}
-            outcomes = {}
-            for probe in self.probes:
-                if probe.name in own and own[probe.name] is None:
-                    outcome = (ProbeStatus.TIMED_OUT, "no answer in time")
-                else:
-                    status = (statuses or {}).get(probe.name, STATUSES.get(probe.name, 0))
-                    gathered.heard_at = now + HEARD_S
-                    outcome = probe.take(Answer(status, own.get(probe.name, well(probe.name, now))), now, gathered)
-                outcomes[probe.name] = ProbeOutcome(probe.name, outcome[0], now, HEARD_S, outcome[1])
+            outcomes = {
+                probe.name: ProbeOutcome(probe.name, *self._taken(name, probe, own, statuses or {}, now))
+                for probe in self.probes
+            }
             hosts[name] = HostSnapshot(
                 host=name,
                 taken_at=now,
@@ -228,6 +224,22 @@ class PrintedRack:
         return self.memory.judge(
             self.inventory, Snapshot(now, 0.1, hosts), self.circuits, losses={}, devices={}, now=now + 1
         )
+
+    def _taken(self, host, probe, own, statuses, now):
+        """How a probe ended, when and after how long. The same answer again is not read again, as in a fleet."""
+        gathered, known = self.gathered[host], self.known.get((host, probe.name))
+        gathered.heard_at = now + HEARD_S
+        if probe.name in own and own[probe.name] is None:
+            return ProbeStatus.TIMED_OUT, now, HEARD_S, "no answer in time"
+        answer = Answer(
+            statuses.get(probe.name, STATUSES.get(probe.name, 0)), own.get(probe.name) or well(probe.name, now)
+        )
+        if known is not None and known[0] == answer:
+            probe.again(now, gathered)
+        else:
+            known = self.known[host, probe.name] = answer, probe.take(answer, now, gathered)
+        status, detail = known[1]
+        return status, now, HEARD_S, detail
 
 
 def well(probe, now):
