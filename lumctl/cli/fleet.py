@@ -51,7 +51,8 @@ def capture(
     the host runs, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt and nvlink-errors.txt
     (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
     lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and what the host says of itself: mounts.txt, df.txt,
-    date.txt, crashes.txt (records of crashed kernels) and adapters.tsv (PCI addresses of network cards).
+    date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the services of GPUs),
+    capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards).
 
     DIR must be empty or absent. Nobody else may read it, for it holds the whole kernel logs, and serial numbers and
     UUIDs of GPUs stay in it. It holds no key and no password.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lumctl.devices.types import Neighbour, OpticsReading
-from lumctl.fleet.host_readings import Adapters, ClockReading, Disks, HostEvent, Mounts
+from lumctl.fleet.host_readings import Adapters, Capacity, ClockReading, Disks, HostEvent, Mounts, Services
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
@@ -57,6 +57,8 @@ class Gathered:
     disks: Disks | None = None
     clock: ClockReading | None = None
     crashes: tuple[float, ...] = ()
+    services: Services | None = None
+    capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)
     heard_at: float | None = None
     interfaces: Mapping[str, InterfaceReading] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What was read of the machine under the GPUs: lines of its kernel log, mounts, disks, clock, network cards.
+"""What was read of the machine under the GPUs: its kernel log, mounts, disks, clock, services, memory, network cards.
 
 Times are seconds since the epoch; ``None`` means that the host did not say.
 """
@@ -28,6 +28,14 @@ class HostEventKind(StrEnum):
     """The same of a process that is not known to belong to a job."""
     NVME_RESET = "nvme-reset"
     NVME_LOST = "nvme-lost"
+    DISK = "disk"
+    """A disk or a file system could not read or write, or found its contents damaged."""
+    FILE_SERVER = "file-server"
+    """A file server does not answer."""
+    FILE_SERVER_BACK = "file-server-back"
+    """A file server answers again."""
+    FILE_LIMIT = "file-limit"
+    """The host can open no more files."""
     GPU_START = "gpu-start"
     """The driver cannot start a GPU."""
     PANIC = "panic"
@@ -93,6 +101,39 @@ class ClockReading:
     taken_at: float
     least_ahead_s: float
     most_ahead_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A unit of systemd that the host has, in systemd's own words.
+
+    ``state`` is its ActiveState (``active``, ``failed``, ``inactive``, ...), ``sub_state`` its SubState (``running``,
+    ``auto-restart``, ...); ``enabled`` tells whether it is to start with the host. ``restarts`` counts how often
+    systemd started it again by itself, and begins again when somebody starts it.
+    """
+
+    name: str
+    state: str
+    sub_state: str
+    enabled: bool
+    restarts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The units that GPUs need, by name without ``.service``; one that the host does not have is left out."""
+
+    taken_at: float
+    by_name: Mapping[str, Service] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The main memory and the processors (hardware threads) that the kernel uses."""
+
+    taken_at: float
+    memory_gib: float | None = None
+    processors: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

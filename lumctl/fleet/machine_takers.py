@@ -1,4 +1,4 @@
-"""From what a host prints of itself to readings of its mounts, disks, clock, crashes and network cards.
+"""From what a host prints of itself to readings of its mounts, disks, clock, crashes, services, memory and cards.
 
 All of it is read rarely. A host whose tools cannot say one of these is no host with a fault.
 """
@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from lumctl.devices.formats.complaint import first_line, is_denial
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
-from lumctl.fleet.host_readings import ClockReading, Mounts
+from lumctl.fleet.host_readings import ClockReading, Mounts, Services
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
 from lumctl.fleet.parsers.machine import (
     parse_adapters,
+    parse_capacity,
     parse_clock,
     parse_crashes,
     parse_disks,
     parse_mounts,
+    parse_services,
     unread_line,
 )
 from lumctl.fleet.readings import ProbeStatus
@@ -22,6 +24,8 @@ from lumctl.fleet.taking import OK, failure
 
 _NO_OPTION = ("unrecognized option", "invalid option", "illegal option", "unknown option", "unrecognized: ", "usage:")
 """How smaller versions of a tool refuse what they are asked."""
+_NO_SYSTEMD = ("system has not been booted with systemd", "failed to connect to bus", "failed to get d-bus")
+"""What systemctl says in a container, or where another program starts the services."""
 
 
 class MountTable:
@@ -111,6 +115,44 @@ class NetworkCards:
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
         """An adapter does not move while the host runs."""
+
+
+class ServiceTable:
+    """``systemctl show`` of the services that GPUs need."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """A host without systemd, or whose systemd we may not ask, has no such services to judge."""
+        services = parse_services(answer.text)
+        if services is not None:
+            gathered.services = Services(taken_at, services)
+            return _whole("services", answer)
+        if any(words in answer.text.lower() for words in _NO_SYSTEMD):
+            return ProbeStatus.ABSENT, said_in(answer.text)
+        return _failure(answer, otherwise="systemctl describes no unit")
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        if gathered.services is not None:
+            gathered.services = replace(gathered.services, taken_at=taken_at)
+
+
+class CapacityTable:
+    """How much memory and how many processors the kernel uses."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """Either may be missing on its own."""
+        capacity = parse_capacity(answer.text, taken_at)
+        if capacity is not None:
+            gathered.capacity = capacity
+            return _whole("capacity", answer)
+        if is_harmless(answer.text):
+            return ProbeStatus.ABSENT, "the kernel shows neither"
+        return _failure(answer, otherwise="grep prints neither memory nor processors")
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """As the protocol says."""
+        if gathered.capacity is not None:
+            gathered.capacity = replace(gathered.capacity, taken_at=taken_at)
 
 
 def _whole(kind: str, answer: Answer) -> Verdict:

@@ -27,6 +27,11 @@ _DF = (
 )
 """What a file server serves is left out, for one that is gone would hold up the answer for ever."""
 _CRASH_RECORDS = "find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\\n'"
+_UNITS = ("nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
+_SERVICES = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts " + " ".join(
+    f"{unit}.service" for unit in _UNITS
+)
+_CAPACITY = "grep -sHE '^MemTotal:|^[0-9]' /proc/meminfo /sys/devices/system/cpu/online"
 _PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "rate"))
 
 
@@ -86,6 +91,8 @@ def probes_for(
         probe("disks", "counters", f"run {_DF}", machine_takers.DiskTable()),
         probe("clock", "counters", "run date +%s.%N", machine_takers.Clock()),
         probe("crashes", "kernel", f"run {prefix}{_CRASH_RECORDS}", machine_takers.Crashes()),
+        probe("services", "counters", f"run {_SERVICES}", machine_takers.ServiceTable()),
+        probe("capacity", "counters", f"run {_CAPACITY}", machine_takers.CapacityTable()),
         probe("adapters", "counters", _adapters_of(interfaces), machine_takers.NetworkCards()),
         probe("counters", "counters", _counters_of(interfaces), sysfs_takers.Counters()),
         probe("lldp", "lldp", f"run {prefix}lldpctl -f json", takers.Lldp()),

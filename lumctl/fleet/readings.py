@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.devices.types import Neighbour, OpticsReading
-from lumctl.fleet.host_readings import Adapters, ClockReading, Disks, HostEvent, Mounts
+from lumctl.fleet.host_readings import Adapters, Capacity, ClockReading, Disks, HostEvent, Mounts, Services
 
 
 class ProbeStatus(StrEnum):
@@ -300,6 +300,8 @@ class HostSnapshot:
     disks: Disks | None = None
     clock: ClockReading | None = None
     crashes: tuple[float, ...] = ()
+    services: Services | None = None
+    capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)
 
 

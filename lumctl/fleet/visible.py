@@ -26,6 +26,8 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "disks": gathered.disks,
         "clock": gathered.clock,
         "crashes": gathered.crashes,
+        "services": gathered.services,
+        "capacity": gathered.capacity,
         "adapters": gathered.adapters,
         "interfaces": gathered.interfaces,
         "infiniband": gathered.infiniband,
@@ -43,7 +45,7 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         for name in ("interfaces", "counters", "optics"):
             if shown[name]:
                 shown[name] = {key: reading for key, reading in shown[name].items() if reading.taken_at >= since}
-        for name in ("mounts", "disks", "clock"):
+        for name in ("mounts", "disks", "clock", "services", "capacity"):
             if shown[name] is not None and shown[name].taken_at < since:
                 shown[name] = None
         gpu = outcomes.get("gpu")

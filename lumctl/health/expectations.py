@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from lumctl.health.rulebook import verdict
 
 if TYPE_CHECKING:
+    from lumctl.fleet.host_readings import Capacity
     from lumctl.health.look import HostLook, Look
     from lumctl.inventory.model import Accelerator, Transponder
 
@@ -70,6 +72,45 @@ class Expectations:
         if written.rdma_ports is not None:
             return Expected(written.rdma_ports, "the inventory")
         return self._rdma_ports.get(self._host_kind(host))
+
+    def memory_gib(self, host: str) -> Expected | None:
+        """How much main memory a host should have, in GiB: the kernels of like hosts keep a little for themselves."""
+        return self._memory_gib.get(self._host_kind(host))
+
+    def processors(self, host: str) -> Expected | None:
+        """How many processors (hardware threads) a host should use."""
+        return self._processors.get(self._host_kind(host))
+
+    @cached_property
+    def _capacities(self) -> Mapping[str, "Capacity"]:
+        return {
+            host: capacity
+            for host in self.look.inventory.hosts
+            if (here := self.look.readable(host)) is not None
+            and (capacity := self.look.fresh("capacity", here.seen.capacity)) is not None
+        }
+
+    @cached_property
+    def _memory_gib(self) -> Mapping[Hashable, Expected]:
+        by_kind: dict[Hashable, list[float]] = {}
+        for host, capacity in self._capacities.items():
+            kind = self._host_kind(host)
+            if kind is not None and capacity.memory_gib is not None:
+                by_kind.setdefault(kind, []).append(capacity.memory_gib)
+        least = verdict("incident.majority", "alike").limits["least"]
+        return {
+            kind: Expected(median(sizes), f"the median of {len(sizes)} hosts of its kind in the rack")
+            for kind, sizes in by_kind.items()
+            if len(sizes) >= least
+        }
+
+    @cached_property
+    def _processors(self) -> Mapping[Hashable, Expected]:
+        return _majorities(
+            (self._host_kind(host), capacity.processors)
+            for host, capacity in self._capacities.items()
+            if capacity.processors is not None
+        )
 
     @cached_property
     def _nvlinks(self) -> Mapping[Hashable, Expected]:

@@ -7,11 +7,11 @@ from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import NO_CARRIER
 from lumctl.health.rules.load import is_throttled
-from lumctl.health.rules.nvlink import part_of
+from lumctl.health.rules.nvlink import packet_errors, part_of
 from lumctl.health.trend import Trend, trend_from, windows_of
 from lumctl.inventory.model import Accelerator, Transponder
 
-ACCELERATOR, LINK = "accelerator", "link"
+ACCELERATOR, LINK, HOST = "accelerator", "link", "host"
 _MINUTE_S = 60.0
 
 
@@ -29,7 +29,7 @@ class History:
         """Take the readings of a look. ``quiet`` are the components of which nothing counts now."""
         self._keep_to(look)
         for place in quiet:
-            if place[0] in {ACCELERATOR, LINK}:
+            if place[0] in {ACCELERATOR, LINK, HOST}:
                 self._trend(place).rest(look.now)
         for host, here in look.collected.items():
             if look.readable(host) is None:
@@ -37,12 +37,18 @@ class History:
             if here.seen.boot_id is not None and self._boots.get(host) != here.seen.boot_id:
                 self._boots[host] = here.seen.boot_id
                 self._begin_again(look, here)
-            for accelerator in here.accelerators:
-                if (ACCELERATOR, accelerator.id) not in quiet:
-                    self._take_gpu(look, here, accelerator)
-            for lane in look.lanes[host]:
-                if (LINK, lane.id) not in quiet:
-                    self._take_link(look, here, lane)
+            self._take_readings(look, here, quiet)
+
+    def _take_readings(self, look: Look, here: HostLook, quiet: Collection[Place]) -> None:
+        host = here.seen.host
+        if (HOST, host) not in quiet:
+            self._take_host(look, here)
+        for accelerator in here.accelerators:
+            if (ACCELERATOR, accelerator.id) not in quiet:
+                self._take_gpu(look, here, accelerator)
+        for lane in look.lanes[host]:
+            if (LINK, lane.id) not in quiet:
+                self._take_link(look, here, lane)
 
     def _begin_again(self, look: Look, here: HostLook) -> None:
         """After a boot all counters of a host count anew."""
@@ -50,6 +56,8 @@ class History:
             self._trend((ACCELERATOR, accelerator.id)).begin_again()
         for lane in look.lanes[here.seen.host]:
             self._trend((LINK, lane.id)).begin_again()
+        if (HOST, here.seen.host) in self.trends:
+            self.trends[HOST, here.seen.host].begin_again()
 
     def document(self) -> dict[str, Any]:
         """As JSON values."""
@@ -65,7 +73,7 @@ class History:
     def _keep_to(self, look: Look) -> None:
         """Forget what the inventory no longer has: a name may come back as another piece of hardware."""
         inventory = look.inventory
-        known = {ACCELERATOR: inventory.accelerators, LINK: inventory.transponders}
+        known = {ACCELERATOR: inventory.accelerators, LINK: inventory.transponders, HOST: inventory.hosts}
         for place in [p for p in self.trends if p[1] not in known.get(p[0], ())]:
             del self.trends[place]
         for host in [host for host in self._boots if host not in inventory.hosts]:
@@ -73,6 +81,13 @@ class History:
         for trend in self.trends.values():
             if trend.tallies:
                 trend.forget(look.now)
+
+    def _take_host(self, look: Look, here: HostLook) -> None:
+        services = look.fresh("services", here.seen.services)
+        if services is not None:
+            trend = self._trend((HOST, here.seen.host))
+            for service in services.by_name.values():
+                trend.read("service_restarts", service.name, service.restarts, services.taken_at)
 
     def _take_gpu(self, look: Look, here: HostLook, accelerator: Accelerator) -> None:
         trend = self._trend((ACCELERATOR, accelerator.id))
@@ -93,6 +108,7 @@ class History:
                 trend.read("nvlink_replays", part, link.replay_errors, link.errors_at)
                 trend.read("nvlink_recoveries", part, link.recovery_errors, link.errors_at)
                 trend.read("nvlink_crc", part, link.crc_errors, link.errors_at)
+                trend.read("nvlink_packets", part, packet_errors(link), link.errors_at)
             if link.active:
                 trend.worked.add(part)
 

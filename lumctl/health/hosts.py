@@ -33,6 +33,11 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         rack_ahead_s=look.ahead_s.get(look.inventory.hosts[name].rack),
         rdma_ports=len(here.seen.infiniband) if here and readable and here.probe_ended_well("infiniband") else None,
         expected_rdma_ports=look.expectations.rdma_ports(name),
+        services=look.fresh("services", here.seen.services) if here and readable else None,
+        capacity=look.fresh("capacity", here.seen.capacity) if here and readable else None,
+        expected_memory_gib=look.expectations.memory_gib(name),
+        trend=look.trend("host", name),
+        expected_processors=look.expectations.processors(name),
         nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
         events=here.events if here else None,
     )

@@ -6,7 +6,7 @@ from functools import cached_property
 from statistics import median
 from typing import TypeVar
 
-from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
+from lumctl.fleet.host_readings import Capacity, ClockReading, Disks, Mounts, Services
 from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import (
     GpuReading,
@@ -29,7 +29,7 @@ from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
 from lumctl.inventory.wiring import Circuit
 
-R = TypeVar("R", Mounts, Disks, ClockReading)
+R = TypeVar("R", Mounts, Disks, ClockReading, Services, Capacity)
 Place = tuple[str, str]
 """A component as trends are kept for it: its kind and its id, for a host and its only accelerator may share a name."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from lumctl.devices.types import DeviceReading, OpticsReading
-from lumctl.fleet.host_readings import Disks, HostEvent
+from lumctl.fleet.host_readings import Disks, HostEvent, Services
 from lumctl.fleet.readings import (
     ALL_NVLINKS,
     GpuReading,
@@ -160,7 +160,16 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "disks": _disks(seen.disks),
         "clock": f"{seen.clock.least_ahead_s:+.2f} to {seen.clock.most_ahead_s:+.2f} s" if seen.clock else _NOT_TOLD,
         "crashes": f"{len(seen.crashes)} records" if seen.crashes else "none",
+        "services": _services(seen.services),
+        "memory_gib": _said(seen.capacity.memory_gib if seen.capacity else None),
+        "processors": _said(seen.capacity.processors if seen.capacity else None),
     }
+
+
+def _services(services: Services | None) -> str:
+    if services is None:
+        return _NOT_TOLD
+    return ", ".join(f"{service.name} {service.state}" for service in services.by_name.values()) or "none"
 
 
 def _disks(disks: Disks | None) -> str:

@@ -347,6 +347,8 @@ class ProbesEntry(Entry):
     disks: ProbeEntry | None = Field(None, description=_times("disks"))
     clock: ProbeEntry | None = Field(None, description=_times("clock"))
     crashes: ProbeEntry | None = Field(None, description=_times("crashes"))
+    services: ProbeEntry | None = Field(None, description=_times("services"))
+    capacity: ProbeEntry | None = Field(None, description=_times("capacity"))
     adapters: ProbeEntry | None = Field(None, description=_times("adapters"))
     counters: ProbeEntry | None = Field(None, description=_times("counters"))
     lldp: ProbeEntry | None = Field(None, description=_times("lldp"))

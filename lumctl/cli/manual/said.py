@@ -67,6 +67,7 @@ FILES = (
 
 BY_HAND = (
     "lumctl-driver(7)",
+    "lumctl-health(7)",
     "lumctl-inventory(5)",
     "lumctl-job(7)",
     "lumctl-job-plugin(7)",

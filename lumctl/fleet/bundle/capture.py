@@ -29,6 +29,8 @@ FILES: Mapping[str, str] = {
     "disks": "df.txt",
     "clock": "date.txt",
     "crashes": "crashes.txt",
+    "services": "services.txt",
+    "capacity": "capacity.txt",
     "adapters": "adapters.tsv",
     "net": "net.tsv",
     "infiniband": "infiniband.tsv",

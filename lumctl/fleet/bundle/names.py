@@ -20,6 +20,8 @@ _NAMES = (
     ("disks", r"(?:df|disks?)\.(?:txt|log)"),
     ("clock", r"(?:date|clock)\.(?:txt|log)"),
     ("crashes", r"(?:crashes|pstore)\.(?:txt|log)"),
+    ("services", r"(?:services|systemctl(?:[-_.]show)?)\.(?:txt|log)"),
+    ("capacity", r"(?:capacity|meminfo)\.(?:tsv|txt)"),
     ("adapters", r"adapters\.(?:tsv|txt)"),
     ("lldp", r"lldp.*\.json|lldpctl.*"),
 )

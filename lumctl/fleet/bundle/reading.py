@@ -24,7 +24,7 @@ from lumctl.fleet.visible import visible
 _NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
 """How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
 _DRIVER_SPEAKS = re.compile(
-    r"NVIDIA-SMI has failed|Unable to determine|Failed to initialize NVML|Unable to (?:load|find) .*driver",
+    r"NVIDIA-SMI (?:has failed|couldn't)|Failed to initialize NVML|Unable to (?:determine|(?:load|find) .*driver)",
     re.IGNORECASE,
 )
 """nvidia-smi's own complaints: of them a capture tells as much as the live host."""

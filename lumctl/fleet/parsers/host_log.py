@@ -12,22 +12,39 @@ from lumctl.fleet.host_readings import HostEvent, HostEventKind
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import GpuReading
 
+_BLOCK_DEVICE = r"(sd|nvme|vd|xvd|md|dm-)"
+"""How disks are called. Cards without a medium and images in a file print the same errors in ordinary life."""
+_NOT_READY = r"Device not ready; aborting (reset|initiali[sz]ation)"
 _SIGNS = (
     (HostEventKind.PANIC, r"Kernel panic - not syncing"),
     (HostEventKind.MEMORY, r"EDAC [^ ]+: ([0-9]+ )?UE "),
     (HostEventKind.MEMORY, r"Uncorrected hardware memory error|Memory failure: 0x|hardware memory corruption"),
+    (HostEventKind.MEMORY, r"Hardware Error\]: +error_type: [0-9]+, multi-bit ECC"),
+    (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: +Error [0-9]+, type: (fatal|recoverable)"),
     (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: CPU [0-9]+: Machine Check"),
     (HostEventKind.MACHINE_CHECK, r"Hardware Error\]: (event severity: (fatal|recoverable)|Uncorrected|System Fatal)"),
-    (HostEventKind.FILESYSTEM, r"Remounting filesystem read-only|BTRFS .*forced readonly"),
+    (HostEventKind.FILESYSTEM, r"Remounting filesystem read-only|Aborting journal on device |BTRFS .*forced readonly"),
     (HostEventKind.FILESYSTEM, r"XFS \([^)]+\): .*([Ss]hutting down|has been shut ?down)"),
-    (HostEventKind.HUNG_TASK, r"task [^ ]+:[0-9]+ blocked .*for more than [0-9]+ seconds"),
+    (HostEventKind.DISK, r"md/raid[^ ]* Disk failure on |no available path - failing I/O|I/O Error \(sct 0x2 "),
+    (HostEventKind.DISK, rf"(I/O|critical (medium|target|nexus)) error(, dev| on dev| on device) {_BLOCK_DEVICE}"),
+    (
+        HostEventKind.DISK,
+        r"EXT4-fs error \(|I/O error while writing superblock|XFS \([^)]+\): [Mm]etadata (corrupt|I/O)",
+    ),
+    (HostEventKind.FILE_SERVER, r"nfs: server [^ ]+ not responding|Lustre: .*Connection to [^ ]+ .*was lost"),
+    (HostEventKind.FILE_SERVER_BACK, r"nfs: server [^ ]+ OK|Lustre: .*Connection restored to "),
+    (HostEventKind.FILE_LIMIT, r"VFS: file-max limit [0-9]+ reached"),
+    (HostEventKind.HUNG_TASK, r"task .{1,64}:[0-9]+ blocked .*for more than [0-9]+ seconds"),
     (HostEventKind.LOCKUP, r"soft lockup - CPU#|hard LOCKUP|rcu.*(self-detected stall|detected stalls)"),
-    (HostEventKind.OUT_OF_MEMORY, r"Out of memory: Kill"),
+    (HostEventKind.OUT_OF_MEMORY, r"Out of memory(: Kill| and no killable)"),
     (HostEventKind.MEMORY_LIMIT, r"Memory cgroup out of memory: Kill"),
     (HostEventKind.JOB_KILLED, r"oom-kill:.*task_memcg=[^,]*/job_[0-9]"),
-    (HostEventKind.NVME_LOST, r"nvme nvme[0-9]+: (Removing after probe failure|Disabling device after reset failure)"),
+    (
+        HostEventKind.NVME_LOST,
+        rf"nvme nvme[0-9]+: (Removing after probe failure|Disabling device after reset|{_NOT_READY})",
+    ),
     (HostEventKind.NVME_RESET, r"nvme nvme[0-9]+: .*(reset controller|resetting controller|controller is down)"),
-    (HostEventKind.GPU_START, r"NVRM: .*RmInitAdapter failed!"),
+    (HostEventKind.GPU_START, r"NVRM: .*(RmInitAdapter failed!|rm_init_adapter failed)"),
 )
 """What tells each kind, in the order of asking."""
 
@@ -39,9 +56,13 @@ _ANY = re.compile(HOST_PATTERN)
 _STATUS = re.compile(r"Machine Check(?P<exception> Exception)?: [0-9a-f]+ Bank [0-9]+: (?P<status>[0-9a-f]{1,16})\b")
 _UNCORRECTED_BIT = 61
 """The bit of a bank's status (IA32_MCi_STATUS, and AMD's MCA_STATUS) that tells an error that was not corrected."""
-_TASK = re.compile(r"\btask [^ ]+:([0-9]+) blocked|Kill(?:ed)? process ([0-9]+)|\bpid=([0-9]+)")
+_TASK = re.compile(r"\btask .{1,64}:([0-9]+) blocked|Kill(?:ed)? process ([0-9]+)|\bpid=([0-9]+)")
 _DISK = re.compile(r"\bnvme (nvme[0-9]+):")
-_FILESYSTEM = re.compile(r"(?:EXT[234]-fs|XFS|BTRFS[^(]*) \((?:device )?([^) ]+)[^)]*\)")
+_ERROR_OF = re.compile(
+    r"error(?:, dev| on dev| on device) ([a-z0-9-]+)|Disk failure on ([a-z0-9-]+)|\b(nvme[0-9]+n[0-9p]+): "
+)
+_SERVER = re.compile(r"nfs: server (\S+) |Connection (?:restored )?to (\S+)")
+_FILESYSTEM = re.compile(r"(?:EXT[234]-fs|EXT4-fs error|XFS|BTRFS[^(]*) \((?:device )?([^) ]+)[^)]*\)")
 _PREFIX = re.compile(
     r"^(?:<[0-9]+>)?(?:.{1,80}? kernel: )?(?:\d{4}-\d\d-\d\dT\S+ )?(?:\[[^\]]{1,39}\d\]\s*)?", re.ASCII
 )
@@ -72,6 +93,10 @@ def _device(kind: HostEventKind, line: str, begins: int) -> str | None:
             found = _DISK.search(line)
         case HostEventKind.FILESYSTEM:
             found = _FILESYSTEM.search(line)
+        case HostEventKind.DISK:
+            found = _ERROR_OF.search(line) or _FILESYSTEM.search(line)
+        case HostEventKind.FILE_SERVER | HostEventKind.FILE_SERVER_BACK:
+            found = _SERVER.search(line)
         case _:
             found = _TASK.search(line)
     return next((group for group in found.groups() if group), None) if found else None

@@ -1,11 +1,12 @@
-"""What a host prints of its mounts, disks, clock, crash records and network cards."""
+"""What a host prints of its mounts, disks, clock, crash records, services, memory, processors and network cards."""
 
 import re
 from collections.abc import Mapping
 
-from lumctl.fleet.host_readings import Adapters, Disks, DiskUse, Mount
+from lumctl.fleet.host_readings import Adapters, Capacity, Disks, DiskUse, Mount, Service
 from lumctl.fleet.parsers.complaints import is_harmless
 from lumctl.fleet.parsers.lines import lines_of
+from lumctl.fleet.parsers.numbers import whole_count
 from lumctl.fleet.parsers.pci import whole_pci
 
 _MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
@@ -23,12 +24,17 @@ _BROKEN = re.compile(r"df: (?P<path>/.*): (?P<said>Input/output error|Structure 
 _CLOCK = re.compile(r"([0-9]{9,11})(?:\.([0-9]{1,9}))?(?:\.?%?N)?")
 _CRASH = re.compile(r"\s*([0-9]{9,11})(?:\.[0-9]{1,10})?\s*")
 _ADAPTER = re.compile(r"/sys/class/(net|infiniband)/([^/]+)/device/uevent[:\t]PCI_SLOT_NAME=(\S+)")
+_PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|UnitFileState|NRestarts)=([\w.@-]*)", re.ASCII)
+_MEMORY = re.compile(r"/proc/meminfo:MemTotal:\s+([0-9]{1,15}) kB")
+_PROCESSORS = re.compile(r"/sys/devices/system/cpu/online:([0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*)")
 _COMPLAINT = re.compile(r"(?:df|find|grep|sudo): .*")
 _SHAPES: Mapping[str, tuple[re.Pattern[str], ...]] = {
     "mounts": (_MOUNT,),
     "disks": (_HEADER, _DISK, _COMPLAINT),
     "crashes": (_CRASH, _COMPLAINT),
     "adapters": (_ADAPTER, _COMPLAINT),
+    "services": (_PROPERTY,),
+    "capacity": (_MEMORY, _PROCESSORS, _COMPLAINT),
 }
 """What the lines of each answer may look like."""
 _KIB_PER_GIB = 1024 * 1024
@@ -97,6 +103,36 @@ def parse_adapters(text: str) -> Adapters | None:
         if (match := _ADAPTER.fullmatch(line)) and (pci := whole_pci(match[3])):
             (interfaces if match[1] == "net" else rdma_devices)[match[2]] = pci
     return Adapters(interfaces, rdma_devices) if interfaces or rdma_devices else None
+
+
+def parse_services(text: str) -> dict[str, Service] | None:
+    """``systemctl show`` of some units, by name; ``None`` where no unit is described whole."""
+    found: dict[str, Service] = {}
+    whole = False
+    for block in re.split(r"\n\s*\n", text):
+        told = {m[1]: m[2] for line in lines_of(block) if (m := _PROPERTY.fullmatch(line.strip()))}
+        if not {"Id", "LoadState", "ActiveState", "SubState"} <= told.keys():
+            continue
+        whole = True
+        if told["LoadState"] != "not-found":
+            name = told["Id"].removesuffix(".service")
+            enabled = told.get("UnitFileState", "").startswith("enabled")
+            restarts = whole_count(told.get("NRestarts", ""))
+            found[name] = Service(name, told["ActiveState"], told["SubState"], enabled, restarts)
+    return found if whole else None
+
+
+def parse_capacity(text: str, taken_at: float) -> Capacity | None:
+    """``MemTotal`` of ``/proc/meminfo`` and the list of processors; ``None`` where neither stands there."""
+    memory_gib: float | None = None
+    processors: int | None = None
+    for line in lines_of(text):
+        if match := _MEMORY.fullmatch(line):
+            memory_gib = int(match[1]) / _KIB_PER_GIB
+        elif match := _PROCESSORS.fullmatch(line):
+            ranges = [(first, last or first) for first, _, last in (r.partition("-") for r in match[1].split(","))]
+            processors = sum(int(last) - int(first) + 1 for first, last in ranges)
+    return None if memory_gib is None and processors is None else Capacity(taken_at, memory_gib, processors)
 
 
 def unread_line(kind: str, text: str) -> str | None:

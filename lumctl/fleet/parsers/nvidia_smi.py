@@ -170,8 +170,17 @@ _FABRIC_IDS = frozenset({"fabric/cliqueId", "fabric/clusterUuid", "fabric/clique
 
 def _fabric(leaves: Mapping[str, str]) -> dict[str, str]:
     """State, status and health of the registration; identities are no state."""
-    told = {path.partition("/")[2]: _word(leaf) for path, leaf in leaves.items() if path not in _FABRIC_IDS}
-    return {path: word for path, word in told.items() if path and word is not None}
+    told = {path.partition("/")[2]: leaf for path, leaf in leaves.items() if path not in _FABRIC_IDS}
+    # An error that is not known is an outcome of the registration too.
+    kept = {
+        path: leaf[:_LONGEST_WORD] if path == "status" and _is_error(leaf) else _word(leaf)
+        for path, leaf in told.items()
+    }
+    return {path: word for path, word in kept.items() if path and word is not None}
+
+
+def _is_error(leaf: str) -> bool:
+    return leaf.lower() == "unknown error"
 
 
 def _word(leaf: str | None) -> str | None:

@@ -65,6 +65,20 @@ def rdma_ports(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.expected", "rdma-ports", evidence, since=case.read_at)
 
 
+def capacity(case: HostCase) -> Iterator[Finding]:
+    """Less main memory or fewer processors than its like: a module or a processor that the firmware left out."""
+    reading, memory, processors = case.capacity, case.expected_memory_gib, case.expected_processors
+    if reading is None:
+        return
+    line = verdict("host.capacity", "memory")
+    if memory is not None and reading.memory_gib is not None and reading.memory_gib < line.limit * memory.value:
+        evidence = f"{reading.memory_gib:.0f} GiB of main memory, expected {memory.value:.0f} ({memory.source})"
+        yield found(case.id, "host.capacity", "memory", evidence, since=reading.taken_at)
+    if processors is not None and reading.processors is not None and reading.processors < processors.value:
+        evidence = f"{reading.processors} processors, expected {processors.value:g} ({processors.source})"
+        yield found(case.id, "host.capacity", "processors", evidence, since=reading.taken_at)
+
+
 GPU_RULES = (nvlinks, pcie_width)
 LINK_RULES = (port,)
-HOST_RULES = (rdma_ports,)
+HOST_RULES = (rdma_ports, capacity)

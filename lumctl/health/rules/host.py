@@ -32,6 +32,7 @@ LOSES_SIGHT_OF = {
     "optics": "what light they receive is not read",
     "mounts": "its file systems are not read",
     "disks": "how full its disks are is not read",
+    "services": "whether its fabric manager runs is not read",
 }
 """What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
 

@@ -3,10 +3,11 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
+from lumctl.fleet.host_readings import Capacity, ClockReading, Disks, Mounts, Services
 from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
+from lumctl.health.trend import Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +17,10 @@ class HostCase:
     ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
     inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
     listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
-    ``needed_mounts`` are those of the inventory. ``mounts``, ``disks`` and ``clock`` are its readings where they are
-    fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the median. ``nic_events`` are
-    those that belong to no link of the inventory. ``events`` tells which of its XIDs and SXids earlier looks saw,
-    ``None`` where nothing is remembered of it.
+    ``needed_mounts`` are those of the inventory. ``mounts``, ``disks``, ``clock``, ``services`` and ``capacity`` are
+    its readings where they are fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the
+    median. ``nic_events`` are those that belong to no link of the inventory. ``events`` tells which of its XIDs and
+    SXids earlier looks saw, ``None`` where nothing is remembered of it.
     """
 
     id: str
@@ -40,6 +41,11 @@ class HostCase:
     rdma_ports: int | None = None
     expected_rdma_ports: Expected | None = None
     events: HostEvents | None = None
+    services: Services | None = None
+    capacity: Capacity | None = None
+    expected_memory_gib: Expected | None = None
+    expected_processors: Expected | None = None
+    trend: Trend | None = None
 
     @property
     def readable(self) -> bool:

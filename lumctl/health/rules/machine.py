@@ -1,10 +1,10 @@
-"""What is wrong with the machine under the GPUs: memory, processors, file systems, disks, and the GPUs' driver."""
+"""What is wrong with the machine under the GPUs: memory, processors, disks, services, and the GPUs' driver."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
-from lumctl.fleet.host_readings import HostEvent, HostEventKind
-from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
+from lumctl.fleet.host_readings import HostEvent, HostEventKind, Service
+from lumctl.fleet.readings import GpuReading, ProbeOutcome, ProbeStatus
 from lumctl.health.matching import BOOT_SLACK_S, pci_slot
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules.host_case import HostCase
@@ -16,7 +16,8 @@ _DRIVER_UNUSABLE = (
     ("mismatch", "driver/library version mismatch"),
     ("not-loaded", "couldn't communicate with the nvidia driver"),
     ("not-loaded", "failed to initialize nvml: driver not loaded"),
-    ("not-started", "failed to initialize nvml: unknown error"),
+    ("not-loaded", "couldn't find libnvidia-ml.so"),
+    ("not-started", "failed to initialize nvml"),
 )
 """What nvidia-smi says where the driver works for none of the GPUs."""
 
@@ -41,8 +42,13 @@ def kernel(case: HostCase) -> Iterator[Finding]:
 
 
 def _is_over(case: HostCase, event: HostEvent) -> bool:
-    """Whether a GPU that could not be started has started since: nvidia-smi lists it."""
-    if event.kind is not HostEventKind.GPU_START or event.device is None or case.seen is None:
+    """Whether a file server answers again, or a GPU that could not be started is listed by nvidia-smi since."""
+    if event.device is None or case.seen is None:
+        return False
+    if event.kind is HostEventKind.FILE_SERVER:
+        later = case.seen.host_events[case.seen.host_events.index(event) + 1 :]
+        return any(e.kind is HostEventKind.FILE_SERVER_BACK and e.device == event.device for e in later)
+    if event.kind is not HostEventKind.GPU_START:
         return False
     return any(
         pci_slot(gpu.pci) == pci_slot(event.device) and (event.at is None or gpu.taken_at > event.at)
@@ -64,6 +70,75 @@ def driver_unusable(outcome: ProbeOutcome | None) -> str | None:
         return None
     said = outcome.detail.lower()
     return next((name for name, words in _DRIVER_UNUSABLE if words in said), None)
+
+
+def services(case: HostCase) -> Iterator[Finding]:
+    """Services that GPUs need and that do not run although they are to start with the host."""
+    if case.services is None or case.seen is None:
+        return
+    gpus = case.seen.gpus
+    for unit, (name, is_needed_by) in _NEEDED.items():
+        service = case.services.by_name.get(unit)
+        if service is not None and _has_stopped(service) and is_needed_by(gpus):
+            evidence = f"{unit} is {service.state} ({service.sub_state})"
+            yield found(case.id, "host.service", name, evidence, since=case.services.taken_at)
+    line = verdict("host.service", "restarting")
+    restarts = case.trend.events(line.counter, line.window_s, case.now) if case.trend is not None else {}
+    count = restarts.get(_FABRIC_MANAGER, 0)
+    if line.reached_by(count) and _has_nvswitches(gpus):
+        evidence = f"{_FABRIC_MANAGER} was started again {count} times in ten minutes"
+        yield found(case.id, "host.service", "restarting", evidence, since=case.services.taken_at)
+
+
+def _has_stopped(service: Service) -> bool:
+    """Whether a service that is to run does not, or is started again and again."""
+    stopped = service.state in {"failed", "inactive"} or service.sub_state == "auto-restart"
+    return service.enabled and stopped
+
+
+_FABRIC_MANAGER = "nvidia-fabricmanager"
+_MOST_WITHOUT_SWITCHES = 4
+"""The most GPUs that boards join by NVLink without switches between them."""
+
+
+def _has_nvswitches(gpus: Collection[GpuReading]) -> bool:
+    """Whether a host joins its GPUs by NVSwitches that its own fabric manager sets up.
+
+    Before the H100 nvidia-smi tells no fabric; then eight modules on one board are joined so. Where the fabric joins
+    several hosts, its manager runs on the switches.
+    """
+    if _has_rack_fabric(gpus):
+        return False
+    modules = [gpu for gpu in gpus if "SXM" in (gpu.product or "")]
+    tells_fabric = any(gpu.fabric.get("state", _NO_FABRIC).lower() != _NO_FABRIC for gpu in gpus)
+    return tells_fabric or len(modules) > _MOST_WITHOUT_SWITCHES
+
+
+_NO_FABRIC = "not supported"
+
+
+def _is_of_a_rack(gpu: GpuReading) -> bool:
+    """Whether the fabric of a GPU joins several hosts: then it has an identity."""
+    told = next((gpu.raw[path] for path in ("fabric/clusterUuid", "fabric/clusteruuid") if path in gpu.raw), "")
+    return any(digit not in "0-" for digit in told) and told.upper() != "N/A"
+
+
+def _has_rack_fabric(gpus: Collection[GpuReading]) -> bool:
+    """Whether the NVLink fabric of a host joins it to other hosts."""
+    return any(_is_of_a_rack(gpu) for gpu in gpus)
+
+
+def _is_not_persistent(gpus: Collection[GpuReading]) -> bool:
+    """Whether the driver forgets a GPU that nobody uses: persistence mode may be set without a service too."""
+    return any(gpu.persistence_enabled is False for gpu in gpus)
+
+
+_NEEDED: Mapping[str, tuple[str, Callable[[Collection[GpuReading]], bool]]] = {
+    _FABRIC_MANAGER: ("fabric-manager", _has_nvswitches),
+    "nvidia-imex": ("imex", _has_rack_fabric),
+    "nvidia-persistenced": ("persistence", _is_not_persistent),
+}
+"""The cases of host.service by unit, and which GPUs need it."""
 
 
 def mounts(case: HostCase) -> Iterator[Finding]:
@@ -124,4 +199,4 @@ def crash(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.crash", "recorded", evidence, since=recent[-1])
 
 
-RULES = (kernel, driver, mounts, disks, clock, crash)
+RULES = (kernel, driver, services, mounts, disks, clock, crash)

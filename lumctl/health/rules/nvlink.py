@@ -17,6 +17,23 @@ def part_of(link: NvlinkReading) -> str:
     return "all NVLinks" if link.link == ALL_NVLINKS else f"NVLink {link.link}"
 
 
+_PACKET_ERRORS = (
+    "malformed packet errors",
+    "buffer overrun errors",
+    "rx errors",
+    "rx remote errors",
+    "rx general errors",
+    "local link integrity errors",
+)
+"""What NVLink 5 counts of packets that arrived damaged or not at all, by nvidia-smi's names in lower case."""
+
+
+def packet_errors(link: NvlinkReading) -> int | None:
+    """The sum of what NVLink 5 counts in place of replays and CRC errors; ``None`` where it counts nothing of it."""
+    counts = [link.errors[name] for name in _PACKET_ERRORS if name in link.errors]
+    return sum(counts) if counts else None
+
+
 def errors(case: GpuCase) -> Iterator[Finding]:
     """Replays, recoveries and CRC errors."""
     if case.nvlinks:
@@ -51,8 +68,11 @@ def bit_errors(case: GpuCase) -> Iterator[Finding]:
 
 
 def inactive(case: GpuCase) -> Iterator[Finding]:
-    """Links that are not active: all of them, or some that were before, for how many a card uses is not known."""
-    worked = case.trend.worked if case.trend is not None else set()
+    """Links that are not active: all of them, or some that were before, for how many a card uses is not known.
+
+    A GPU that is partitioned into instances (MIG) since then uses none.
+    """
+    worked = case.trend.worked if case.trend is not None and not is_mig(case) else set()
     gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
     if none_is_active(case):
         yield found(case.id, "gpu.nvlink", "all-inactive", "none of its NVLinks is active", since=case.read_at)

@@ -96,6 +96,8 @@ def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if arguments[:2] == ["-sH", "^PCI_SLOT_NAME="]:
         # Simulated interfaces sit on no bus.
         return Answer(2, "", "")
+    if tuple(arguments[2:]) == machine.CAPACITY_FILES:
+        return Answer(0, machine.CAPACITY, "")
     if arguments[:2] != ["-sH", "."]:
         return _unsupported("grep", arguments)
     status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
@@ -116,6 +118,14 @@ def _df(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer
 
 def _date(_world: World, _host: str, arguments: list[str], now: float) -> Answer:
     return Answer(0, f"{now:.9f}\n", "") if arguments == ["+%s.%N"] else _unsupported("date", arguments)
+
+
+def _systemctl(_world: World, _host: str, arguments: list[str], _now: float) -> Answer:
+    match arguments:
+        case ["show", properties, *units] if properties.startswith("--property="):
+            return Answer(0, machine.services(units), "")
+        case _:
+            return _unsupported("systemctl", arguments)
 
 
 def _find(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
@@ -180,6 +190,7 @@ _COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
     "df": _df,
     "date": _date,
     "find": _find,
+    "systemctl": _systemctl,
     "ethtool": _ethtool,
     "lldpctl": _lldpctl,
     "lldpcli": _lldpcli,

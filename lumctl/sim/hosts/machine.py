@@ -1,4 +1,4 @@
-"""What a simulated host prints of itself: its mounts, its disk, its clock. All of it is well."""
+"""What a simulated host prints of itself: its mounts, its disk, its services. All of it is well."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,16 @@ DISKS = """\
 Filesystem     Type   Inodes  IUsed      Used     Avail Mounted on
 /dev/nvme0n1p2 ext4 61054976 717083 351646600 571226252 /
 """
+
+
+CAPACITY_FILES = ("/proc/meminfo", "/sys/devices/system/cpu/online")
+CAPACITY = "/proc/meminfo:MemTotal:       2113411308 kB\n/sys/devices/system/cpu/online:0-223\n"
+
+
+def services(units: Sequence[str]) -> str:
+    """``systemctl show`` of some units, all of which run."""
+    about = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=0\n"
+    return "\n".join(f"Id={unit}\n{about}" for unit in units)
 
 
 def mounts(named: Sequence[str]) -> str:

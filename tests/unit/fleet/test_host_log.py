@@ -51,6 +51,30 @@ FAULTS = [
     (KIND.NVME_RESET, "nvme2", "nvme nvme2: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10"),
     (KIND.NVME_LOST, "nvme2", "nvme nvme2: Disabling device after reset failure: -19"),
     (KIND.NVME_LOST, "nvme1", "nvme nvme1: Removing after probe failure status: -19"),
+    (KIND.DISK, "sdb", "blk_update_request: I/O error, dev sdb, sector 2048 op 0x0:(READ) flags 0x80700 phys_seg 1"),
+    (KIND.DISK, "nvme0n1", "critical medium error, dev nvme0n1, sector 976773168 op 0x0:(READ) flags 0x0"),
+    (KIND.DISK, "dm-0", "Buffer I/O error on dev dm-0, logical block 1308, lost async page write"),
+    (KIND.DISK, "nvme0n1p1", "md/raid0md0: Disk failure on nvme0n1p1 detected, failing array."),
+    (KIND.DISK, "sda1", "md/raid1:md0: Disk failure on sda1, disabling device."),
+    (KIND.DISK, "nvme0n1", "block nvme0n1: no available path - failing I/O"),
+    (KIND.DISK, "sda1", "EXT4-fs error (device sda1): ext4_lookup:1700: inode #2: comm ls: deleted inode referenced"),
+    (KIND.DISK, "dm-0", "EXT4-fs (dm-0): I/O error while writing superblock"),
+    (KIND.DISK, "dm-3", "XFS (dm-3): Metadata corruption detected at xfs_agf_verify+0x6e/0x80 [xfs]"),
+    (KIND.DISK, "sdb1", 'XFS (sdb1): metadata I/O error in "xfs_buf_ioend" at daddr 0x2 len 1 error 5'),
+    (KIND.FILE_SERVER, "fs1.example", "nfs: server fs1.example not responding, still trying"),
+    (KIND.FILE_SERVER, "10.0.0.5", "nfs: server 10.0.0.5 not responding, timed out"),
+    (KIND.FILE_SERVER_BACK, "fs1.example", "nfs: server fs1.example OK"),
+    (
+        KIND.FILE_SERVER,
+        "fs-OST0001",
+        "Lustre: fs-OST0001-osc-ffff8e: Connection to fs-OST0001 (at 10.0.0.5@o2ib) was lost; in progress operations",
+    ),
+    (
+        KIND.FILE_SERVER_BACK,
+        "fs-OST0001",
+        "Lustre: fs-OST0001-osc-ffff8e: Connection restored to fs-OST0001 (at 10.0.0.5@o2ib)",
+    ),
+    (KIND.FILE_LIMIT, None, "VFS: file-max limit 1000000 reached"),
     (KIND.GPU_START, "0000:01:00.0", "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0xffff:1863)"),
     (KIND.GPU_START, None, "NVRM: RmInitAdapter failed! (0x27:0x38:1193)"),
     (KIND.PANIC, None, "Kernel panic - not syncing: Fatal exception in interrupt"),
@@ -62,6 +86,10 @@ HARMLESS = [
     "[Hardware Error]: Corrected error, no action required.",
     "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
     "EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0: DEV 0000:64:0a.0 (INTERRUPT)",
+    "blk_update_request: I/O error, dev sr0, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
+    "Buffer I/O error on dev loop7, logical block 0, async page read",
+    "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0",
+    "Lustre: Mounted fs-client",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none.",
     "EXT4-fs (loop3): mounted filesystem ro without journal. Quota mode: none.",
     "XFS (sda1): Ending clean mount",
@@ -113,7 +141,10 @@ def test_what_was_corrected_and_what_every_boot_says_is_no_event(text):
 
 
 def test_a_process_that_used_a_gpu_and_was_killed_at_a_limit_was_a_job(take):
-    text = "".join(logged(FAULTS[18][2].replace("4242", pid), at) for at, pid in enumerate(("4242", "5151")))
+    text = "".join(
+        logged(next(text for kind, _, text in FAULTS if kind is KIND.MEMORY_LIMIT).replace("4242", pid), at)
+        for at, pid in enumerate(("4242", "5151"))
+    )
     gathered = Gathered(gpus=(GpuReading(1.0, "0000:01:00.0", processes=((4242, "python3"),)),))
     take("kernel", text, gathered=gathered)
     # The process is gone when the GPU is read again, and it was a job's all the same.

@@ -3,6 +3,7 @@
 import pytest
 
 from lumctl.fleet.gathered import Gathered
+from lumctl.fleet.host_readings import Service
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.fleet.visible import visible
 
@@ -85,6 +86,58 @@ def test_records_of_crashes_come_in_parts_and_may_be_hidden(take):
     assert (status, gathered.crashes) == (ProbeStatus.ABSENT, ())
     partly = "find: '/sys/fs/pstore': Permission denied\n1732452135.1234567890\n"
     assert take("crashes", partly, status=1)[0] is ProbeStatus.OK
+
+
+UNITS = """\
+Id=nvidia-fabricmanager.service
+LoadState=loaded
+ActiveState=activating
+SubState=auto-restart
+UnitFileState=enabled
+
+Id=nvidia-imex.service
+LoadState=not-found
+ActiveState=inactive
+SubState=dead
+
+Id=nvidia-persistenced.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=disabled
+"""
+
+
+def test_services_that_the_host_has(take):
+    status, _, gathered = take("services", UNITS)
+    assert status is ProbeStatus.OK
+    assert list(gathered.services.by_name.values()) == [
+        Service("nvidia-fabricmanager", "activating", "auto-restart", enabled=True),
+        Service("nvidia-persistenced", "active", "running", enabled=False),
+    ]
+    assert take("services", UNITS[: UNITS.index("SubState")])[0] is ProbeStatus.FAILED
+    assert take("services", UNITS.replace("ActiveState=active", "ActiveState"))[0] is ProbeStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "System has not been booted with systemd as init system (PID 1). Can't operate.\n",
+        "Failed to connect to bus: No such file or directory\n",
+        "Failed to get D-Bus connection: Operation not permitted\n",
+    ],
+)
+def test_a_host_without_systemd_has_no_services(take, said):
+    status, _, gathered = take("services", said, status=1)
+    assert (status, gathered.services) == (ProbeStatus.ABSENT, None)
+
+
+@pytest.mark.parametrize(("online", "processors"), [("0-223", 224), ("0", 1), ("0-1,4,8-11", 7)])
+def test_memory_and_processors(take, online, processors):
+    text = f"/proc/meminfo:MemTotal:       33554432 kB\n/sys/devices/system/cpu/online:{online}\n"
+    status, _, gathered = take("capacity", text)
+    assert status is ProbeStatus.OK
+    assert (gathered.capacity.memory_gib, gathered.capacity.processors) == (32.0, processors)
 
 
 def test_where_network_cards_sit(take):

@@ -55,6 +55,14 @@ DISKS = (
     "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
     "/dev/sda1      ext4 16777216 717083 35164660 71226252 /\n"
 )
+SERVICES = """\
+Id=nvidia-fabricmanager.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=enabled
+"""
+CAPACITY = "/proc/meminfo:MemTotal:       2113411308 kB\n/sys/devices/system/cpu/online:0-223\n"
 IN_CAPTURES = {
     "nvidia-smi-q-x": "gpu",
     "nvidia-smi-nvlink-s": "nvlink",
@@ -86,6 +94,8 @@ def rack(tmp_path_factory, answer):
             "disks": DISKS,
             "clock": "1000.250000000\n".zfill(21),
             "crashes": "find: '/sys/fs/pstore': No such file or directory\n",
+            "services": SERVICES,
+            "capacity": CAPACITY,
             "adapters": "/sys/class/net/eth2/device/uevent:PCI_SLOT_NAME=0000:9c:00.0\n",
             "optics:eth2": answer("sfp.txt"),
             "optics:eth3": answer("sfp.txt"),
@@ -143,6 +153,8 @@ FIELDS: Mapping[str, set[str]] = {
     "disks": {"disks"},
     "clock": {"clock"},
     "crashes": {"crashes"},
+    "services": {"services"},
+    "capacity": {"capacity"},
     "adapters": {"adapters"},
     "optics": {"optics"},
 }

@@ -32,6 +32,11 @@ def test_the_commands_are_those_that_were_agreed():
         ),
         "clock": "run date +%s.%N",
         "crashes": r"run find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\n'",
+        "services": (
+            "run systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts"
+            " nvidia-fabricmanager.service nvidia-imex.service nvidia-persistenced.service"
+        ),
+        "capacity": "run grep -sHE '^MemTotal:|^[0-9]' /proc/meminfo /sys/devices/system/cpu/online",
         "adapters": (
             "run grep -sH ^PCI_SLOT_NAME= /sys/class/net/eth2/device/uevent /sys/class/infiniband/*/device/uevent"
         ),

@@ -6,6 +6,7 @@ import pytest
 
 from lumctl.fleet.host_readings import (
     Adapters,
+    Capacity,
     ClockReading,
     Disks,
     DiskUse,
@@ -13,6 +14,8 @@ from lumctl.fleet.host_readings import (
     HostEventKind,
     Mount,
     Mounts,
+    Service,
+    Services,
 )
 from lumctl.fleet.readings import NicEvent, NicEventKind, ProbeStatus
 from lumctl.health.rulebook import verdict
@@ -43,7 +46,7 @@ def test_a_line_counts_for_its_window(watched, kind):
     line = verdict("host.kernel", kind.value)
     watched.look(5)
     assert told(watched) == [("host.kernel", kind.value, line.state)]
-    assert line.state is not State.OK or kind is HostEventKind.MEMORY_LIMIT
+    assert (line.state is State.OK) == (kind in {HostEventKind.MEMORY_LIMIT, HostEventKind.FILE_SERVER_BACK})
     watched.look(line.window_s)
     assert told(watched) == []
 
@@ -76,6 +79,114 @@ def test_a_driver_that_works_for_no_gpu_fails_its_host_in_one_finding(watched, s
     watched.rack.host(HOST, gpus=(), nvlinks=())
     watched.look(5)
     assert told(watched) == [("host.driver", case, State.FAILED)]
+
+
+SERVER = "fs1.example"
+
+
+def test_a_file_server_that_answers_again_is_over(watched):
+    log(watched, HostEventKind.FILE_SERVER, ago=50, device=SERVER)
+    log(watched, HostEventKind.FILE_SERVER_BACK, ago=40, device="fs2.example")
+    assert watched.look(5).hosts[HOST].state is State.DEGRADED
+    log(watched, HostEventKind.FILE_SERVER_BACK, ago=30, device=SERVER)
+    assert watched.look(5).hosts[HOST].state is State.OK
+    log(watched, HostEventKind.FILE_SERVER, ago=3, device=SERVER)
+    assert watched.look(5).hosts[HOST].state is State.DEGRADED
+
+
+def serviced(watched, unit, state="failed", sub_state="failed", *, enabled=True):
+    service = Service(unit, state, sub_state, enabled)
+    watched.rack.host(HOST, services=Services(watched.now, {unit: service}))
+    watched.rack.probe(HOST, "services", ProbeStatus.OK)
+
+
+def all_gpus(watched, **fields):
+    watched.rack.host(HOST, gpus=tuple(replace(gpu, **fields) for gpu in watched.rack.hosts[HOST].gpus))
+
+
+COMPLETED = {"state": "Completed", "status": "Success"}
+RACK = {"fabric/clusterUuid": "21ee30f8-17b4-4c2a-93a6-6d2a4f4c1a55"}
+NO_RACK = {"fabric/clusterUuid": "00000000-0000-0000-0000-000000000000"}
+
+
+@pytest.mark.parametrize(
+    ("unit", "gpu", "case"),
+    [
+        ("nvidia-fabricmanager", {"fabric": COMPLETED, "raw": NO_RACK}, "fabric-manager"),
+        # Its manager runs on the switches of the rack.
+        ("nvidia-fabricmanager", {"fabric": COMPLETED, "raw": RACK}, None),
+        ("nvidia-fabricmanager", {"fabric": {}, "product": "NVIDIA L40S"}, None),
+        ("nvidia-imex", {"fabric": COMPLETED, "raw": RACK}, "imex"),
+        ("nvidia-imex", {"fabric": COMPLETED, "raw": NO_RACK}, None),
+        ("nvidia-persistenced", {"persistence_enabled": False}, "persistence"),
+        ("nvidia-persistenced", {"persistence_enabled": True}, None),
+    ],
+)
+@pytest.mark.parametrize(
+    ("state", "sub_state"), [("failed", "failed"), ("inactive", "dead"), ("activating", "auto-restart")]
+)
+def test_a_service_that_its_gpus_need_must_run(watched, unit, gpu, case, state, sub_state):
+    all_gpus(watched, **gpu)
+    serviced(watched, unit, state, sub_state)
+    watched.look(5)
+    assert told(watched) == ([("host.service", case, verdict("host.service", case).state)] if case else [])
+
+
+def test_a_fabric_manager_that_is_started_again_and_again(watched):
+    all_gpus(watched, fabric=COMPLETED)
+
+    def restarted(times):
+        service = Service("nvidia-fabricmanager", "active", "running", enabled=True, restarts=times)
+        watched.rack.host(HOST, services=Services(watched.now + 60, {service.name: service}))
+        watched.look(60)
+        return told(watched)
+
+    watched.rack.probe(HOST, "services", ProbeStatus.OK)
+    assert restarted(40) == restarted(42) == []
+    assert restarted(43) == [("host.service", "restarting", State.FAILED)]
+    # Somebody started it, so that it is counted anew, and ten minutes later all is forgotten.
+    assert restarted(0) == [("host.service", "restarting", State.FAILED)]
+    for _ in range(10):
+        restarted(0)
+    assert told(watched) == []
+
+
+def test_eight_modules_of_a_board_have_switches_though_nvidia_smi_tells_no_fabric(watched):
+    gpu = replace(watched.rack.hosts[HOST].gpus[0], product="NVIDIA A100-SXM4-80GB")
+    others = tuple(replace(gpu, minor=n, pci=f"0000:a{n}:00.0") for n in range(8, 12))
+    all_gpus(watched, product="NVIDIA A100-SXM4-80GB")
+    serviced(watched, "nvidia-fabricmanager")
+    assert watched.look(5).hosts[HOST].state is State.OK
+    watched.rack.host(HOST, gpus=(*watched.rack.hosts[HOST].gpus, *others))
+    assert watched.look(5).hosts[HOST].state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("state", "enabled"), [("active", True), ("activating", True), ("deactivating", True), ("failed", False)]
+)
+def test_a_service_that_runs_starts_or_is_not_wanted_is_no_fault(watched, state, enabled):
+    all_gpus(watched, fabric=COMPLETED)
+    serviced(watched, "nvidia-fabricmanager", state, "running", enabled=enabled)
+    assert watched.look(5).hosts[HOST].state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("memory_gib", "processors", "case"),
+    [
+        (2015.5, 224, None),
+        (1952.0, 224, "memory"),
+        (2040.0, 224, None),
+        (2015.5, 222, "processors"),
+        (None, None, None),
+    ],
+)
+def test_a_host_with_less_memory_or_fewer_processors_than_its_like(watched, memory_gib, processors, case):
+    for name in watched.rack.hosts:
+        watched.rack.host(name, capacity=Capacity(watched.now, 2015.0, 224))
+        watched.rack.probe(name, "capacity", ProbeStatus.OK)
+    watched.rack.host(HOST, capacity=Capacity(watched.now, memory_gib, processors))
+    watched.look(5)
+    assert told(watched) == ([("host.capacity", case, State.DEGRADED)] if case else [])
 
 
 def mounted(watched, *mounts, at=None):

@@ -194,8 +194,8 @@ def test_what_a_network_driver_reports_counts_for_its_window(watched, kind):
         assert state is State.OK
         return
     assert state is verdict("link.nic", kind.value).state is not State.OK
-    for _ in range(int(verdict("link.nic", kind.value).window_s // 60) + 1):
-        watched.look(60)
+    for _ in range(61):
+        watched.look(verdict("link.nic", kind.value).window_s / 60)
     assert watched.report.links[LANE].state is State.OK
 
 

@@ -231,6 +231,16 @@ def test_a_gpu_of_which_no_nvlink_is_active(watched, inactive, fields, state):
     assert states == {state}
 
 
+def test_links_of_a_gpu_that_was_partitioned_since_are_not_missed(watched):
+    nvlinks(watched)
+    watched.look()
+    nvlinks(watched, active=False)
+    watched.rack.gpu(GPU, **MIG)
+    assert watched.look().accelerators[GPU].state is State.OK
+    watched.rack.gpu(GPU, **SXM, raw={})
+    assert watched.look().accelerators[GPU].state is State.DEGRADED
+
+
 def test_links_that_were_all_active_before_and_are_all_gone(watched):
     watched.rack.gpu(GPU, **PCIE)
     no_links(watched)
