@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lumctl.counts import counted
-from lumctl.health.causes import Causes
+from lumctl.health.causes import Causes, is_gone
 from lumctl.health.evaluate import each
 from lumctl.health.judging import Judged
 from lumctl.health.look import Look, Place
@@ -166,7 +166,19 @@ class _Correlation:
                 if self._grave(link) and link.state is not State.DISABLED:
                     self._join(cause, rule, ("link", end.transponder))
 
+        self._lanes_of_lost_gpus()
         self._ports_of_devices()
+
+    def _lanes_of_lost_gpus(self) -> None:
+        """The links of a lost GPU without a circuit are part of its incident too."""
+        for lane in self._look.inventory.transponders.values():
+            link = self._health["link", lane.id]
+            gpu = self._report.accelerators.get(lane.accelerator)
+            if gpu is not None and self._grave(link) and is_gone(gpu):
+                place = ("accelerator", gpu.id)
+                cause = self._owner.get(place, place)
+                self._join(cause, self._speaker(place), place)
+                self._join(cause, self._speaker(place), ("link", lane.id))
 
     def _ports_of_devices(self) -> None:
         """A device whose alarms name only ports where light is lost is part of that incident."""
