@@ -61,11 +61,9 @@ class History:
             at = report.at if health.read_at is None else health.read_at
             is_listed = trend.lost and not lost and health.otherwise is State.OK
             works = trend.failed and health.state in _WORKS
-            if is_listed:
-                trend.happened("losses", "", at)
-            if works:
-                trend.happened("recoveries", "", at)
             if is_listed or works:
+                # A loss is the reason why it failed: it counts once.
+                trend.happened("losses" if is_listed else "recoveries", "", at)
                 back.append(name)
             trend.lost = (trend.lost or lost) and not is_listed
             trend.failed = (trend.failed or failed) and not works

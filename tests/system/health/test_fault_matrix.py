@@ -57,7 +57,7 @@ UNSTEADY = {LANE: D, FAR_LANE: D}
 """Three changes of carrier within an hour make a link unsteady; that is forgotten an hour and ten minutes later."""
 FORGOTTEN_S = HOUR_S + 600
 CASES = (
-    # Lost and back without a reboot: from the second time on it is degraded, for a day and an hour.
+    # Lost and back without a reboot: from the third time on it is degraded, for a day and an hour.
     Case("n2-gpu0", FaultKind.GPU_LOST, {GPU: F}, flapped={GPU: D}, flapped_clears_s=25 * HOUR_S),
     # The process is the job's: its GPU is well.
     Case("n2-gpu0", FaultKind.PROCESS_DIED, {}),
