@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, Incident, State, is_fault
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State, gravest_first, is_fault
 from lumctl.inventory.policies import Subject
 from lumctl.site.observation import Observation
 from lumctl.site.racks import rack_of
@@ -11,7 +11,7 @@ from lumctl.site.racks import rack_of
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A component with its faults, worst first.
+    """A component with its faults, gravest first.
 
     ``incident`` is the id of the incident that it is a part of where the cause is another component: then it is not
     for itself that anything should be done about it. ``out_of_service`` says why it is, if it is. ``jobs`` are the
@@ -76,7 +76,7 @@ def _components(look: Observation) -> Iterator[Trouble]:
             own = incidents.get(f"{kind}:{name}")
             faults = _faults(health)
             if own is not None and kind is Subject.HOST:
-                faults = _worst_first([*faults, *(f for f in _speaking(look, own) if f.component != name)])
+                faults = gravest_first([*faults, *(f for f in _speaking(look, own) if f.component != name)])
             if faults:
                 yield Trouble(
                     kind,
@@ -90,17 +90,13 @@ def _components(look: Observation) -> Iterator[Trouble]:
 
 
 def _faults(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
-    return _worst_first([finding for finding in health.findings if is_fault(finding.state)])
+    return gravest_first([finding for finding in health.findings if is_fault(finding.state)])
 
 
 def _speaking(look: Observation, incident: Incident) -> tuple[Finding, ...]:
     """The findings that speak for the cause of an incident."""
     everything = look.report.findings()
     return tuple(f for f in everything if f.incident == incident.id and f.rule == incident.rule and is_fault(f.state))
-
-
-def _worst_first(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
 
 
 def _out_of_service(health: ComponentHealth | CircuitHealth) -> str | None:

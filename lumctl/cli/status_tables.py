@@ -224,14 +224,14 @@ def clock(at: float | None) -> str | None:
 
 
 def finding_rows(document: Row) -> list[Row]:
-    """Every finding, worst first."""
+    """Every finding, gravest first."""
     everything = [
         finding
         for group in ("hosts", "devices", "accelerators", "links", "circuits")
         for component in document[group]
         for finding in component["findings"]
     ]
-    return sorted(everything, key=lambda finding: -SEVERITY.index(State(finding["state"])))
+    return sorted(everything, key=lambda finding: (-SEVERITY.index(State(finding["state"])), -finding["gravity"]))
 
 
 def worst_evidence(component: Row) -> str:

@@ -77,6 +77,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "advice": finding.advice,
         "since": finding.since,
         "case": finding.case,
+        "gravity": finding.gravity,
         "acknowledged": finding.acknowledged,
         "incident": finding.incident,
     }

@@ -28,6 +28,10 @@ class DriverFaultError(DeviceUnreachableError):
     """The device cannot be asked because its driver misbehaves or is missing; nothing was changed."""
 
 
+class GatewayUnreachableError(DeviceUnreachableError):
+    """The gateway of the device's rack does not answer, so nobody asked the device; nothing was sent to it."""
+
+
 class DeviceRefusedError(DeviceError):
     """The device said no; nothing changed."""
 
@@ -40,6 +44,10 @@ class DeviceBusyError(DeviceRefusedError):
 
 class StaleFenceError(DeviceRefusedError):
     """The gateway of the device's rack knows a newer lease than the one that the write came under; nothing was sent."""
+
+
+class WrongGatewayError(DeviceRefusedError):
+    """What answers as the gateway serves another rack or has another inventory; the device was not asked."""
 
 
 class OutcomeUnknownError(DeviceError):

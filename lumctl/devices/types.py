@@ -112,11 +112,18 @@ class Alarm:
     since: float | None = None
 
 
+class Obstacle(StrEnum):
+    """What kept a device from being asked."""
+
+    DRIVER = "driver"
+    GATEWAY = "gateway"
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
     """One reading of a mesh or a switch. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
 
-    ``by_driver``: the driver failed, and the device was perhaps not asked at all.
+    ``obstacle``: its driver or its rack's gateway failed, and the device was perhaps not asked at all.
 
     ``alarms``, ``temperature_c`` and ``powers_dbm`` (by port, ``-inf`` for no light) were read at ``read_at``. Each is
     ``None`` if the driver does not support it or the reading failed; ``unread`` then gives the reason of a failure, by
@@ -130,7 +137,7 @@ class DeviceReading:
     temperature_c: float | None = None
     powers_dbm: Mapping[int, float] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
-    by_driver: bool = False
+    obstacle: Obstacle | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ class Outcomes:
         """Whether the probe has ended in any way since the host is read."""
         return self._found[number] is not None
 
+    @property
+    def complete(self) -> bool:
+        """Whether every probe has ended in any way since the host is read."""
+        return None not in self._found.values()
+
     def named(self, names: Collection[str] | None) -> dict[str, ProbeOutcome]:
         """What is known of some probes, by name."""
         return {self._probes[n].name: found for n in self.numbers(names) if (found := self._found[n]) is not None}

@@ -383,5 +383,6 @@ class HostReader:
                 boot_id=self._boot_id,
                 booted_at=self._gathered.booted_at,
                 attempts=self._backoff.shown if since is None else 0,
+                awaited=not self._outcomes.complete,
                 **visible(self._gathered, outcomes, since),
             )

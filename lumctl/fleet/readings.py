@@ -272,6 +272,7 @@ class HostSnapshot:
     that nvidia-smi itself names as lost. Each reading has its own ``taken_at``: probes run at their own cadence.
     ``counters`` are by the name of their port. ``boot_id`` changes when the host restarts; ``attempts`` counts the
     failed connects since the last one that held. ``crashes`` are the times of the records that crashed kernels left.
+    ``awaited``: a probe has not ended yet, well or not, since this process began to read the host.
     """
 
     host: str
@@ -303,6 +304,7 @@ class HostSnapshot:
     services: Services | None = None
     capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)
+    awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lumctl.devices.errors import DeviceError, DeviceRefusedError
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
 from lumctl.devices.gated.subject import Subject, rack_of, written
 from lumctl.devices.gated.wire import FENCED, error_said
 from lumctl.devices.protocols import Driver
@@ -120,14 +120,14 @@ class Desk:
             raise UsageError(f"the inventory of the gateway has no {kind} {subject.name}")
         rack = rack_of(self._inventory, subject)
         if rack != self._rack:
-            raise DeviceRefusedError(f"{name} is in rack {rack}, and this is the gateway of {self._rack}")
+            raise WrongGatewayError(f"{name} is in rack {rack}, and this is the gateway of {self._rack}")
         return subject
 
     def _described(self, subject: Subject, theirs: Any) -> dict[str, Any]:
         driver = self._driver(subject)
         ours = written(self._inventory, subject)
         if theirs != ours:
-            raise DeviceRefusedError(
+            raise WrongGatewayError(
                 f"the gateway's inventory says otherwise of {subject.name}: {ours!r}, not {theirs!r}",
                 hint="after an edit of the inventory, end the gateway and start it again",
             )

@@ -9,7 +9,7 @@ from lumctl.fabric.disobedience import Disobedience, disobeying_pucs
 from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import has_no_carrier, has_no_light, sends_no_light
-from lumctl.health.states import HealthReport, is_fault
+from lumctl.health.states import ComponentHealth, HealthReport, State, is_fault
 from lumctl.inventory.model import Transponder
 from lumctl.inventory.wiring import Circuit, Direction
 
@@ -21,7 +21,8 @@ _WEAK_SENDER = frozenset(
     {("link.module", "alarm"), ("link.module", "warning"), ("link.module", "fault"), ("link.module", "tx-fault")}
 )
 
-
+_GPU_IS_GONE = frozenset({("gpu.lost", "named"), ("gpu.lost", "not-listed"), ("gpu.xid", "restart-machine")})
+"""Findings on a GPU that its host no longer reaches: what its lanes do from then on is no fault of theirs."""
 _MOST_STUCK = 3
 
 
@@ -78,12 +79,15 @@ class Causes:
     def _named(self, circuit: Circuit) -> Place | None:
         """A component that is known to be at fault, the greatest first."""
         ends = [self._look.inventory.transponders[end.transponder] for end in (circuit.a, circuit.b)]
-        for lane in ends:
-            host = self._owner.get(("host", lane.host))
-            if host is not None and (not self._look.readable(lane.host) or self._unread_with(host, lane.id, circuit)):
-                return host
-        # A mesh goes on carrying light when its controller is down, so the transmitters come before the mesh.
         senders = [self._look.inventory.transponders[sender] for _, sender in circuit.receivers]
+        lost = {lane.id: cause for lane in ends if (cause := self._lost_with(lane, circuit)) is not None}
+        if lost:
+            # What is wrong at the other end is that end's own, and remains when this one is repaired.
+            ends = [lane for lane in ends if lane.id not in lost]
+            senders = [lane for lane in senders if lane.id not in lost]
+            if not any(self._has_own_fault(lane, circuit) for lane in ends):
+                return next(iter(lost.values()))
+        # A mesh goes on carrying light when its controller is down, so the transmitters come before the mesh.
         dead = [lane.id for lane in senders if self._sends_nothing(lane)] or [
             lane.id for lane in ends if self._is_down(lane)
         ]
@@ -96,6 +100,23 @@ class Causes:
         if weak and self._is_fault(circuit):
             return ("link", weak[0])
         return self._deaf_receiver(circuit)
+
+    def _lost_with(self, lane: Transponder, circuit: Circuit) -> Place | None:
+        """The lost host or GPU that takes one end of a circuit with it, or what that is a part of."""
+        host = self._owner.get(("host", lane.host))
+        if host is not None and (not self._look.readable(lane.host) or self._unread_with(host, lane.id, circuit)):
+            return host
+        gpu = self._report.accelerators.get(lane.accelerator)
+        # Light that arrives from elsewhere went astray on its way: no end can do that.
+        if gpu is None or not is_gone(gpu) or self._is_astray(circuit):
+            return None
+        place = ("accelerator", gpu.id)
+        return self._owner.get(place, place)
+
+    def _has_own_fault(self, lane: Transponder, circuit: Circuit) -> bool:
+        """Whether an end shows a fault that the loss of the other end does not explain."""
+        weak = self._sends_weakly(lane.id) and not self._is_lost(circuit)
+        return weak or self._sends_nothing(lane) or self._is_down(lane)
 
     def _unread_with(self, host: Place, link: str, circuit: Circuit) -> bool:
         """Whether nothing at all is known of a circuit, and its link is silent for the same cause."""
@@ -236,6 +257,11 @@ class Causes:
         # A mesh measures what leaves it, a switch also what comes in.
         enters = self._look.light.port_power(circuit.device, lanes[sender].lane.tx) if geometry is None else -inf
         return {sender} if enters is not None and enters < _dark_dbm() and geometry is None else set()
+
+
+def is_gone(gpu: ComponentHealth) -> bool:
+    """Whether a GPU in service is lost to its host."""
+    return gpu.state is not State.DISABLED and any((f.rule, f.case) in _GPU_IS_GONE for f in gpu.findings)
 
 
 def _lanes_of(circuit: Circuit) -> frozenset[str]:

@@ -1,9 +1,9 @@
 """The verdict on a circuit: ok only if every receiver is shown to hear its intended transmitter."""
 
-from lumctl.health.judging import judge, state_of, worst_first
+from lumctl.health.judging import judge, state_of
 from lumctl.health.look import Look
 from lumctl.health.rules.circuit import RULES, ReceiverCase
-from lumctl.health.states import CircuitEndHealth, CircuitHealth, State
+from lumctl.health.states import CircuitEndHealth, CircuitHealth, State, gravest_first
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import Circuit, CircuitEnd
 
@@ -12,7 +12,7 @@ def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> Circui
     """Judge one circuit; ``loss_db`` is its expected loss where that is known."""
     cases = {r: _receiver_case(look, circuit.id, r, expected, loss_db) for r, expected in circuit.receivers}
     read = [case for case in cases.values() if case is not None]
-    findings = worst_first(finding for case in read for finding in judge(RULES, case))
+    findings = gravest_first(finding for case in read for finding in judge(RULES, case))
     all_read = len(read) == len(cases)
     otherwise = State.OK if all_read and all(case.proven for case in read) else State.UNKNOWN
     expected = dict(circuit.receivers)

@@ -8,11 +8,13 @@ from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import NO_CARRIER
 from lumctl.health.rules.load import is_throttled
 from lumctl.health.rules.nvlink import packet_errors, part_of
+from lumctl.health.states import HealthReport, State
 from lumctl.health.trend import Trend, trend_from, windows_of
 from lumctl.inventory.model import Accelerator, Transponder
 
 ACCELERATOR, LINK, HOST = "accelerator", "link", "host"
 _MINUTE_S = 60.0
+_WORKS = frozenset({State.OK, State.DEGRADED})
 
 
 class History:
@@ -49,6 +51,29 @@ class History:
         for lane in look.lanes[host]:
             if (LINK, lane.id) not in quiet:
                 self._take_link(look, here, lane)
+
+    def note_states(self, report: HealthReport) -> list[str]:
+        """Note which accelerators a look finds lost or failed; returns those that are back since the look before."""
+        back: list[str] = []
+        for name, health in report.accelerators.items():
+            lost = bool(health.findings) and any(finding.rule == "gpu.lost" for finding in health.findings)
+            failed = health.state is State.FAILED
+            trend = self._trend((ACCELERATOR, name)) if lost or failed else self.trends.get((ACCELERATOR, name))
+            if trend is None or not (lost or failed or trend.lost or trend.failed):
+                continue
+            if health.state is State.DISABLED:
+                trend.lost = trend.failed = False
+                continue
+            at = report.at if health.read_at is None else health.read_at
+            is_listed = trend.lost and not lost and health.otherwise is State.OK
+            works = trend.failed and health.state in _WORKS
+            if is_listed or works:
+                # A loss is the reason why it failed: it counts once.
+                trend.happened("losses" if is_listed else "recoveries", "", at)
+                back.append(name)
+            trend.lost = (trend.lost or lost) and not is_listed
+            trend.failed = (trend.failed or failed) and not works
+        return back
 
     def _begin_again(self, look: Look, here: HostLook) -> None:
         """After a boot all counters of a host count anew."""

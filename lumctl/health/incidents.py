@@ -9,22 +9,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lumctl.counts import counted
-from lumctl.health.causes import Causes
+from lumctl.health.causes import Causes, is_gone
 from lumctl.health.evaluate import each
 from lumctl.health.judging import Judged
 from lumctl.health.look import Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
-    SEVERITY,
     CircuitHealth,
     ComponentHealth,
     Finding,
     HealthReport,
     Incident,
     State,
+    gravest_first,
     is_fault,
     place_of,
-    worst,
+    weight,
 )
 
 _OLD = frozenset({"gpu.stale", "link.stale"})
@@ -36,7 +36,10 @@ _LEAST_MEMBERS = 2
 
 @dataclass
 class _Group:
-    """An incident in the making: its findings, and what is unknown because of it."""
+    """An incident in the making: its findings, and what is unknown because of it.
+
+    Of findings that weigh the same, the one of ``rule`` speaks for the cause.
+    """
 
     cause: Place
     rule: str = ""
@@ -55,6 +58,8 @@ class _Correlation:
         self._look = look
         self._groups: dict[Place, _Group] = {}
         self._suspects: dict[Place, tuple[str, ...]] = {}
+        self._host_rules: dict[str, list[str]] = {}
+        """By host: the rules that speak of the whole host, gravest first."""
         self._owner: dict[Place, Place] = {}
         """By component: the cause of the incident that has taken its findings."""
         self._health: dict[Place, ComponentHealth | CircuitHealth] = {
@@ -64,6 +69,7 @@ class _Correlation:
     def report(self) -> HealthReport:
         if not any(self._grave(health) for health in self._health.values()):
             return self._report
+        self._host_rules = {host: self._rules_of_host(host) for host in self._look.inventory.hosts}
         self._racks()
         self._hosts()
         self._light()
@@ -75,7 +81,9 @@ class _Correlation:
                 return health
             return replace(health, findings=tuple(replace(f, incident=incident.id) for f in health.findings))
 
-        return replace(each(self._report, change), incidents=tuple(incidents.values())) if incidents else self._report
+        if not incidents:
+            return self._report
+        return replace(each(self._report, change), incidents=gravest_first(incidents.values()))
 
     # --- racks and hosts ---
 
@@ -86,59 +94,60 @@ class _Correlation:
             serving = [host for host in hosts if not self._disabled(("host", host))]
             alike: dict[str, list[str]] = {}
             for host in serving:
-                for rule in self._rules_of_host(host):
+                for rule in self._host_rules[host]:
                     alike.setdefault(rule, []).append(host)
             for rule, touched in sorted(alike.items(), key=lambda item: -len(item[1])):
                 if len(touched) >= line.limits["least"] and len(touched) > line.limit * len(serving):
                     for host in touched:
-                        self._take_host(("rack", rack), rule, host)
+                        # A host with a graver fault of its own keeps that: the others do not share it.
+                        if self._host_rules[host][0] == rule:
+                            self._take_host(("rack", rack), host)
 
     def _hosts(self) -> None:
         for host in self._look.inventory.hosts:
             place = ("host", host)
-            if place in self._owner:
-                continue
-            shared = self._shared_by_gpus(host)
-            if self._grave(self._health[place]) or self._missed(host):
-                rule = self._health[place].findings[0].rule
-                self._take_host(place, rule, host)
-            elif shared:
-                self._take_host(place, shared[0], host)
+            if place not in self._owner and self._host_rules[host]:
+                self._take_host(place, host)
 
     def _rules_of_host(self, host: str) -> list[str]:
-        """The rules that speak of a whole host: its own, and those that all its accelerators share."""
-        own = [f.rule for f in self._health["host", host].findings if self._weighs(f)]
-        return [*dict.fromkeys(own), *self._shared_by_gpus(host)]
+        """The rules that speak of a whole host, gravest first: its own, and those that all its accelerators share."""
+        own = [] if self._disabled(("host", host)) else filter(self._weighs, self._health["host", host].findings)
+        found = gravest_first([*own, *self._shared_by_gpus(host)])
+        return list(dict.fromkeys(finding.rule for finding in found))
 
-    def _shared_by_gpus(self, host: str) -> list[str]:
+    def _shared_by_gpus(self, host: str) -> list[Finding]:
+        """For each rule that finds something at all accelerators of a host: the gravest of these findings."""
         line = verdict("incident.host", "all-alike")
         gpus = [self._health["accelerator", a.id] for a in self._look.accelerators[host]]
         serving = [gpu for gpu in gpus if gpu.state is not State.DISABLED]
         if len(serving) < line.limits["least"]:
             return []
-        rules = dict.fromkeys(f.rule for gpu in serving for f in gpu.findings if self._weighs(f))
+        gravest: dict[str, Finding] = {}
+        for finding in gravest_first(f for gpu in serving for f in gpu.findings if self._weighs(f)):
+            gravest.setdefault(finding.rule, finding)
         return [
-            rule
-            for rule in rules
+            finding
+            for rule, finding in gravest.items()
             if sum(any(f.rule == rule and self._weighs(f) for f in gpu.findings) for gpu in serving)
             >= line.limit * len(serving)
         ]
 
-    def _take_host(self, cause: Place, rule: str, host: str) -> None:
-        """Give a host and what is on it to a cause: what shares the rule, and what is not known because of it."""
-        place = ("host", host)
-        self._join(cause, rule, place)
+    def _take_host(self, cause: Place, host: str) -> None:
+        """Give a host and what is on it to a cause: what shares its rules, and what is not known because of it.
+
+        An accelerator with a graver finding of another rule keeps that: it has a fault of its own.
+        """
+        rules = self._host_rules[host]
+        rule = rules[0]
+        self._join(cause, rule, ("host", host))
         on_it = [("accelerator", a.id) for a in self._look.accelerators[host]]
         for each_place in on_it:
             health = self._health[each_place]
-            if any(finding.rule == rule for finding in health.findings) or self._silently_unknown(health):
+            if (health.findings and health.findings[0].rule in rules) or self._silently_unknown(health):
                 self._join(cause, rule, each_place)
         for lane in self._look.lanes[host]:
             if self._silently_unknown(self._health["link", lane.id]):
                 self._join(cause, rule, ("link", lane.id))
-
-    def _missed(self, host: str) -> bool:
-        return any(finding.rule == "host.missed" for finding in self._health["host", host].findings)
 
     # --- light ---
 
@@ -157,7 +166,19 @@ class _Correlation:
                 if self._grave(link) and link.state is not State.DISABLED:
                     self._join(cause, rule, ("link", end.transponder))
 
+        self._lanes_of_lost_gpus()
         self._ports_of_devices()
+
+    def _lanes_of_lost_gpus(self) -> None:
+        """The links of a lost GPU without a circuit are part of its incident too."""
+        for lane in self._look.inventory.transponders.values():
+            link = self._health["link", lane.id]
+            gpu = self._report.accelerators.get(lane.accelerator)
+            if gpu is not None and self._grave(link) and is_gone(gpu):
+                place = ("accelerator", gpu.id)
+                cause = self._owner.get(place, place)
+                self._join(cause, self._speaker(place), place)
+                self._join(cause, self._speaker(place), ("link", lane.id))
 
     def _ports_of_devices(self) -> None:
         """A device whose alarms name only ports where light is lost is part of that incident."""
@@ -180,12 +201,12 @@ class _Correlation:
         return bool(health.findings) or self._silently_unknown(health)
 
     def _speaker(self, *places: Place) -> str:
-        """The rule that speaks for some components: that of their worst finding, of equals the first one's.
+        """The rule that speaks for some components: that of their gravest finding, of equals the first one's.
 
         What a cause has besides (a flap of yesterday) must not stand for what it does now.
         """
         found = [health.findings[0] for place in places if (health := self._health.get(place)) and health.findings]
-        return max(found, key=lambda finding: SEVERITY.index(finding.state)).rule if found else ""
+        return max(found, key=weight).rule if found else ""
 
     # --- groups ---
 
@@ -205,17 +226,17 @@ class _Correlation:
 
     def _incident(self, group: _Group) -> Incident:
         kind, cause = group.cause
-        telling = [finding for finding in group.findings if finding.rule == group.rule] or group.findings
-        first = min(telling, key=lambda finding: -SEVERITY.index(finding.state))
+        gravest = max(group.findings, key=lambda finding: (*weight(finding), finding.rule == group.rule))
         return Incident(
             id=f"{kind}:{cause}",
             cause=cause,
-            rule=group.rule or first.rule,
-            state=worst(tuple(finding.state for finding in group.findings)),
+            rule=gravest.rule,
+            state=gravest.state,
             since=min(finding.since for finding in group.findings),
             members=tuple(dict.fromkeys(component for _, component in group.members)),
-            summary=f"{first.component}: {first.evidence} ({_members(group.members)})",
+            summary=f"{gravest.component}: {gravest.evidence} ({_members(group.members)})",
             suspects=self._suspects.get(group.cause, ()),
+            gravity=gravest.gravity,
         )
 
     def _disabled(self, place: Place) -> bool:

@@ -4,20 +4,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, worst
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, gravest_first, worst
 
 Case = TypeVar("Case")
 Rule = Callable[[Case], Iterator[Finding]]
 
 
 def judge(rules: Iterable[Rule[Case]], case: Case) -> tuple[Finding, ...]:
-    """All findings of some rules about one case, worst first, else in the order of the rules."""
-    return worst_first(finding for rule in rules for finding in rule(case))
-
-
-def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings by severity; equals keep their order."""
-    return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
+    """All findings of some rules about one case, gravest first, else in the order of the rules."""
+    return gravest_first(finding for rule in rules for finding in rule(case))
 
 
 Judged = TypeVar("Judged", ComponentHealth, CircuitHealth)

@@ -1,11 +1,13 @@
 """What earlier looks leave behind for the next one: since when, counters, events, states that stick."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
+from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.attending import Acknowledged, at_work, in_maintenance
 from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.evaluate import each, look_over, out_of_service
@@ -96,6 +98,13 @@ class Memory:
             return self._standing.settle(health, now, at_work=place in covered, moving=place in expected)
 
         settled = in_maintenance(each(raw, settle), covered)
+        # An accelerator that is back may have been lost once too often: it is judged again, with that in its history.
+        again = {
+            name: settle(judge_accelerator(look, inventory.accelerators[name]))
+            for name in self._history.note_states(settled)
+        }
+        if again:
+            settled = replace(settled, accelerators={**settled.accelerators, **again})
         self._standing.end(now)
         report, self.spent = self._acknowledged.lay_over(with_incidents(settled, look), inventory, acknowledged)
         return report

@@ -125,7 +125,9 @@ class _Remedies:
         kind = incident.id.partition(":")[0]
         members = tuple(dict.fromkeys((incident.cause, *incident.members)))
         findings = [f for health in self._members(incident) for f in health.findings if f.incident == incident.id]
-        speaking = next((f for f in findings if f.rule == incident.rule), findings[0])
+        # Which end of a circuit lost its light is told by the circuit's own finding, not by what a link has besides.
+        own = [f for f in findings if f.component == incident.cause] if kind == "circuit" else []
+        speaking = next(iter(own), None) or next((f for f in findings if f.rule == incident.rule), findings[0])
         remedy = self._of(kind, incident.cause, incident.state, members, speaking, incident.suspects)
         # Several transmitters of one circuit may be dead at once: it takes all of them to repair it.
         dead = [f.component for f in findings if f.rule in _DEAD_LANE and f.component != incident.cause]

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from lumctl.health.states import Finding, State
+from lumctl.health.states import DEFAULT_GRAVITY, Finding, State
 
 SCHEMA = "lumctl/health-rules/v1"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -29,8 +29,9 @@ class Verdict:
 
     A finding stands once its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings, and it stays
     until the case was not seen for ``clears_after_s``. State ``ok`` makes a note: shown to whoever looks, but of no
-    weight. ``edition`` is that of the file it stands in. ``ends`` says what ends an event of the kernel log: ``age``,
-    ``reset`` (a GPU reset or a reboot of the host), or ``reboot``; an operator may end it as well.
+    weight. ``gravity`` ranks findings of equal states. ``edition`` is that of the file it stands in. ``ends`` says what
+    ends an event of the kernel log: ``age``, ``reset`` (a GPU reset or a reboot of the host), or ``reboot``; an operator
+    may end it as well.
     """
 
     rule: str
@@ -49,6 +50,7 @@ class Verdict:
     appears_looks: int = 1
     clears_after_s: float = 0.0
     ends: str = "age"
+    gravity: int = DEFAULT_GRAVITY
     edition: str = ""
 
     @property
@@ -167,12 +169,18 @@ def rulebook() -> Rulebook:
     by_unit: set[int] = set()
     forgets_after_s = inf
     editions: set[str] = set()
-    for document in _documents():
+    documents = _documents()
+    gravity = {
+        name: rank for document in documents for rank, names in document.get("gravity", {}).items() for name in names
+    }
+    for document in documents:
         edition = document["edition"]
         editions.add(edition)
-        for rule, cases in document["rules"].items():
+        for rule, cases in document.get("rules", {}).items():
             for case, line in cases.items():
-                verdicts[rule, case] = Verdict(rule, case, State(line.pop("state")), edition=edition, **line)
+                rank = gravity.get(f"{rule}/{case}", gravity.get(rule, DEFAULT_GRAVITY))
+                state = State(line.pop("state"))
+                verdicts[rule, case] = Verdict(rule, case, state, gravity=rank, edition=edition, **line)
         for rule, seen in document.get("looks-at", {}).items():
             looks_at[rule] = LooksAt(frozenset(seen.get("probes", ())), tuple(seen.get("readings", ())))
         counters |= {name: Counter(**kind) for name, kind in document.get("counters", {}).items()}
@@ -237,4 +245,4 @@ def found(component: str, rule: str, case: str, evidence: str, *, since: float, 
     """
     line = verdict(rule, case)
     evidence = evidence.removeprefix(f"{component}: ").removeprefix(f"{component} at ")
-    return Finding(component, rule, line.state, evidence, line.advice, since, case, about=about)
+    return Finding(component, rule, line.state, evidence, line.advice, since, case, about=about, gravity=line.gravity)

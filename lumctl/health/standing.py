@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from lumctl.health.judging import Judged, judged, worst_first
+from lumctl.health.judging import Judged, judged
 from lumctl.health.look import Place
 from lumctl.health.rulebook import has_case, looks_at, verdict
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, place_of
+from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, gravest_first, place_of
 
 _MOST_MARKS, _MOST_CHARACTERS = 64, 400
 """What is remembered of one component, and of one finding's evidence: a host that talks nonsense fills no memory."""
@@ -93,7 +93,7 @@ class Standing:
         found += [self._unseen(marks, key, health, now, at_work=at_work) for key in list(marks) if key not in seen]
         if not marks:
             del self._marks[place_of(health)]
-        return worst_first(finding for finding in found if finding is not None)
+        return gravest_first(finding for finding in found if finding is not None)
 
     @staticmethod
     def _confirmed(
@@ -164,7 +164,10 @@ def _seen_again(mark: Mark, finding: Finding, read_at: float | None, now: float)
 def _remembered(component: str, key: Key, mark: Mark, now: float) -> Finding:
     rule, case, about = key
     evidence = f"{mark.evidence}; last seen {max(now - mark.last, 0.0):.0f} s ago"
-    return Finding(component, rule, mark.state, evidence, verdict(rule, case).advice, mark.since, case, about=about)
+    line = verdict(rule, case)
+    return Finding(
+        component, rule, mark.state, evidence, line.advice, mark.since, case, about=about, gravity=line.gravity
+    )
 
 
 def _expected(finding: Finding) -> Finding:

@@ -1,8 +1,9 @@
 """States, findings and reports: what health says of each component."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 
 class State(StrEnum):
@@ -28,13 +29,18 @@ def is_fault(state: State) -> bool:
     return SEVERITY.index(state) >= SEVERITY.index(State.DEGRADED)
 
 
+DEFAULT_GRAVITY = 50
+"""The gravity of a rule that states none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A rule's verdict about a component: which rule and case of it, what it saw, what to do.
 
     ``since`` is when it first stood without a break (seconds since the epoch). ``acknowledged`` tells who knows of it
     and why nothing is done, ``incident`` is the id of the incident that it is a part of. ``about`` tells findings of
-    one case apart where a component may have several (an XID, a receiver).
+    one case apart where a component may have several (an XID, a receiver). ``gravity`` ranks findings of equal states;
+    see ``rules/gravity.yaml``.
     """
 
     component: str
@@ -47,15 +53,41 @@ class Finding:
     acknowledged: str | None = None
     incident: str | None = None
     about: str = ""
+    gravity: int = DEFAULT_GRAVITY
+
+
+class Graded(Protocol):
+    """What has a state and a gravity: a finding, an incident."""
+
+    @property
+    def state(self) -> State:
+        """How ill the component is by it."""
+
+    @property
+    def gravity(self) -> int:
+        """Its rank among those of equal states."""
+
+
+T = TypeVar("T", bound=Graded)
+
+
+def weight(graded: Graded) -> tuple[int, int]:
+    """The rank of a finding or an incident: the greater one is named first. Its state decides, then its gravity."""
+    return SEVERITY.index(graded.state), graded.gravity
+
+
+def gravest_first(graded: Iterable[T]) -> tuple[T, ...]:
+    """Findings or incidents by weight; equals keep their order."""
+    return tuple(sorted(graded, key=weight, reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Findings with one cause. ``cause`` is a component or a rack; ``members`` are all components that it touches.
 
-    ``id`` stays the same for as long as the incident lasts; ``rule`` is the one that speaks for the cause. Where no
-    reading tells which component is at fault, ``suspects`` are those that may be: transponders, each with the fibre,
-    media converter and port behind it, or PUCs.
+    ``id`` stays the same for as long as the incident lasts. ``rule``, ``state`` and ``gravity`` are those of its
+    gravest finding, which ``summary`` names. Where no reading tells which component is at fault, ``suspects`` are
+    those that may be: transponders, each with the fibre, media converter and port behind it, or PUCs.
     """
 
     id: str
@@ -66,11 +98,12 @@ class Incident:
     members: tuple[str, ...]
     summary: str
     suspects: tuple[str, ...] = ()
+    gravity: int = DEFAULT_GRAVITY
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentHealth:
-    """State of one component, its findings worst first, and when it was last read (``None``: never).
+    """State of one component, its findings gravest first, and when it was last read (``None``: never).
 
     ``otherwise`` is its state without its findings, and ``disabled`` that it is out of service, whatever they say;
     ``maintenance`` tells of the work that it is out of service for. ``seen`` are the probes that told of it at this
@@ -146,11 +179,11 @@ class HealthReport:
         }
 
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding, worst first, then in the order of the inventory."""
+        """Every finding, gravest first, then in the order of the inventory."""
         everything = [
             finding
             for group in (self.hosts, self.devices, self.accelerators, self.links, self.circuits)
             for component in group.values()
             for finding in component.findings
         ]
-        return tuple(sorted(everything, key=lambda finding: -SEVERITY.index(finding.state)))
+        return gravest_first(everything)

@@ -25,7 +25,8 @@ class Trend:
     """One component. ``counters`` hold value and time of the last reading by ``(counter, part)``.
 
     ``part`` tells the counters of one kind apart: a port, an NVLink. ``worked`` are parts that were once seen to work.
-    ``down_since`` is when it was first seen down. ``quiet_until`` is the end of the last time in which nothing was
+    ``down_since`` is when it was first seen down. An accelerator is ``lost`` or ``failed`` from the look that finds it
+    so until it is back, or its host is booted. ``quiet_until`` is the end of the last time in which nothing was
     counted, because work was going on.
     """
 
@@ -33,6 +34,8 @@ class Trend:
     tallies: dict[tuple[str, str, float], Tally] = field(default_factory=dict)
     worked: set[str] = field(default_factory=set)
     down_since: float | None = None
+    lost: bool = False
+    failed: bool = False
     quiet_until: float = -inf
 
     def read(self, counter: str, part: str, value: int | None, at: float) -> int:
@@ -94,6 +97,7 @@ class Trend:
         """Whatever is read next is only compared with: the host was booted."""
         self.counters.clear()
         self.down_since = None
+        self.lost = self.failed = False
 
     def rest(self, now: float) -> None:
         """Nothing of what happens now counts: it is expected."""
@@ -117,6 +121,10 @@ class Trend:
             written["worked"] = sorted(self.worked)
         if self.down_since is not None:
             written["down_since"] = self.down_since
+        if self.lost:
+            written["lost"] = True
+        if self.failed:
+            written["failed"] = True
         if isfinite(self.quiet_until):
             written["quiet_until"] = self.quiet_until
         return written
@@ -142,5 +150,7 @@ def trend_from(document: Mapping[str, Any]) -> Trend:
         },
         worked={str(part) for part in document.get("worked", ())[:_MOST_PARTS]},
         down_since=None if down_since is None else float(down_since),
+        lost=bool(document.get("lost", False)),
+        failed=bool(document.get("failed", False)),
         quiet_until=float(document.get("quiet_until", -inf)),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, Incident, State, worst
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State, gravest_first, worst
 from lumctl.site.observation import Observation
 
 Counted = dict[str, dict[str, State]]
@@ -52,7 +52,7 @@ def acknowledged_count(observation: Observation) -> int:
 
 
 def standing_incidents(observation: Observation) -> tuple[Incident, ...]:
-    """The incidents that count, worst first: those of which something is not acknowledged and not in maintenance."""
+    """The incidents that count, gravest first: those of which something is not acknowledged and not in maintenance."""
     open_ids = {
         finding.incident
         for group in observation.report.groups().values()
@@ -61,8 +61,7 @@ def standing_incidents(observation: Observation) -> tuple[Incident, ...]:
         for finding in weighty(health)
         if finding.acknowledged is None
     }
-    standing = [incident for incident in observation.report.incidents if incident.id in open_ids]
-    return tuple(sorted(standing, key=lambda incident: -SEVERITY.index(incident.state)))
+    return gravest_first(incident for incident in observation.report.incidents if incident.id in open_ids)
 
 
 def own_trouble(health: ComponentHealth | CircuitHealth, incidents: Collection[Incident]) -> bool:

@@ -6,9 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, DriverFaultError, OutcomeUnknownError
+from lumctl.devices.errors import (
+    DeviceError,
+    DeviceUnreachableError,
+    DriverFaultError,
+    GatewayUnreachableError,
+    OutcomeUnknownError,
+    WrongGatewayError,
+)
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
-from lumctl.devices.types import Capability, DeviceReading
+from lumctl.devices.types import Capability, DeviceReading, Obstacle
 from lumctl.inventory.model import Inventory
 
 T = TypeVar("T")
@@ -44,12 +51,19 @@ class DeviceReader:
             driver = self._driver_of(device)
             driver.identify()
         except DeviceError as error:
-            return DeviceReading(at, problem=error.message, by_driver=isinstance(error, DriverFaultError))
+            return DeviceReading(at, problem=error.message, obstacle=obstacle_of(error))
         known = self._newest.get(device)
         if known is not None and known.read_at is not None and 0 <= at - known.read_at < self.every_s:
             return replace(known, taken_at=at)
         self._newest[device] = reading = read_device(driver, self._ports[device], at, deadline=deadline)
         return reading
+
+
+def obstacle_of(error: DeviceError) -> Obstacle | None:
+    """What an error shows to be at fault in place of the device; ``None``: the device itself."""
+    if isinstance(error, GatewayUnreachableError | WrongGatewayError):
+        return Obstacle.GATEWAY
+    return Obstacle.DRIVER if isinstance(error, DriverFaultError) else None
 
 
 def read_device(

@@ -36,6 +36,8 @@ class Observation:
     """What each mesh and switch said of itself."""
     not_kept: str | None = None
     """Why this look could not be remembered, where it was to be: the disk is full, say."""
+    awaited: tuple[str, ...] = ()
+    """Hosts and devices whose first answers have not come yet; such a look is not remembered."""
 
     @cached_property
     def remedies(self) -> tuple[Remedy, ...]:

@@ -13,9 +13,9 @@ from lumctl.fleet.bundle.capture import CaptureManifest, read_capture_manifest
 from lumctl.fleet.bundle.files import open_capture
 from lumctl.fleet.bundle.reading import CapturedHost, read_host
 from lumctl.fleet.readings import HostSnapshot, Snapshot
-from lumctl.health.judging import judged, worst_first
+from lumctl.health.judging import judged
 from lumctl.health.memory import Memory
-from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State
+from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State, gravest_first
 from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
@@ -110,7 +110,7 @@ def _as_of_one_look(link: ComponentHealth) -> ComponentHealth:
         replace(finding, incident=None, state=State.OK if finding.rule == "link.counter-full" else finding.state)
         for finding in link.findings
     )
-    return judged(link, worst_first(findings))
+    return judged(link, gravest_first(findings))
 
 
 def _found_link(link: ComponentHealth, found: Found, seen: HostSnapshot) -> ComponentHealth:
@@ -204,7 +204,7 @@ def _with_notes(report: HealthReport, hosts: Iterable[CapturedHost]) -> HealthRe
 
 
 def _with(health: ComponentHealth, finding: Finding) -> ComponentHealth:
-    return judged(health, worst_first((*health.findings, finding)))
+    return judged(health, gravest_first((*health.findings, finding)))
 
 
 def _merged(at: float, reports: Iterable[HealthReport]) -> HealthReport:

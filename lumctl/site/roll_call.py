@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from lumctl.devices.drivers import load
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, DriverFaultError
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError
 from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Capability
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
 from lumctl.health.states import State
 from lumctl.inventory.components import Component, Part, managed, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.site.device_readings import obstacle_of
 from lumctl.site.site import Site
 from lumctl.workers import Workers
 
@@ -139,8 +140,8 @@ def _says(driver: Any) -> str | None:
 
 def _failed(blank: Answer, error: LumctlError) -> Answer:
     unreachable = isinstance(error, DeviceUnreachableError | UnreachableError)
-    says_no = isinstance(error, DeviceError) and not isinstance(error, DriverFaultError)
-    state = State.FAILED if says_no else State.UNKNOWN
+    of_the_device = isinstance(error, DeviceError) and obstacle_of(error) is None
+    state = State.FAILED if of_the_device else State.UNKNOWN
     return replace(blank, state=state, problem=error.message, unreachable=unreachable)
 
 

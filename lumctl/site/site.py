@@ -27,6 +27,7 @@ from lumctl.inventory.switching import own_cells
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 from lumctl.site.answers import DeviceAnswers
 from lumctl.site.device_readings import READ_EVERY_S, DeviceReader
+from lumctl.site.first_answers import FirstAnswers
 from lumctl.site.observation import Observation, current_role
 from lumctl.site.recollection import Look, Recollection
 from lumctl.store import Lease, Store, open_store
@@ -171,12 +172,17 @@ class Site:
     def _device_answers(self) -> DeviceAnswers[DeviceReading]:
         return DeviceAnswers([d.id for d in self.inventory.light_devices], self._device_reader)
 
+    @cached_property
+    def _first_answers(self) -> FirstAnswers:
+        return FirstAnswers([*self.inventory.hosts, *(device.id for device in self.inventory.light_devices)])
+
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read everything and judge it by what earlier looks left.
 
         Without ``tick`` everything is read anew. With it, each probe is read at its own cadence, nobody is waited for
         for long, and the newest reading of everything is judged. With ``remember`` the look is written into the
-        racks' stores for the next process; where that cannot be done, the observation says why.
+        racks' stores for the next process; where that cannot be done, the observation says why. Before the first
+        answers of all, nothing is written: what is unknown then is only not read yet.
         """
         assignment = self.assignment()
         circuits = circuits_of(self.inventory, assignment)
@@ -192,6 +198,8 @@ class Site:
         }
         light = LightEvidence(cells, self._port_power, self._read_cells)
         look = Look(at, snapshot, circuits, losses, devices, swapped_out, light)
+        awaited = self._first_answers.outstanding(snapshot, devices)
+        remember = remember and not awaited
         judged = self.recollection.judge(look, to_be_kept=remember)
         unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).unfinished(now=at))
         return Observation(
@@ -208,6 +216,7 @@ class Site:
             judged.windows,
             devices,
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
+            awaited=awaited,
         )
 
     def _losses(self, circuits: tuple[Circuit, ...], cells: Mapping[str, Mapping[int, str]]) -> Mapping[str, float]:

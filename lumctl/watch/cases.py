@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, HealthReport, State, place_of
+from lumctl.health.states import (
+    DEFAULT_GRAVITY,
+    SEVERITY,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    HealthReport,
+    State,
+    gravest_first,
+    place_of,
+)
 
 NOT_YET = frozenset({"host.missed"})
 """Rules that find what may be the beginning of a fault, and mostly is none."""
@@ -28,6 +38,7 @@ class Case:
     summary: str
     findings: tuple[Finding, ...]
     silent: bool
+    gravity: int = DEFAULT_GRAVITY
 
     @property
     def out_of_service(self) -> bool:
@@ -36,7 +47,7 @@ class Case:
 
 
 def cases_of(report: HealthReport) -> dict[str, Case]:
-    """Every incident of a report, and every component with a finding of weight that is part of none."""
+    """Every incident of a report, and every component with a finding of weight that is part of none, gravest first."""
     grouped: dict[str | None, list[tuple[Health, Finding]]] = {incident.id: [] for incident in report.incidents}
     alone: dict[tuple[str, str], list[tuple[Health, Finding]]] = {}
     for health in _components(report):
@@ -54,13 +65,15 @@ def cases_of(report: HealthReport) -> dict[str, Case]:
             incident.since,
             incident.members,
             incident.summary,
-            _worst_first(finding for _, finding in grouped[incident.id]),
+            gravest_first(finding for _, finding in grouped[incident.id]),
             silent=_silent(grouped[incident.id]),
+            gravity=incident.gravity,
         )
         for incident in report.incidents
         if incident.state not in OF_NO_WEIGHT and incident.rule not in NOT_YET
     ]
-    return {case.key: case for case in [*cases, *(_own(*place, pairs) for place, pairs in alone.items())]}
+    cases += [_own(*place, pairs) for place, pairs in alone.items()]
+    return {case.key: case for case in gravest_first(cases)}
 
 
 def states_of(report: HealthReport) -> dict[str, State]:
@@ -74,20 +87,17 @@ def states_of(report: HealthReport) -> dict[str, State]:
 
 def _own(kind: str, component: str, pairs: list[tuple[Health, Finding]]) -> Case:
     key = f"{kind}:{component}"
-    findings = _worst_first(finding for _, finding in pairs)
+    findings = gravest_first(finding for _, finding in pairs)
     worst = findings[0]
     since = min(finding.since for finding in findings)
     summary = f"{component}: {worst.evidence}"
-    return Case(key, component, worst.rule, worst.state, since, (component,), summary, findings, _silent(pairs))
+    silent = _silent(pairs)
+    return Case(key, component, worst.rule, worst.state, since, (component,), summary, findings, silent, worst.gravity)
 
 
 def _silent(pairs: list[tuple[Health, Finding]]) -> bool:
     """Whether every finding is known to a person, or of something that is out of service."""
     return bool(pairs) and all(f.acknowledged is not None or h.state is State.DISABLED for h, f in pairs)
-
-
-def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: -SEVERITY.index(finding.state)))
 
 
 def _components(report: HealthReport) -> Iterator[Health]:

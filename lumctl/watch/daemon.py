@@ -135,13 +135,19 @@ class Daemon:
                 self._reopen()
         else:
             self._sinks.troubles.passed("look")
-            self._sinks.newest.put(look)
-            self._safely("verdict", lambda: self._hand_on(look))
-            if (readings := self._sinks.readings) is not None:
-                self._safely("folding", lambda: readings.see(look))
+            # Until all have answered once, or are known not to, a look shows what is not read yet, and no change.
+            if not look.awaited:
+                self._put(look)
             if wrote and look.not_kept is not None:  # it was opened while the disk was full, and goes by that
                 self._reopen()
         self._keep()
+
+    def _put(self, look: Observation) -> None:
+        """Give a look to everybody who waits for one."""
+        self._sinks.newest.put(look)
+        self._safely("verdict", lambda: self._hand_on(look))
+        if (readings := self._sinks.readings) is not None:
+            self._safely("folding", lambda: readings.see(look))
 
     def _keep(self) -> None:
         """Write down what the next daemon must know."""
@@ -156,7 +162,7 @@ class Daemon:
         if look.not_kept is not None:
             self._sinks.troubles.arose("memory", NotKeptError(look.not_kept))
             self._remembering.refused()
-        elif remember:
+        elif remember and not look.awaited:
             self._sinks.troubles.passed("memory")
             self._remembering.wrote(look.report)
         self._mind_the_simulator(look)

@@ -22,7 +22,8 @@ from said import PATIENCE_S, Said
 
 from lumctl.inventory.examples import example
 
-GPU, HOST = "s1-gpu0", "s2"
+GPU, SECOND_GPU, THIRD_GPU, HOST = "s1-gpu0", "s3-gpu0", "s4-gpu0", "s2"
+"""Several GPUs, for one that is lost three times in a day stays degraded."""
 TOKEN = "b34r3r"  # noqa: S105 - it opens nothing
 
 
@@ -261,6 +262,41 @@ def test_a_killed_daemon_goes_on_where_it_was(watch, lumctl, receiver):
     assert len({each["id"] for each in receiver.got}) == len(receiver.got)
 
 
+def test_a_daemon_that_starts_reports_no_change_before_the_first_answers(watch, lumctl, receiver, environment):
+    watch().end()
+    known = history(environment, f"{HOST}-gpu0")
+    lumctl("sim", "fault", HOST, "slow-host", "--value", "2")
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    assert state(daemon, "accelerator", f"{HOST}-gpu0", "ok"), "its first metrics are those of a complete look"
+    daemon.looked()
+    assert not [line for line in daemon.lines if "->" in line]
+    assert receiver.news() == []
+    assert history(environment, f"{HOST}-gpu0") == known
+
+
+def test_a_daemon_that_starts_reports_a_lost_host_after_three_misses(watch, lumctl, receiver, environment):
+    lumctl("sim", "fault", HOST, "unreachable")
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    until(lambda: ("opened", HOST, "failed") in receiver.news())
+    said = [line for line in daemon.lines if line.startswith(f"host {HOST} ")]
+    assert [line for line in said if "unknown" in line] == [], said
+    assert "-> failed" in said[-1]
+    assert history(environment, HOST)[-1] == "failed"
+
+
+def test_a_daemon_that_starts_beside_a_fault_reports_it_once(watch, lumctl, receiver):
+    daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    lumctl("sim", "fault", SECOND_GPU, "gpu-lost")
+    until(lambda: ("opened", SECOND_GPU, "failed") in receiver.news())
+    assert daemon.end() == 0
+    lumctl("sim", "fault", SECOND_GPU.partition("-")[0], "slow-host", "--value", "2")
+    again = watch(LUMCTL_WEBHOOK_URL=receiver.url)
+    assert state(again, "accelerator", SECOND_GPU, "failed")
+    again.looked()
+    assert not [line for line in again.lines if "->" in line]
+    assert [news[0] for news in receiver.news() if news[1] == SECOND_GPU] == ["opened"]
+
+
 def test_a_second_daemon_is_refused_and_told_of_the_first(watch, environment):
     daemon = watch()
     second = Watching(environment)
@@ -275,11 +311,11 @@ def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environme
     daemon = watch()
     daemon.looked()
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    lumctl("sim", "fault", GPU, "row-remap-failed")
-    daemon.hear(f"accelerator {GPU}", "-> failed")
+    lumctl("sim", "fault", THIRD_GPU, "row-remap-failed")
+    daemon.hear(f"accelerator {THIRD_GPU}", "-> failed")
     daemon.hear("memory: ")
     lumctl("sim", "clear")
-    daemon.hear(f"accelerator {GPU} failed -> ok")
+    daemon.hear(f"accelerator {THIRD_GPU} failed -> ok")
     until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] >= 2)
     assert daemon.health() == 200
     assert "as the daemon" in lumctl("check", "-v").stderr
@@ -288,7 +324,7 @@ def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environme
     daemon.hear("memory: well again")
     assert daemon.metrics()["lumctl_watch_history_dropped_total"] == 0
     assert daemon.end() == 0
-    assert history(environment, GPU)[-2:] == ["failed", "ok"]
+    assert history(environment, THIRD_GPU)[-2:] == ["failed", "ok"]
 
 
 def history(environment: dict[str, str], component: str) -> list[str]:
@@ -324,13 +360,13 @@ def test_a_receiver_that_hangs_and_fails_delays_no_look_and_is_told_in_the_end(w
     receiver.open.clear()
     receiver.answers = [500, 503]
     daemon = watch(LUMCTL_WEBHOOK_URL=receiver.url)
-    lumctl("sim", "fault", GPU, "gpu-lost")
+    lumctl("sim", "fault", THIRD_GPU, "gpu-lost")
     until(lambda: receiver.attempts == 1)
     before = daemon.metrics()["lumctl_watch_tick_duration_seconds_count"]
     until(lambda: daemon.metrics()["lumctl_watch_tick_duration_seconds_count"] >= before + 5)
     assert receiver.got == []
     receiver.open.set()
-    until(lambda: ("opened", GPU, "failed") in receiver.news())
+    until(lambda: ("opened", THIRD_GPU, "failed") in receiver.news())
     until(lambda: daemon.metrics()["lumctl_watch_notifications_waiting"] == 0)
     assert daemon.metrics()["lumctl_watch_notifications_total outcome=retried"] == 2
     daemon.hear("notifications: 127.0.0.1 answered 500")
@@ -371,12 +407,12 @@ def test_who_reads_beside_the_daemon_leaves_its_store_whole(watch, lumctl, envir
     (log,) = Path(environment["XDG_STATE_HOME"]).rglob("lumctl.db-wal")
     assert lumctl("check", "--fresh").returncode == 0
     assert log.exists()
-    lumctl("sim", "fault", GPU, "gpu-lost")
-    daemon.hear(f"accelerator {GPU}", "-> failed")
+    lumctl("sim", "fault", SECOND_GPU, "gpu-lost")
+    daemon.hear(f"accelerator {SECOND_GPU}", "-> failed")
     assert lumctl("check", "--fresh").returncode == 2
     daemon.looked()
     assert daemon.end() == 0
-    assert history(environment, GPU)[-1] == "failed"
+    assert history(environment, SECOND_GPU)[-1] == "failed"
     assert not [line for line in daemon.lines if "memory" in line or "malformed" in line]
 
 

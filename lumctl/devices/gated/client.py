@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError, WrongGatewayError
 from lumctl.devices.gated.wire import SCHEMA, Lines, error_heard
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import Stream
@@ -35,8 +35,8 @@ class Gateway:
         """The answer to one request.
 
         Raises:
-            DeviceUnreachableError: the gateway does not answer; nothing was sent to the device.
-            DeviceRefusedError: what answers there is another gateway.
+            GatewayUnreachableError: the gateway does not answer; nothing was sent to the device.
+            WrongGatewayError: what answers there is another gateway.
             OutcomeUnknownError: a write was handed over, and the gateway did not say what became of it.
             LumctlError: whatever the driver behind it raised.
         """
@@ -104,7 +104,7 @@ class Gateway:
             raise ConnectionError(str(greeting["refused"]))
         rack, target = str(greeting.get("rack")), str(greeting.get("target"))
         if (rack, target) != (self.rack, self._target):
-            raise DeviceRefusedError(
+            raise WrongGatewayError(
                 f"{about}: the gateway at {self._where} serves rack {rack} on target {target}, "
                 f"not {self.rack} on target {self._target}; nothing was sent",
                 hint="mend "
@@ -112,9 +112,9 @@ class Gateway:
                 + "$LUMCTL_GATEWAY",
             )
 
-    def _lost(self, about: str, error: Exception) -> DeviceUnreachableError:
+    def _lost(self, about: str, error: Exception) -> GatewayUnreachableError:
         aimed = "" if self._on_rack else f" --target {self._target}; it is $LUMCTL_GATEWAY that names it here"
-        return DeviceUnreachableError(
+        return GatewayUnreachableError(
             f"{about}: the gateway of rack {self.rack} at {self._where} does not answer: {_reason(error)}; "
             "nothing was written",
             hint=f"it alone may write to the rack's devices; start it: lumctl gateway run {self.rack}{aimed}",
@@ -164,7 +164,7 @@ def _heard(said: Any, *, wrote: bool) -> Exception:
     try:
         return error_heard(said, wrote=wrote)
     except (KeyError, TypeError, AttributeError):
-        return (OutcomeUnknownError if wrote else DeviceUnreachableError)("the gateway failed and did not say how")
+        return (OutcomeUnknownError if wrote else GatewayUnreachableError)("the gateway failed and did not say how")
 
 
 def _reason(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
+from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated.client import Gateway
 from lumctl.devices.gated.subject import Subject
 from lumctl.devices.protocols import Driver
@@ -21,8 +21,8 @@ def gated(gateway: Gateway, subject: Subject, written: str, fence: Fence) -> Dri
     ``written`` is what our inventory says of the subject; each call carries the number that ``fence`` gives then.
 
     Raises:
-        DeviceUnreachableError: the gateway does not answer.
-        DeviceRefusedError: its inventory says otherwise of the subject.
+        GatewayUnreachableError: the gateway does not answer.
+        WrongGatewayError: its inventory says otherwise of the subject.
     """
     said = gateway.ask({**_address(subject), "call": "describe", "written": written}, about=subject.name)
     known = {each.value for each in Capability}
@@ -33,7 +33,7 @@ def gated(gateway: Gateway, subject: Subject, written: str, fence: Fence) -> Dri
             "proven": str(said["proven"]),
         }
     except (KeyError, TypeError) as error:
-        raise DeviceUnreachableError(f"{subject.name}: the gateway does not say what it can do") from error
+        raise GatewayUnreachableError(f"{subject.name}: the gateway does not say what it can do") from error
     calls = {name: _call(name) for name in signatures(subject.kind)}
     made: Any = type("GatedDriver", (_Gated,), about | calls)
     driver: Driver = made(gateway, subject, fence)
@@ -63,7 +63,7 @@ class _Gated:
         try:
             return decode(answer)
         except ValueError as error:
-            kind = OutcomeUnknownError if writes else DeviceUnreachableError
+            kind = OutcomeUnknownError if writes else GatewayUnreachableError
             raise kind(f"{self._subject.name}: what its gateway answered is not understood: {error}") from error
 
 

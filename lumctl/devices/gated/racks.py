@@ -57,8 +57,8 @@ class GatedRacks:
         """The driver of a subject; ``None`` where its rack has no gateway, and it is driven from here.
 
         Raises:
-            DeviceUnreachableError: the gateway does not answer: nobody else may write to the device.
-            DeviceRefusedError: it is another one's, or its inventory says otherwise of the device.
+            GatewayUnreachableError: the gateway does not answer: nobody else may write to the device.
+            WrongGatewayError: it is another one's, or its inventory says otherwise of the device.
         """
         if not self._gateways:
             return None

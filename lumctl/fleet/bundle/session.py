@@ -125,8 +125,11 @@ def as_xml(text: str) -> str:
     parts = [text[:start].rstrip("="), '\n<?xml version="1.0" ?>\n<nvidia_smi_log>\n']
     if stated := _TIMESTAMP.search(text):
         parts.append(f"<timestamp>{_clean(stated[1])}</timestamp>\n")
-    for heading, *rows in gpus:
-        parts += [f"<gpu id={quoteattr(heading.split()[1])}>\n", *_elements(rows), "</gpu>\n"]
+    addresses = [heading.split()[1] for heading, *_ in gpus]
+    for address, (_, *rows) in zip(addresses, gpus, strict=True):
+        # Listed twice, by two answers in one or a damaged heading: nobody knows which rows are true now.
+        elements = _elements(rows) if addresses.count(address) == 1 else ()
+        parts += [f"<gpu id={quoteattr(address)}>\n", *elements, "</gpu>\n"]
     whole = all(any(_LAST_ROWS.match(row) for row in gpu) for gpu in gpus)
     if whole and attached and int(attached[1]) == len(gpus):
         parts.append(f"<attached_gpus>{len(gpus)}</attached_gpus>\n</nvidia_smi_log>\n")
@@ -134,24 +137,29 @@ def as_xml(text: str) -> str:
 
 
 def _elements(rows: list[str]) -> Iterator[str]:
-    """Rows as elements: a row belongs to the last one above it that is indented less."""
+    """Rows as elements: a row belongs to the last one above it that is indented less.
+
+    A row with a value that holds others is both, an element with its value and one with the others.
+    """
     parsed = [found for row in rows if row.strip() and (found := _ROW.match(row)) and found["indent"]]
     above: list[tuple[int, str]] = []
-    for row, following in zip(parsed, [*parsed[1:], None], strict=True):
+    for at, row in enumerate(parsed):
+        following = parsed[at + 1] if at + 1 < len(parsed) else None
         indent = len(row["indent"])
         while above and above[-1][0] >= indent:
             yield f"</{above.pop()[1]}>"
         place = "/".join(name for _, name in above)
         value, key = row["value"], row["key"].strip().lower()
         holds_more = following is not None and len(following["indent"]) > indent
+        name = _name(place, key)
         if value is None or (holds_more and not _REASONS.fullmatch(place)):
-            name = _name(place, key)
+            if value:
+                yield f"<{name}>{_clean(value)}</{name}>"
             above.append((indent, name))
             yield f"<{name}>"
         elif count := _COUNTS.get(f"{place}/{key}"):
             yield f"<{count}><retired_count>{_clean(value)}</retired_count></{count}>"
         else:
-            name = _name(place, key)
             yield f"<{name}>{_clean(value)}</{name}>"
     while above:
         yield f"</{above.pop()[1]}>"

@@ -22,14 +22,27 @@ _HOMES = {
         "gpu_recovery_action",
         "pci/pci_bus_id",
         "temperature/gpu_temp",
+        "gpu_reset_status/reset_required",
+        "gpu_reset_status/drain_and_reset_recommended",
         "remapped_rows/remapped_row_pending",
         "remapped_rows/remapped_row_failure",
+        "remapped_rows/remapped_row_unc",
         "ecc_errors/aggregate/sram_threshold_exceeded",
         "ecc_errors/channel_repair_pending",
         "ecc_errors/tpc_repair_pending",
         "ecc_errors/unrepairable_memory",
+        "fabric/state",
         "fabric/health/route_unhealthy",
         "fabric/health/incorrect_configuration",
+        # Rows of the text for people that have these names only where the heading above them is missing or damaged.
+        "remapped_rows/correctable_error",
+        "remapped_rows/uncorrectable_error",
+        "remapped_rows/remapping_failure_occurred",
+        "remapped_rows/row_remapper_histogram/partial",
+        "remapped_rows/row_remapper_histogram/none",
+        "retired_pages/single_bit_ecc",
+        "retired_pages/double_bit_ecc",
+        "retired_pages/pending_page_blacklist",
     )
 }
 """Where some leaves belong. In another place, as one that stands there twice, nobody knows what is true."""

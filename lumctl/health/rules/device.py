@@ -52,8 +52,8 @@ def answering(case: DeviceCase) -> Iterator[Finding]:
         yield found(case.id, "device.unread", "never", "it was never asked", since=case.now)
     elif case.stale is not None:
         yield found(case.id, "device.unread", "stale", case.stale, since=case.reading.taken_at)
-    elif case.reading.by_driver:
-        yield found(case.id, "device.unread", "driver", str(case.reading.problem), since=case.now)
+    elif case.reading.obstacle is not None:
+        yield found(case.id, "device.unread", case.reading.obstacle.value, str(case.reading.problem), since=case.now)
     elif case.reading.problem is not None:
         yield found(case.id, "device.unreachable", "no-answer", case.reading.problem, since=case.now)
 

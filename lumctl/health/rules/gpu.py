@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules import fabric, load, nvlink, settings, xid
-from lumctl.health.rules.counted import counted
+from lumctl.health.rules.counted import counted, span
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
 
@@ -24,6 +24,21 @@ def absent(case: GpuCase) -> Iterator[Finding]:
         case Absence.LIST_ABORTED:
             evidence = "nvidia-smi stopped at a lost GPU of this host and lists no other"
             yield found(case.id, "gpu.not-read", "list-aborted", evidence, since=case.read_at)
+
+
+def unsteady(case: GpuCase) -> Iterator[Finding]:
+    """A GPU that is lost and comes back without a reboot, or fails and recovers, again and again."""
+    if case.trend is None or not case.trend.tallies:
+        return
+    for name, words in (
+        ("lost-again", "was lost and came back without a reboot"),
+        ("failed-again", "failed and recovered"),
+    ):
+        line = verdict("gpu.unsteady", name)
+        events = case.trend.events(line.counter, line.window_s, case.read_at).get("", 0)
+        if line.reached_by(events):
+            evidence = f"it {words} {events} times in the last {span(line.window_s)}"
+            yield found(case.id, "gpu.unsteady", name, evidence, since=case.read_at)
 
 
 def stale(case: GpuCase) -> Iterator[Finding]:
@@ -163,6 +178,7 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
 RULES = (
     *xid.RULES,
     absent,
+    unsteady,
     stale,
     silent,
     row_remap,

@@ -45,6 +45,8 @@ def session(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.unread", "stale", case.stale, since=case.read_at)
     elif case.seen.reachable:
         return
+    elif case.seen.awaited and case.seen.error is None:
+        yield found(case.id, "host.unread", "never", "it is being connected to for the first time", since=case.read_at)
     elif case.seen.host_key_problem:
         yield found(case.id, "host.unreachable", "host-key", case.seen.error or "no session", since=case.read_at)
     elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:

@@ -101,6 +101,12 @@ def test_commands_go_through_the_gateway_or_write_nothing(simulated):
     assert "does not answer" in refused.stderr
     assert "lumctl gateway run prototype" in refused.stderr
     assert shell.status(code=3)["state"] == "failed"
+    judged = json.loads(shell.through("check", "-o", "json").stdout)
+    (mesh,) = (found for found in judged["components"] if found["kind"] == "device")
+    (finding,) = mesh["findings"]
+    assert (mesh["state"], finding["rule"]) == ("unknown", "device.unread")
+    assert str(shell.socket) in finding["evidence"]
+    assert "lumctl gateway status" in finding["advice"]
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,14 @@ UNSTEADY = {LANE: D, FAR_LANE: D}
 """Three changes of carrier within an hour make a link unsteady; that is forgotten an hour and ten minutes later."""
 FORGOTTEN_S = HOUR_S + 600
 CASES = (
-    Case("n2-gpu0", FaultKind.GPU_LOST, {GPU: F}),
+    # Lost and back without a reboot: from the third time on it is degraded, for a day and an hour.
+    Case("n2-gpu0", FaultKind.GPU_LOST, {GPU: F}, flapped={GPU: D}, flapped_clears_s=25 * HOUR_S),
     # The process is the job's: its GPU is well.
     Case("n2-gpu0", FaultKind.PROCESS_DIED, {}),
     # The second time that errors are counted the memory itself is suspected, for a week.
     Case("n2-gpu0", FaultKind.ECC, {GPU: F}, flapped={GPU: D}, flapped_clears_s=7 * 24 * HOUR_S),
-    Case("n2-gpu0", FaultKind.ROW_REMAP_FAILED, {GPU: F}),
+    # Failed and well again, from the third time on.
+    Case("n2-gpu0", FaultKind.ROW_REMAP_FAILED, {GPU: F}, flapped={GPU: D}, flapped_clears_s=7 * HOUR_S),
     Case("n2-gpu0", FaultKind.OVERHEAT, {GPU: D}, clears_s=30, flapped_clears_s=30),
     # Six minutes of ten with held clocks; what flaps for less is no fault.
     Case("n2-gpu0", FaultKind.THROTTLED, {GPU: D}, appears_s=360, clears_s=600),

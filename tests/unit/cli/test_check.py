@@ -53,6 +53,22 @@ def test_a_failed_accelerator_is_critical_and_named(check, rack):
     assert all(PERFORMANCE.fullmatch(item) for item in performance.split())
 
 
+@pytest.mark.parametrize(("lost", "worn"), [("h01-gpu0", "h03-gpu2"), ("h03-gpu2", "h01-gpu0")])
+def test_of_failed_accelerators_the_lost_one_is_named_first(check, rack, lost, worn):
+    rack.gpu(worn, remap_failed=True)
+    rack.xid(lost, 79)
+    assert f"2 of 64 accelerators failed ({lost}: fell off the bus (XID 79), {worn}: a row remap failed)" in check()[1]
+    assert check("--short")[1] == f"CRITICAL rack64: {lost} gpu.xid, 1 more\n"
+
+
+def test_a_lost_host_is_named_before_a_failed_accelerator(check, rack):
+    rack.gpu(GPU, remap_failed=True)
+    rack.host("h09", reachable=False, error="no route to host", probes={})
+    said = check()[1]
+    assert said.index("1 of 16 hosts failed (h09: no route to host)") < said.index("1 of 64 accelerators failed")
+    assert check("--short")[1].startswith("CRITICAL rack64: h09 host.unreachable, ")
+
+
 def test_a_degraded_one_is_a_warning(check, rack):
     rack.gpu(GPU, ecc_volatile_uncorrectable=2)
     code, line = check()

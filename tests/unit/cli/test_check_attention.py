@@ -80,6 +80,19 @@ def test_an_incident_is_named_instead_of_all_that_it_touches(check, rack, judged
     assert "of 16 hosts" not in said
 
 
+def test_a_lost_accelerator_is_named_before_an_incident_of_hot_ones(check, rack, judged):
+    for number in range(4):
+        rack.gpu(f"h01-gpu{number}", temperature_c=95.0)
+    rack.xid(GPU, 79)
+    judged()
+    _, line = check()
+    assert line.startswith(
+        "LUMCTL CRITICAL - rack64: 1 of 64 accelerators failed (h03-gpu2: fell off the bus (XID 79))"
+    )
+    assert "; h01 degraded: " in line
+    assert check("--short")[1] == "CRITICAL rack64: h03-gpu2 gpu.xid, 1 more\n"
+
+
 def test_only_a_few_incidents_are_named(check, rack, judged):
     rack.host("h01", **LOST)
     for host in ("h03", "h05", "h07", "h09"):

@@ -103,6 +103,18 @@ def test_fewer_gpus_than_it_counts_is_not_whole():
     assert not parse_nvidia_smi(as_xml(QUERY.replace(": 1\nGPU", ": 2\nGPU")), 1.0).complete
 
 
+def test_a_gpu_that_two_answers_in_one_text_list_has_no_values():
+    """As where the line of the second command is missing: nobody knows which answer is the newer."""
+    gpus = parse_nvidia_smi(as_xml(QUERY + QUERY.replace("41 C", "95 C")), 1.0).gpus
+    assert [(gpu.pci, gpu.temperature_c, gpu.memory_used_mib) for gpu in gpus] == [("0000:9b:00.0", None, None)] * 2
+
+
+def test_a_row_with_a_value_keeps_it_where_rows_below_are_indented_by_mistake():
+    row = "        Remapping Failure Occurred        : "
+    text = QUERY.replace(f"{row}No\n", f"{row}Yes\n            Max                           : 0 bank(s)\n")
+    assert parse_nvidia_smi(as_xml(text), 1.0).gpus[0].remap_failed
+
+
 def test_a_transcript_is_taken_apart_and_the_later_answer_is_the_newer():
     ruler = "#" * 60
     text = "\n".join([

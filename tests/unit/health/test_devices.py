@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.devices.types import Alarm, DeviceReading
+from lumctl.devices.types import Alarm, DeviceReading, Obstacle
 from lumctl.health.remedy import remedies
 from lumctl.health.states import State
 from lumctl.inventory.wiring import circuits_of
@@ -114,6 +114,18 @@ def test_an_absurd_power_is_unknown_and_no_light_is_not(rack):
     state, ((rule, _, evidence),) = verdict(rack, powers_dbm={0: -3.0, 1: math.nan, 2: 1e6})
     assert (state, rule) == (State.UNKNOWN, "device.reading/nonsense")
     assert evidence == "the driver gives a power of nan dBm at port 1, and 1 more like it, which is impossible"
+
+
+@pytest.mark.parametrize("obstacle", Obstacle)
+def test_a_device_that_was_not_asked_is_unknown_and_not_failed(watched, obstacle):
+    watched.rack.device(RAIL, problem="the gateway of rack r1 at h0:/run/gw.sock does not answer", obstacle=obstacle)
+    health = watched.look().devices[RAIL]
+    (finding,) = health.findings
+    assert (health.state, finding.rule, finding.case) == (State.UNKNOWN, "device.unread", obstacle.value)
+    assert "h0:/run/gw.sock" in finding.evidence
+    assert ("lumctl gateway status" in finding.advice) is (obstacle is Obstacle.GATEWAY)
+    watched.rack.device(RAIL, problem=None, obstacle=None)
+    assert watched.look().devices[RAIL].state is State.OK
 
 
 def test_an_answer_that_is_too_old_says_nothing_about_now(rack):

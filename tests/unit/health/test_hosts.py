@@ -34,6 +34,12 @@ def test_a_host_that_cannot_be_reached_is_one_finding_and_not_eight(rack):
     assert report.hosts["h03"].read_at is None
 
 
+def test_a_host_that_is_connected_to_for_the_first_time_is_unknown_and_not_lost(rack):
+    rack.host("h03", reachable=False, error=None, awaited=True, probes={}, gpus=(), interfaces={}, optics={})
+    (finding,) = rack.report().hosts["h03"].findings
+    assert (finding.rule, finding.case, finding.state) == ("host.unread", "never", State.UNKNOWN)
+
+
 def test_a_host_key_problem_has_its_own_advice(rack):
     lose(rack, host_key_problem=True)
     finding = rack.report().hosts["h03"].findings[0]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.remedy import remedies
 from lumctl.health.states import State
 
 DARK = float("-inf")
@@ -200,3 +201,103 @@ def test_a_mesh_that_was_not_asked_is_blamed_for_nothing(watched):
     darken(watched, "h04-gpu2-a", by="h03-gpu2-b")
     watched.look()
     assert ids(watched) == ["link:h03-gpu2-b"]
+
+
+LOST, LOST_LANES = "h03-gpu2", ("h03-gpu2-a", "h03-gpu2-b")
+FAR_ENDS = {"h03-gpu2-a": "h02-gpu2-b", "h03-gpu2-b": "h04-gpu2-a"}
+
+
+def lose_gpu(watched, *, dark=LOST_LANES):
+    """A GPU that fell off the bus, whose transmitters went out with it."""
+    watched.rack.lose_gpu(LOST)
+    for lane in dark:
+        darken(watched, FAR_ENDS[lane], by=lane)
+
+
+def circuits_at(watched, lane):
+    circuits = watched.report.circuits.values()
+    return {c.id for c in circuits if lane in {end.transponder for end in c.ends}}
+
+
+def test_a_lost_gpu_takes_the_circuits_and_the_links_of_its_lanes(watched):
+    lose_gpu(watched)
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.rule, incident.state) == (f"accelerator:{LOST}", "gpu.lost", State.FAILED)
+    circuits = {c for lane in LOST_LANES for c in circuits_at(watched, lane)}
+    assert set(incident.members) == {LOST, *circuits, *FAR_ENDS, *FAR_ENDS.values()}
+    assert incident.summary.startswith(f"{LOST}: nvidia-smi does not list it")
+    assert {f.incident for f in watched.report.findings()} == {incident.id}
+    (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
+    assert (remedy.cause, remedy.replace) == (LOST, (LOST,))
+
+
+def test_a_gpu_that_fell_off_the_bus_does_so_by_its_xid_alone(watched):
+    lose_gpu(watched)
+    watched.rack.host("h03", probes={**watched.rack.hosts["h03"].probes, "gpu": replace(
+        watched.rack.hosts["h03"].probes["kernel"], status=ProbeStatus.FAILED)})  # fmt: skip
+    watched.rack.xid(LOST, 79)
+    watched.look()
+    assert f"accelerator:{LOST}" in ids(watched)
+    assert not {"link:h03-gpu2-a", "link:h03-gpu2-b", "device:rail2"} & set(ids(watched))
+
+
+def test_a_lost_gpu_and_a_dead_mesh(watched):
+    watched.rack.device("rail2", problem="no answer")
+    lose_gpu(watched)
+    watched.look()
+    (incident,) = (i for i in watched.report.incidents if i.cause == LOST)
+    assert {c for lane in LOST_LANES for c in circuits_at(watched, lane)} <= set(incident.members)
+
+
+def test_a_circuit_whose_other_end_has_a_fault_of_its_own_keeps_that(watched):
+    far = FAR_ENDS["h03-gpu2-a"]
+    lose_gpu(watched)
+    watched.rack.module(far, tx_power_dbm=DARK, transmitting=False)
+    watched.look()
+    by_id = {incident.id: incident for incident in watched.report.incidents}
+    assert by_id.keys() == {f"accelerator:{LOST}", f"link:{far}"}
+    (circuit,) = circuits_at(watched, "h03-gpu2-a") & circuits_at(watched, far)
+    assert circuit in by_id[f"link:{far}"].members
+    assert circuits_at(watched, "h03-gpu2-b") <= set(by_id[f"accelerator:{LOST}"].members)
+
+
+def test_a_lost_host_leaves_the_faults_of_others_to_them(watched):
+    lose(watched, "h03")
+    far = FAR_ENDS["h03-gpu2-a"]
+    for lane in FAR_ENDS.values():
+        watched.rack.module(lane, rx_power_dbm=DARK)
+    watched.rack.module(far, tx_power_dbm=DARK, transmitting=False)
+    watched.look()
+    assert set(ids(watched)) == {"host:h03", f"link:{far}"}
+    assert circuits_at(watched, far) & circuits_at(watched, "h03-gpu2-a") <= set(
+        next(i for i in watched.report.incidents if i.cause == far).members
+    )
+
+
+def test_light_that_goes_astray_is_no_fault_of_a_lost_gpu(watched):
+    watched.rack.lose_gpu(LOST)
+    stranger = watched.rack.hosts["h06"].neighbours
+    lane = watched.rack.inventory.transponders[FAR_ENDS["h03-gpu2-a"]]
+    wrong = next(iter(stranger.values()))[0]
+    watched.rack.hears(lane.id, wrong)
+    watched.look()
+    assert [i for i in ids(watched) if i == f"accelerator:{LOST}"] == []
+
+
+def test_a_lost_gpu_without_circuits_takes_its_links(watched):
+    spare = next(a.id for a in watched.rack.inventory.accelerators.values() if a.role == "spare")
+    lanes = watched.rack.inventory.transponders_of(spare)
+    watched.rack.lose_gpu(spare)
+    for lane in lanes:
+        host = watched.rack.hosts[lane.host]
+        interfaces = {name: reading for name, reading in host.interfaces.items() if name != lane.interface}
+        watched.rack.host(lane.host, interfaces=interfaces)
+    (incident,) = watched.look().incidents
+    assert (incident.id, incident.rule) == (f"accelerator:{spare}", "gpu.lost")
+    assert set(incident.members) == {spare, *(lane.id for lane in lanes)}
+
+
+def test_a_gpu_whose_lanes_stay_lit_has_no_circuits_in_its_incident(watched):
+    watched.rack.lose_gpu(LOST)
+    assert watched.look().incidents == ()
+    assert all(circuit.state is State.OK for circuit in watched.report.circuits.values())

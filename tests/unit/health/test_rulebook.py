@@ -31,6 +31,7 @@ def test_every_data_file_is_read():
         "expected.yaml",
         "fabric.yaml",
         "gpu.yaml",
+        "gravity.yaml",
         "host.yaml",
         "link.yaml",
         "machine.yaml",

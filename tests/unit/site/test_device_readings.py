@@ -4,8 +4,16 @@ import math
 
 import pytest
 
-from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.types import Alarm, Capability
+from lumctl.devices.errors import (
+    DeviceError,
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    DriverFaultError,
+    GatewayUnreachableError,
+    OutcomeUnknownError,
+    WrongGatewayError,
+)
+from lumctl.devices.types import Alarm, Capability, Obstacle
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.site.device_readings import DeviceReader, ports_in_use, read_device
@@ -121,6 +129,21 @@ def test_a_device_that_does_not_answer_is_asked_nothing_more(reader):
     reader.driver.said["identify"] = DeviceUnreachableError("gone")
     read = reader()
     assert (read.problem, read.alarms, reader.driver.asked) == ("gone", None, ["identify"])
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle"),
+    [
+        (DeviceUnreachableError, None),
+        (DeviceRefusedError, None),
+        (DriverFaultError, Obstacle.DRIVER),
+        (GatewayUnreachableError, Obstacle.GATEWAY),
+        (WrongGatewayError, Obstacle.GATEWAY),
+    ],
+)
+def test_a_reading_names_what_kept_the_device_from_being_asked(reader, error, obstacle):
+    reader.driver.said["identify"] = error("no answer")
+    assert reader().obstacle is obstacle
 
 
 def test_looks_in_a_row_read_alarms_only_now_and_then(reader):

@@ -47,6 +47,7 @@ class Seen:
         self.of_hosts: dict[str, dict[str, Any]] = {}
         """What else was read of a host, by field."""
         self.not_kept: str | None = None
+        self.awaited: tuple[str, ...] = ()
 
     def find(self, component: str, state: State = State.FAILED, rule: str = "gpu.lost", **fields: Any) -> None:
         finding = Finding(component, rule, state, f"{rule} was seen", "look at it", self.now, **fields)
@@ -77,6 +78,7 @@ class Seen:
             Snapshot(self.now - 0.5, 0.25, {name: self._host(name) for name in self.inventory.hosts}),
             self.report(),
             not_kept=self.not_kept,
+            awaited=self.awaited,
             **fields,
         )
 

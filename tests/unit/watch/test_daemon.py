@@ -120,6 +120,78 @@ def test_the_first_look_of_all_tells_what_is_not_well(stage, said):
     assert said == ["accelerator s1-gpu0 new -> failed: gpu.lost was seen (gpu.lost)"]
 
 
+def not_read_yet(stage, *components):
+    """As a look shows it before the first answers: the components behind a host are unknown, without any finding."""
+    stage.seen.awaited = ("s1",)
+    stage.seen.states.update(dict.fromkeys(components, State.UNKNOWN))
+
+
+def counted_changes(stage):
+    return [sample for family in stage.vitals._counts() for sample in family.samples if "transitions" in sample.name]
+
+
+def test_what_was_not_read_yet_is_no_change(stage, said):
+    stage.known = {(GPU, "accelerator"): State.OK, ("s1", "host"): State.OK}
+    not_read_yet(stage, GPU, "s1")
+    daemon = stage.daemon()
+    for _ in range(3):
+        daemon.beat()
+        assert stage.newest.look is None, "nobody is given such a look: neither check nor a scrape of metrics"
+    stage.seen.awaited = ()
+    stage.seen.heal()
+    daemon.beat()
+    assert stage.newest.look is not None
+    assert (said, stage.told, stage.rows, counted_changes(stage)) == ([], [], [], [])
+
+
+def test_what_the_first_complete_look_finds_is_reported(stage, said):
+    stage.known = {(GPU, "accelerator"): State.OK}
+    not_read_yet(stage, GPU)
+    daemon = stage.daemon()
+    daemon.beat()
+    stage.seen.awaited = ()
+    stage.seen.find(GPU)
+    daemon.beat()
+    daemon.beat()
+    assert said == ["accelerator s1-gpu0 ok -> failed: gpu.lost was seen (gpu.lost)"]
+    assert [n.occasion.value for n in stage.told] == ["opened"]
+
+
+def test_a_restart_beside_a_fault_reports_nothing_twice(stage, said):
+    stage.seen.find(GPU)
+    first = stage.daemon()
+    first.beat()
+    for notification in stage.told:
+        stage.ledger.delivered(notification)
+    said.clear()
+    stage.told.clear()
+    stage.known = {(GPU, "accelerator"): State.FAILED}
+    found = dict(stage.seen.findings)
+    stage.seen.heal()
+    not_read_yet(stage, GPU)
+    stage.ledger = Ledger(stage.notes)
+    again = stage.daemon()
+    again.beat()
+    stage.seen.awaited, stage.seen.findings = (), found
+    stage.seen.states[GPU] = State.FAILED
+    again.beat()
+    assert (said, stage.told) == ([], [])
+
+
+def test_a_rack_that_is_opened_again_is_awaited_again(stage, said):
+    daemon = stage.daemon()
+    daemon.beat()
+    newest = stage.newest.look
+    stage.set_by = 7200.0
+    not_read_yet(stage, GPU)
+    daemon.beat()
+    assert stage.newest.look is newest
+    stage.seen.awaited = ()
+    stage.seen.heal()
+    daemon.beat()
+    assert [line for line in said if "->" in line] == []
+
+
 def test_evidence_of_several_lines_is_one_line(stage, said):
     stage.seen.find(GPU)
     finding = stage.seen.findings[GPU][0]

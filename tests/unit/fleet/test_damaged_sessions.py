@@ -1,0 +1,250 @@
+"""``nvidia-smi -q`` as text, with a heading lost or damaged: a GPU whose fault still stands in the text is never ok.
+
+Every line that others belong to is damaged in every way, beside each fault, at either GPU.
+"""
+
+import re
+
+import pytest
+
+from lumctl.fleet.bundle.session import as_xml
+from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.probes import probes_for
+from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.health.evaluate import evaluate
+from lumctl.health.states import State
+from lumctl.inventory.load import load_inventory
+
+ADDRESSES = ("00000000:1B:00.0", "00000000:4C:00.0")
+INVENTORY = """\
+lumctl: 1
+racks: {r: {}}
+hosts:
+  - name: h1
+    accelerators:
+      - {id: "g[0-1]", model: H100, memory_gib: 80, pci: ["0000:1b:00.0", "0000:4c:00.0"]}
+"""
+HEAD = """
+==============NVSMI LOG==============
+
+Timestamp                                 : Tue Jul 14 08:12:38 2026
+Driver Version                            : 590.48.01
+CUDA Version                              : 13.1
+
+Attached GPUs                             : 2
+"""
+GPU = """\
+GPU {address}
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Persistence Mode                      : Enabled
+    MIG Mode
+        Current                           : Disabled
+        Pending                           : Disabled
+    GPU UUID                              : GPU-{address}
+    Minor Number                          : {minor}
+    GPU Reset Status
+        Reset Required                    : No
+        Drain and Reset Recommended       : No
+    GPU Recovery Action                   : None
+    PCI
+        Bus Id                            : {address}
+        GPU Link Info
+            PCIe Generation
+                Max                       : 5
+                Current                   : 5
+            Link Width
+                Max                       : 16x
+                Current                   : 16x
+        Replays Since Reset               : 0
+    Fan Speed                             : N/A
+    Performance State                     : P0
+    Clocks Event Reasons
+        Idle                              : Not Active
+        HW Slowdown                       : Not Active
+            HW Thermal Slowdown           : Not Active
+            HW Power Brake Slowdown       : Not Active
+        Sync Boost                        : Not Active
+    FB Memory Usage
+        Total                             : 81559 MiB
+        Reserved                          : 551 MiB
+        Used                              : 19818 MiB
+        Free                              : 61190 MiB
+    BAR1 Memory Usage
+        Total                             : 131072 MiB
+        Used                              : 1 MiB
+        Free                              : 131071 MiB
+    Utilization
+        GPU                               : 97 %
+        Memory                            : 11 %
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Enabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            SRAM Uncorrectable Parity     : 0
+            SRAM Uncorrectable SEC-DED    : 0
+            DRAM Correctable              : 0
+            DRAM Uncorrectable            : 0
+        Aggregate
+            SRAM Correctable              : 0
+            SRAM Uncorrectable Parity     : 0
+            SRAM Uncorrectable SEC-DED    : 0
+            DRAM Correctable              : 0
+            DRAM Uncorrectable            : 0
+            SRAM Threshold Exceeded       : No
+        Channel Repair Pending            : No
+        TPC Repair Pending                : No
+        Unrepairable Memory               : No
+    Retired Pages
+        Single Bit ECC                    : 0
+        Double Bit ECC                    : 0
+        Pending Page Blacklist            : No
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 0
+        Pending                           : No
+        Remapping Failure Occurred        : No
+        Bank Remap Availability Histogram
+            Max                           : 2560 bank(s)
+            High                          : 0 bank(s)
+            Partial                       : 0 bank(s)
+            Low                           : 0 bank(s)
+            None                          : 0 bank(s)
+    Temperature
+        GPU Current Temp                  : 41 C
+        GPU T.Limit Temp                  : 46 C
+        GPU Slowdown T.Limit Temp         : -2 C
+        Memory Current Temp               : 48 C
+    GPU Power Readings
+        Instantaneous Power Draw          : 69.62 W
+        Current Power Limit               : 700.00 W
+    Clocks
+        Graphics                          : 345 MHz
+        SM                                : 345 MHz
+    Fabric
+        State                             : Completed
+        Status                            : Success
+        CliqueId                          : 0
+        ClusterUUID                       : 00000000-0000-0000-0000-000000000000
+        Health
+            Bandwidth                     : Full
+            Route Recovery in progress    : False
+            Route Unhealthy               : False
+            Access Timeout Recovery       : False
+            Incorrect Configuration       : None
+    Processes                             : None
+"""
+FAULTS = (
+    ("GPU Recovery Action", 1, "Reset"),
+    ("Reset Required", 1, "Yes"),
+    ("Drain and Reset Recommended", 1, "Yes"),
+    ("SRAM Uncorrectable Parity", 1, "1"),
+    ("SRAM Uncorrectable SEC-DED", 1, "3"),
+    ("DRAM Uncorrectable", 1, "2"),
+    ("SRAM Uncorrectable Parity", 2, "1"),
+    ("DRAM Uncorrectable", 2, "2"),
+    ("SRAM Threshold Exceeded", 1, "Yes"),
+    ("Channel Repair Pending", 1, "Yes"),
+    ("TPC Repair Pending", 1, "Yes"),
+    ("Unrepairable Memory", 1, "Yes"),
+    ("Double Bit ECC", 1, "63"),
+    ("Pending Page Blacklist", 1, "Yes"),
+    ("Uncorrectable Error", 1, "512"),
+    ("Pending", 3, "Yes"),
+    ("Remapping Failure Occurred", 1, "Yes"),
+    ("None", 1, "2 bank(s)"),
+    ("GPU T.Limit Temp", 1, "-9 C"),
+    ("Memory Current Temp", 1, "GPU is lost"),
+    ("State", 1, "Not Started"),
+    ("Status", 1, "Insufficient Resources"),
+    ("Route Unhealthy", 1, "True"),
+    ("Incorrect Configuration", 1, "Incorrect SysGUID"),
+)
+"""A row, which of the rows of this name, and a value that makes the GPU anything but ok."""
+
+
+def with_fault(gpu: str, fault: tuple[str, int, str]) -> str:
+    name, number, value = fault
+    rows = list(re.finditer(rf"^ +{re.escape(name)} +: (.*)$", gpu, re.MULTILINE))
+    row = rows[number - 1]
+    return gpu[: row.start(1)] + value + gpu[row.end(1) :]
+
+
+def texts(fault: tuple[str, int, str], ill: int) -> str:
+    gpus = [GPU.format(address=address, minor=number) for number, address in enumerate(ADDRESSES)]
+    gpus[ill] = with_fault(gpus[ill], fault)
+    return HEAD + "".join(gpus)
+
+
+def headings(lines: list[str]) -> list[int]:
+    """The lines that others belong to: of the output, of a GPU, of a section."""
+    return [
+        at
+        for at, line in enumerate(lines)
+        if line.startswith(("GPU ", "====", "Attached")) or (line.startswith(" ") and " : " not in line)
+    ]
+
+
+def swapped(lines: list[str], at: int) -> list[str]:
+    return [*lines[:at], *reversed(lines[at : at + 2]), *lines[at + 2 :]]
+
+
+WAYS = {
+    "lost": lambda lines, at: [*lines[:at], *lines[at + 1 :]],
+    "emptied": lambda lines, at: [*lines[:at], "", *lines[at + 1 :]],
+    "garbled": lambda lines, at: [*lines[:at], re.sub("[aeiouG0]", "\x7f", lines[at]), *lines[at + 1 :]],
+    "cut": lambda lines, at: [*lines[:at], lines[at][: len(lines[at]) * 2 // 3], *lines[at + 1 :]],
+    "shifted left": lambda lines, at: [*lines[:at], lines[at].removeprefix("    "), *lines[at + 1 :]],
+    "shifted right": lambda lines, at: [*lines[:at], "    " + lines[at], *lines[at + 1 :]],
+    "given a value": lambda lines, at: [*lines[:at], f"{lines[at]}   : N/A", *lines[at + 1 :]],
+    "said twice": lambda lines, at: [*lines[: at + 1], *lines[at:]],
+    "joined to the row before": lambda lines, at: [*lines[: at - 1], lines[at - 1] + lines[at], *lines[at + 1 :]],
+    "after its first row": swapped,
+    "lost with the row before": lambda lines, at: [*lines[: at - 1], *lines[at + 1 :]],
+}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sessions") / "lumctl.yaml"
+    path.write_text(INVENTORY)
+    inventory = load_inventory(path)
+    (probe,) = (probe for probe in probes_for((), sudo=False) if probe.name == "gpu")
+
+    def judge(text: str) -> tuple[list[State], ProbeStatus]:
+        gathered = Gathered()
+        status, detail = probe.take(Answer(0, as_xml(text)), 1000.0, gathered)
+        outcome = ProbeOutcome("gpu", status, 1000.0, 0.1, detail)
+        seen = HostSnapshot(
+            "h1", 1000.0, reachable=True, probes={"gpu": outcome}, gpus=gathered.gpus, lost_gpus=gathered.lost_gpus
+        )
+        report = evaluate(inventory, Snapshot(1000.0, 0.1, {"h1": seen}), (), losses={}, devices={}, now=1002.0)
+        return [report.accelerators[name].state for name in ("g0", "g1")], status
+
+    return judge
+
+
+def test_the_text_is_ok_as_it_is_and_each_fault_is_seen(judged):
+    plain = HEAD + "".join(GPU.format(address=address, minor=number) for number, address in enumerate(ADDRESSES))
+    assert judged(plain) == ([State.OK, State.OK], ProbeStatus.OK)
+    for fault in FAULTS:
+        for ill in (0, 1):
+            states, _ = judged(texts(fault, ill))
+            assert states[ill] is not State.OK, fault
+            assert states[1 - ill] is State.OK, fault
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_gpu_with_a_fault_is_never_ok_beside_a_damaged_heading(judged, way):
+    passed_as_ok = []
+    for fault in FAULTS:
+        name, _, value = fault
+        row = re.compile(rf"^ *{re.escape(name)} +: {re.escape(value)}", re.MULTILINE)
+        for ill in (0, 1):
+            lines = texts(fault, ill).split("\n")
+            for at in headings(lines):
+                damaged = "\n".join(WAYS[way](lines, at))
+                if row.search(damaged) and judged(damaged)[0][ill] is State.OK:
+                    passed_as_ok.append((name, value, ill, lines[at].strip()))
+    assert passed_as_ok == []
