@@ -10,13 +10,13 @@ from lumctl.cli.recovery_tables import print_recovery
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.recovery.about import About
-from lumctl.recovery.machine import this_machine
-from lumctl.recovery.saving import require_place, save
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder, write_private
 from lumctl.runbook.writing import dump
 from lumctl.store import state_folder
+from lumctl.training.about import About
+from lumctl.training.machine import this_machine
+from lumctl.training.saving import require_place, save
 
 VICTIM = 1
 """The rank that dies."""

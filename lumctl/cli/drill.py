@@ -20,19 +20,19 @@ from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.running import run_of
-from lumctl.jobs.agent.folder import LOCK, Folder, claimed
-from lumctl.jobs.place import job_folder
-from lumctl.recovery.coordinator import Coordinator
-from lumctl.recovery.healer import Consent
-from lumctl.recovery.reading import told
-from lumctl.recovery.running import Ways, begun, with_this_python
-from lumctl.recovery.standing import Phase
-from lumctl.recovery.timeline import Timeline
-from lumctl.recovery.workers import Worker
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
 from lumctl.swap import commission
+from lumctl.training.agent.folder import LOCK, Folder, claimed
+from lumctl.training.coordinator import Coordinator
+from lumctl.training.healer import Consent
+from lumctl.training.place import job_folder
+from lumctl.training.reading import told
+from lumctl.training.running import Ways, begun, with_this_python
+from lumctl.training.standing import Phase
+from lumctl.training.timeline import Timeline
+from lumctl.training.workers import Worker
 
 BEHIND = ("nice", "-n", "10")
 """The ranks of all hosts share this machine's cores with what has cores of its own on a rack: it goes first."""

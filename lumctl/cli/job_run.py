@@ -19,7 +19,7 @@ from lumctl.inventory.running import run_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lumctl.recovery.running import Ways
+    from lumctl.training.running import Ways
 
 STOP_WITHIN_S = 120.0
 """How long a job may take to write its checkpoint and end."""
@@ -55,9 +55,9 @@ def run(
     go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
     from lumctl.cli.job import find_job
-    from lumctl.recovery.healer import Consent
-    from lumctl.recovery.running import run_job
     from lumctl.site import Site
+    from lumctl.training.healer import Consent
+    from lumctl.training.running import run_job
 
     run_of(find_job(cx.inventory, job))
     if not no_swap:
@@ -95,8 +95,8 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     The next lumctl job run goes on from there; see lumctl-job(7).
     """
     from lumctl.cli.job import find_job
-    from lumctl.jobs.place import coordinator_socket
-    from lumctl.jobs.workers import ask
+    from lumctl.training.job_control import ask
+    from lumctl.training.place import coordinator_socket
 
     run_of(find_job(cx.inventory, job))
     cx.confirm(f"Stop job {job}", yes=yes)
@@ -124,7 +124,7 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
 
 
 def _ways(cx: Invocation, *, take: bool) -> "Ways":
-    from lumctl.recovery.running import Ways
+    from lumctl.training.running import Ways
 
     return Ways(local=cx.target is Target.SIM, take=take)
 
@@ -139,7 +139,7 @@ def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
 
 
 def _how_to_begin_again(job: str, why: str) -> str:
-    from lumctl.recovery.simulator import GONE
+    from lumctl.training.simulator import GONE
 
     if why == GONE:
         return f"begin again: lumctl sim up --detach, lumctl fabric apply --target sim, lumctl job run {job}"

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 
 from lumctl.cli.output import Column, Output, OutputFormat
-from lumctl.recovery.published import MORPHLUX, Published
-from lumctl.recovery.rows import Measured, Row, ours, theirs, typical_of
-from lumctl.recovery.scale import Scale, in_words, scale_for
-from lumctl.recovery.several import Several
-from lumctl.recovery.text import LEAST_WIDTH, axis_text, bar_text
-from lumctl.recovery.timeline import STEP, VERIFIED
+from lumctl.training.published import MORPHLUX, Published
+from lumctl.training.rows import Measured, Row, ours, theirs, typical_of
+from lumctl.training.scale import Scale, in_words, scale_for
+from lumctl.training.several import Several
+from lumctl.training.text import LEAST_WIDTH, axis_text, bar_text
+from lumctl.training.timeline import STEP, VERIFIED
 
 _MOST_WIDTH = 72
 _PIPE_WIDTH = 120

@@ -11,9 +11,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from lumctl.jobs.agent import open_agent
-from lumctl.jobs.agent.folder import Folder, holder
-from lumctl.jobs.wire import Line
+from lumctl.training.agent import open_agent
+from lumctl.training.agent.folder import Folder, holder
+from lumctl.training.wire import Line
 
 HEARTBEAT_S = 1.0
 """Long enough for a machine that is busy."""

@@ -15,8 +15,8 @@ from theatre_workers import PlayedWorkers, Player
 
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.running import JobRun, WithoutSpare
-from lumctl.recovery.coordinator import Coordinator
-from lumctl.recovery.standing import Means, Phase
+from lumctl.training.coordinator import Coordinator
+from lumctl.training.standing import Means, Phase
 
 INVENTORY = """
 lumctl: 1

@@ -1,6 +1,6 @@
 """The agents of a played job: what they remember of its workers, and the lines to them, which may be lost."""
 
-from lumctl.recovery.workers import still_holds
+from lumctl.training.workers import still_holds
 
 
 class PlayedLines:

@@ -35,13 +35,13 @@ from lumctl.cli.drill import Drill, drilling
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.recovery.about import About
-from lumctl.recovery.machine import this_machine
-from lumctl.recovery.saving import save
-from lumctl.recovery.several import several
-from lumctl.recovery.timeline import Timeline
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
+from lumctl.training.about import About
+from lumctl.training.machine import this_machine
+from lumctl.training.saving import save
+from lumctl.training.several import several
+from lumctl.training.timeline import Timeline
 
 LIMIT_S = 0.25
 WELL, WELL_WITHIN_S = {State.OK, State.DISABLED}, 30.0

@@ -8,7 +8,7 @@ import sys
 import collectives
 import torch
 
-from lumctl.jobs.torch.group import Group, Place
+from lumctl.training.torch.group import Group, Place
 
 generation, port, operation, elements = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 group = Group(torch.device("cpu"), "127.0.0.1")

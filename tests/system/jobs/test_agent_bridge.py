@@ -12,9 +12,9 @@ from contextlib import ExitStack
 import pytest
 from agents import Agents, end, listed
 
-from lumctl.jobs.wire import Line
+from lumctl.training.wire import Line
 
-AGENT = (sys.executable, "-P", "-m", "lumctl.jobs.agent")
+AGENT = (sys.executable, "-P", "-m", "lumctl.training.agent")
 
 
 @pytest.fixture

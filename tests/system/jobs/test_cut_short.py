@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from collectives import OPERATIONS
 
-from lumctl.jobs.torch.failures import of_group
-from lumctl.jobs.torch.group import CLOSED_WITHIN_S, Group, Place
+from lumctl.training.torch.failures import of_group
+from lumctl.training.torch.group import CLOSED_WITHIN_S, Group, Place
 
 PEER = Path(__file__).with_name("cut_rank.py")
 ELEMENTS = 60_000_000

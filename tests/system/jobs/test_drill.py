@@ -12,8 +12,8 @@ from lumctl.cli.drill import Drill, _remove, drilling
 from lumctl.errors import UnreachableError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.jobs.agent import open_agent
-from lumctl.recovery.workers import Worker
+from lumctl.training.agent import open_agent
+from lumctl.training.workers import Worker
 
 WITHIN_S = 120.0
 

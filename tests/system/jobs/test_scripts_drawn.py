@@ -15,7 +15,7 @@ import time
 import pytest
 from script_jobs import RANKS, ScriptJob, done_by_all
 
-from lumctl.recovery.ends import End
+from lumctl.training.ends import End
 
 pytestmark = pytest.mark.timeout(600)  # not that it takes so long: machines may be busy
 

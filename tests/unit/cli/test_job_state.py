@@ -10,9 +10,9 @@ from lumctl.cli import job_run
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.inventory.examples import example
-from lumctl.jobs.kept import keep
-from lumctl.jobs.place import COORDINATOR, job_folder
-from lumctl.recovery.desk import Desk
+from lumctl.training.desk import Desk
+from lumctl.training.kept import keep
+from lumctl.training.place import COORDINATOR, job_folder
 
 ENDED = {
     "job": "train",

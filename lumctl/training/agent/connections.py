@@ -1,0 +1,143 @@
+"""The sockets of an agent's one loop: accepted, heard, spoken to and dropped without ever waiting for one of them."""
+
+import os
+import selectors
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from lumctl.training.agent.peer import Peer
+from lumctl.training.wire import BrokenLineError, Message
+
+MOST_STRANGERS = 64
+"""Connections that have not said who they are."""
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class HasDescriptor(Protocol):
+    """Something that can be waited for."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
+
+
+class Connections:
+    """All connections to one listening socket.
+
+    ``take`` is given each message, ``gone`` whoever has hung up or was dropped, ``broken`` whoever sent what is no
+    message, and why.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        take: Callable[[Peer, Message], None],
+        gone: Callable[[Peer], None],
+        broken: Callable[[Peer, str], None],
+    ) -> None:
+        self._listener = listener
+        self._take, self._gone, self._broken = take, gone, broken
+        self._strangers: list[Peer] = []
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, _READ, lambda _mask: self.accept())
+
+    def turn(self, timeout_s: float | None) -> None:
+        """Wait for something to happen, and see to all that has."""
+        for key, mask in self._selector.select(timeout_s):
+            key.data(mask)
+
+    def watch(self, thing: HasDescriptor, call: Callable[[], None]) -> None:
+        """Have something called when a thing becomes readable."""
+        self._selector.register(thing, _READ, lambda _mask: call())
+
+    def unwatch(self, thing: HasDescriptor) -> None:
+        """Wait for a thing no longer."""
+        self._selector.unregister(thing)
+
+    def accept(self) -> None:
+        """Let in all who wait, and hear what they have said already."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            peer = Peer(connection)
+            if peer.uid != os.getuid():
+                peer.close()
+                continue
+            self._selector.register(peer, _READ, partial(self._ready, peer))
+            self._strangers.append(peer)
+            if len(self._strangers) > MOST_STRANGERS:
+                self.drop(self._strangers[0])
+            self.hear(peer)
+
+    def hear_strangers(self) -> None:
+        """Hear all who have not said who they are."""
+        for peer in tuple(self._strangers):
+            self.hear(peer)
+
+    def introduced(self, peer: Peer) -> None:
+        """A peer has said who it is."""
+        if peer in self._strangers:
+            self._strangers.remove(peer)
+
+    def hear(self, peer: Peer) -> bool:
+        """Take what a peer has sent; whether there may be more."""
+        if peer.closed:
+            return False
+        try:
+            if not peer.read():
+                return False
+            for message in peer.messages():
+                self._take(peer, message)
+        except BrokenLineError as error:
+            self._broken(peer, str(error))
+        except OSError:
+            self.drop(peer)
+        return not peer.closed
+
+    def send(self, peer: Peer, message: Message) -> bool:
+        """Send a message, now or as soon as the peer reads; whether it is still there."""
+        try:
+            peer.send(message)
+        except OSError:
+            self.drop(peer)
+            return False
+        self._tend(peer)
+        return True
+
+    def drop(self, peer: Peer) -> None:
+        """Hang up."""
+        if not peer.closed:
+            self._selector.unregister(peer)
+            peer.close()
+            self.introduced(peer)
+            self._gone(peer)
+
+    def close(self) -> None:
+        """Hang up on everybody; the descriptors of what is watched besides are not ours."""
+        for key in tuple(self._selector.get_map().values()):
+            if isinstance(key.fileobj, Peer):
+                self.drop(key.fileobj)
+        self._selector.close()
+        self._listener.close()
+
+    def _ready(self, peer: Peer, mask: int) -> None:
+        if mask & _WRITE and not peer.closed:
+            try:
+                peer.flush()
+            except OSError:
+                self.drop(peer)
+            else:
+                self._tend(peer)
+        if mask & _READ:
+            self.hear(peer)
+
+    def _tend(self, peer: Peer) -> None:
+        """Wait for a peer to read, as long as something waits for it."""
+        key, wanted = self._selector.get_key(peer), _READ | (_WRITE if peer.unsent else 0)
+        if key.events != wanted:
+            self._selector.modify(peer, wanted, key.data)

@@ -1,0 +1,49 @@
+"""What a worker is told by the agent that starts it, as variables of its environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lumctl.errors import UsageError
+from lumctl.training.variables import ADDRESS, BEAT_S, FOLDER, JOB, LIFELINE, SOCKET, TOKEN, WORKER
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Who this worker is. ``address`` is where its servers listen, ``token`` what all workers of the job know."""
+
+    job: str
+    worker: str
+    socket: Path
+    address: str
+    folder: Path
+    beat_s: float
+    token: str = field(repr=False)
+    lifeline: Path | None = None
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] = os.environ) -> "Environment | None":
+        """What the agent has told; ``None`` in a process that no agent has started.
+
+        Raises:
+            UsageError: a part of it is missing or makes no sense.
+        """
+        if not variables.get(SOCKET):
+            return None
+        try:
+            return cls(
+                job=variables[JOB],
+                worker=variables[WORKER],
+                socket=Path(variables[SOCKET]),
+                address=variables.get(ADDRESS, "127.0.0.1"),
+                folder=Path(variables[FOLDER]),
+                beat_s=float(variables.get(BEAT_S, "0.5")),
+                token=variables[TOKEN],
+                lifeline=Path(variables[LIFELINE]) if variables.get(LIFELINE) else None,
+            )
+        except (KeyError, ValueError) as error:
+            raise UsageError(
+                f"{SOCKET} is set, but another variable of a worker is not as it must be: {error}",
+                hint=f"workers are started by `lumctl job run`; without one, unset {SOCKET}",
+            ) from None
