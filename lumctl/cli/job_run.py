@@ -71,13 +71,15 @@ def run(
     except KeyboardInterrupt:
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
-    show(cx, ended.document())
-    end = ended.end
+    from lumctl.training.coordinator.status import document
+
+    show(cx, document(ended.state))
+    end = ended.state.end
     if end is not None and end.exit_code is not ExitCode.DONE:
         raise JobFailedError(
-            f"job {job} has stopped ({end}): {ended.why_ended}",
+            f"job {job} has stopped ({end}): {ended.state.why_ended}",
             end.exit_code,
-            hint=_how_to_begin_again(job, ended.why_ended),
+            hint=_how_to_begin_again(job, ended.state.why_ended),
         )
 
 

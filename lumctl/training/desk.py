@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.sockets import listening
-from lumctl.training.answering import LEFT
-from lumctl.training.standing import Answer
+from lumctl.training.coordinator.requests import LEFT
+from lumctl.training.coordinator.state import Reply
 from lumctl.training.wire import BrokenLineError, Line, Message
 
-Ask = Callable[[Message, Answer], None]
+Ask = Callable[[Message, Reply], None]
 WAITING = 16
 """How many connections may wait to be accepted."""
 
@@ -32,7 +32,7 @@ class Desk:
         threading.Thread(target=self._accept, name="lumctl-job-desk", daemon=True).start()
 
     def close(self) -> None:
-        """Answer no more: who still waits is told that nobody is here, and all are hung up on."""
+        """Reply no more: who still waits is told that nobody is here, and all are hung up on."""
         self._path.unlink(missing_ok=True)
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)

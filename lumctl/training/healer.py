@@ -33,10 +33,10 @@ Order = tuple[tuple[str, ...], bool]
 NOTHING: Order = ((), False)
 
 
-class Told(Protocol):
-    """What a healer tells; called by its thread."""
+class HealerReports(Protocol):
+    """What a healer reports; called by its thread."""
 
-    def looked(self, bad: Mapping[str, str]) -> None:
+    def examined(self, bad: Mapping[str, str]) -> None:
         """The accelerators that are not well, with the reason; the others are."""
         ...
 
@@ -52,15 +52,15 @@ class Told(Protocol):
         """Every new circuit is proved, and that is on disk."""
         ...
 
-    def dark(self, why: str) -> None:
+    def circuits_dark(self, why: str) -> None:
         """They are well, and no light reaches the receivers of circuits of the job."""
         ...
 
-    def healed(self, result: RunResult | None) -> None:
+    def repaired(self, result: RunResult | None) -> None:
         """It is over; ``None``: no light had to be moved."""
         ...
 
-    def not_healed(self, error: LumctlError) -> None:
+    def not_repaired(self, error: LumctlError) -> None:
         """No swap could be had, or it was taken back, or it is half done."""
         ...
 
@@ -75,11 +75,13 @@ class Consent:
 class Healer:
     """Heals what failed of one job. ``look`` may be called from any thread; what comes of it is told by another."""
 
-    def __init__(self, open_site: Callable[[], Site], job: str, rack: str, consent: Consent, told: Told) -> None:
+    def __init__(
+        self, open_site: Callable[[], Site], job: str, rack: str, consent: Consent, reports: HealerReports
+    ) -> None:
         self._open_site = open_site
         self._job, self._rack = job, rack
         self._consent = consent
-        self._told = told
+        self._reports = reports
         self._orders: SimpleQueue[Order | None] = SimpleQueue()
         self._unsaved: list[str] = []
         self._thread = threading.Thread(target=self._work, name=f"lumctl-heal-{job}", daemon=True)
@@ -88,7 +90,7 @@ class Healer:
         """Open sessions to hosts and devices now: a failure does not wait for them."""
         self._thread.start()
 
-    def look(self, accelerators: Sequence[str], failed_only: bool) -> None:
+    def examine(self, accelerators: Sequence[str], failed_only: bool) -> None:
         """See whether accelerators are well, and have those replaced that are not, or that are known to have failed."""
         self._orders.put((tuple(accelerators), failed_only))
 
@@ -116,14 +118,14 @@ class Healer:
                 if order is None:
                     return
                 if order is not NOTHING:
-                    self._told.not_healed(_known(error))
+                    self._reports.not_repaired(_known(error))
                 order = self._orders.get()
 
     def _follow(self, site: Site, standby: Standby, order: Order) -> None:
         try:
             self._heal(site, standby, *order)
         except (RefusedError, RunError) as error:  # nothing is wrong with the site
-            self._told.not_healed(error)
+            self._reports.not_repaired(error)
 
     def _next(self, site: Site, standby: Standby) -> Order | None:
         """The next order. What need not be done while the job waits for its step is done while there is none."""
@@ -156,22 +158,22 @@ class Healer:
         bad = not_well(seen, accelerators)
         if failed_only:
             bad = {name: why for name, why in bad.items() if seen.report.accelerators[name].state is State.FAILED}
-        self._told.looked(bad)
+        self._reports.examined(bad)
         if not bad:
             if why := unlit(seen, self._job):
-                self._told.dark(why)
+                self._reports.circuits_dark(why)
             else:
-                self._told.healed(None)
+                self._reports.repaired(None)
             return
         self._require_consent(site)
         placed = site.assignment()[self._job]
         failed = [name for name in bad if name in placed]
         if not failed:  # somebody has replaced them meanwhile
-            self._told.healed(None)
+            self._reports.repaired(None)
             return
         plan = plan_swap(site, self._job, failed, seen=seen)
-        self._told.planned(plan)
-        tells = {Do.PROGRAM: self._told.programmed, Do.VERIFY: self._told.verified}
+        self._reports.planned(plan)
+        tells = {Do.PROGRAM: self._reports.programmed, Do.VERIFY: self._reports.verified}
         of_step = {f"{step.id}.": tells[step.do] for step in plan.steps if step.do in tells}
 
         def progress(line: str) -> None:
@@ -187,7 +189,7 @@ class Healer:
             require_wanted=lambda: self._require_consent(site),
         )
         self._unsaved.append(result.run)
-        self._told.healed(result)
+        self._reports.repaired(result)
 
     def _require_consent(self, site: Site) -> None:
         if not self._consent.who:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from lumctl.change.engine import RunResult
 from lumctl.change.plan import Plan
@@ -21,17 +21,18 @@ from lumctl.site import Site
 from lumctl.site.observation import current_role
 from lumctl.training import variables
 from lumctl.training.agent.folder import Folder
-from lumctl.training.coordinator import Coordinator
+from lumctl.training.coordinator import agent_reports, job_end, repair, requests
+from lumctl.training.coordinator.coordinator import Coordinator
+from lumctl.training.coordinator.state import Effects, JobEnd, JobState, Reply
 from lumctl.training.crew import Crew, Open, on_this_machine, over_ssh
 from lumctl.training.desk import Desk
-from lumctl.training.ends import End
 from lumctl.training.healer import Consent, Healer
 from lumctl.training.kept import keep, recoveries_before
 from lumctl.training.place import COORDINATOR, claimed, job_folder, token_of
 from lumctl.training.simulator import GONE, SimulatorWatch
-from lumctl.training.standing import Answer, Means
 from lumctl.training.wire import Message
 
+P = ParamSpec("P")
 LOOPBACK = "127.0.0.1"
 PYTHON = "python3"
 _THERE = ".lumctl/jobs/{}"
@@ -74,17 +75,17 @@ def begun(
         _require_programmed(site, job, found.rack)
         folder = job_folder(inventory.path, site.target, job)
         stack.enter_context(claimed(folder, job))
-        told = _Told()
+        events = _Events()
         who = f"pid {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
-        crew = Crew(_opener(site, run.agent, folder, job, ways, who), who, told.heard)
+        crew = Crew(_opener(site, run.agent, folder, job, ways, who), who, events.agent_reported)
         stack.callback(crew.close)
-        healer = Healer(open_site, job, found.rack, consent, told)
+        healer = Healer(open_site, job, found.rack, consent, events)
         stack.callback(healer.close)
         lanes = site.endpoints.lanes
-        means = Means(
+        effects = Effects(
             ask=crew.ask,
             open=crew.open,
-            look=healer.look,
+            examine=healer.examine,
             placement=lambda: site.assignment()[job],
             ready_on=lambda: spares(inventory, site, found.rack),
             environment=_environment(site, job, run, token_of(folder), ways),
@@ -97,12 +98,13 @@ def begun(
             who=who,
         )
         run = replace(run, command=with_this_python(run.command)) if ways.local else run
-        told.to = coordinator = Coordinator(inventory, found, run, means)
+        coordinator = Coordinator(JobState(inventory, found, run, effects))
+        events.coordinator = coordinator
         healer.begin()
-        stack.callback(Desk(folder / COORDINATOR, told.asked).close)
-        stack.callback(coordinator.leave)
+        stack.callback(Desk(folder / COORDINATOR, events.requested).close)
+        stack.callback(requests.leave, coordinator.state)
         if lanes is not None:
-            stack.callback(SimulatorWatch(lanes, told.simulator_gone).close)
+            stack.callback(SimulatorWatch(lanes, events.simulator_gone).close)
         yield coordinator
 
 
@@ -163,37 +165,41 @@ def spares(inventory: Inventory, site: Site, rack: str) -> tuple[str, ...]:
     return tuple(name for name in mine if current_role(inventory, placed, name) is Role.SPARE)
 
 
-class _Told:
-    """Hands what other threads tell to the one that decides."""
+class _Events:
+    """Posts what other threads report to the thread that decides."""
 
-    to: Coordinator
+    coordinator: Coordinator
 
-    def heard(self, host: str, message: Message | None, why: str) -> None:
-        self.to.post(lambda: self.to.heard(host, message, why))
+    def _post(self, event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
+        state = self.coordinator.state
+        self.coordinator.post(lambda: event(state, *arguments, **more))
 
-    def asked(self, request: Message, answer: Answer) -> None:
-        self.to.post(lambda: self.to.asked(request, answer))
+    def agent_reported(self, host: str, message: Message | None, why: str) -> None:
+        self._post(agent_reports.receive, host, message, why)
 
-    def looked(self, bad: Mapping[str, str]) -> None:
-        self.to.post(lambda: self.to.looked(bad))
+    def requested(self, request: Message, reply: Reply) -> None:
+        self._post(requests.receive, request, reply)
+
+    def examined(self, bad: Mapping[str, str]) -> None:
+        self._post(repair.examined, bad)
 
     def planned(self, plan: Plan) -> None:
-        self.to.post(lambda: self.to.planned(plan))
+        self._post(repair.planned, plan)
 
     def programmed(self) -> None:
-        self.to.post(self.to.programmed)
+        self._post(repair.programmed)
 
     def verified(self) -> None:
-        self.to.post(self.to.verified)
+        self._post(repair.verified)
 
-    def dark(self, why: str) -> None:
-        self.to.post(lambda: self.to.dark(why))
+    def circuits_dark(self, why: str) -> None:
+        self._post(repair.circuits_dark, why)
 
-    def healed(self, result: RunResult | None) -> None:
-        self.to.post(lambda: self.to.healed(result))
+    def repaired(self, result: RunResult | None) -> None:
+        self._post(repair.repaired, result)
+
+    def not_repaired(self, error: LumctlError) -> None:
+        self._post(repair.not_repaired, error)
 
     def simulator_gone(self) -> None:
-        self.to.post(lambda: self.to.give_up(GONE, End.SIMULATOR_GONE))
-
-    def not_healed(self, error: LumctlError) -> None:
-        self.to.post(lambda: self.to.not_healed(error))
+        self._post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE)

@@ -13,7 +13,7 @@ from lumctl.errors import UnreachableError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.training.agent import open_agent
-from lumctl.training.workers import Worker
+from lumctl.training.coordinator.job_workers import JobWorker
 
 WITHIN_S = 120.0
 
@@ -34,10 +34,10 @@ def test_a_rank_and_its_gpu_are_replaced_in_a_drill_of_which_nothing_is_left(run
     with drilling(load_inventory(example("ring4")), "train", standby=False) as drill:
         drill.settle()
         assert [path.name for path in runtime.rglob("token")] == ["token"]
-        victim = drill.coordinator.placement[1]
+        victim = drill.coordinator.state.placement[1]
         timeline = drill.strike([1], lost=True)
-        drill.wait(lambda: not drill.coordinator.looking, "the end of the run", WITHIN_S)
-        told = drill.coordinator.told[-1]
+        drill.wait(lambda: not drill.coordinator.state.under_examination, "the end of the run", WITHIN_S)
+        told = drill.coordinator.state.recoveries[-1]
         assert told.replaced.keys() == {victim}
         assert drill.store.run(told.run).state == "done"
         assert timeline.at("detected") < timeline.at("circuits") < timeline.at("verified") < timeline.at("step")
@@ -59,7 +59,9 @@ def test_a_folder_in_which_an_agent_is_at_work_is_left(runtime, caplog):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("victim", [Worker("h1-a#1", "h1-a", "h1"), Worker("h1-a#1", "h1-a", "h1", pid=1, alive=False)])
+@pytest.mark.parametrize(
+    "victim", [JobWorker("h1-a#1", "h1-a", "h1"), JobWorker("h1-a#1", "h1-a", "h1", pid=1, alive=False)]
+)
 def test_who_has_no_process_is_not_killed(victim, monkeypatch):
     struck = []
     monkeypatch.setattr(f"{drilling.__module__}.os.kill", lambda *what: struck.append(what))

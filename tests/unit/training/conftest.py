@@ -1,7 +1,7 @@
-"""Recoveries to be told of and drawn, and a job that is played."""
+"""Recoveries to be told of and drawn, and a fake cluster."""
 
 import pytest
-from theatre import Theatre, at_work
+from fake_cluster import FakeCluster, at_work
 
 from lumctl.training.timeline import KnownBy, Timeline
 
@@ -33,6 +33,6 @@ def recovered():
 
 
 @pytest.fixture
-def theatre(tmp_path):
+def cluster(tmp_path):
     """A job of which one step is done."""
-    return at_work(Theatre(tmp_path))
+    return at_work(FakeCluster(tmp_path))

@@ -64,16 +64,16 @@ def healing(monkeypatch):
 
 
 def well(told):
-    return [told.next(), told.next()] == [("looked", {}), ("healed", None)]
+    return [told.next(), told.next()] == [("examined", {}), ("repaired", None)]
 
 
 def test_a_site_that_cannot_be_opened_is_told_and_opened_again(healing):
     gone = UnreachableError("the store at db:5432 does not answer")
     sites = Sites(gone, gone, None)
     healer, told = healing(sites)
-    healer.look(["h1-a"], failed_only=False)
-    assert told.next() == ("not_healed", gone)
-    healer.look(["h1-a"], failed_only=False)
+    healer.examine(["h1-a"], failed_only=False)
+    assert told.next() == ("not_repaired", gone)
+    healer.examine(["h1-a"], failed_only=False)
     assert well(told)
     assert sites.opened == 3
 
@@ -99,7 +99,7 @@ def test_what_is_put_off_cannot_end_it(healing, monkeypatch):
     sites = Sites()
     healer, told = healing(sites)
     assert tried.get(timeout=WITHIN_S) == "r"
-    healer.look(["h1-a"], failed_only=False)
+    healer.examine(["h1-a"], failed_only=False)
     assert well(told)
     assert sites.opened == 1, "a heal does not wait for sessions that were opened before"
 
@@ -107,12 +107,12 @@ def test_what_is_put_off_cannot_end_it(healing, monkeypatch):
 def test_a_site_that_breaks_in_a_heal_is_opened_again(healing):
     sites = Sites()
     healer, told = healing(sites)
-    healer.look(["h1-a"], failed_only=False)
+    healer.examine(["h1-a"], failed_only=False)
     assert well(told)
-    healer.look(["nobody"], failed_only=False)
+    healer.examine(["nobody"], failed_only=False)
     name, error = told.next()
-    assert (name, error.message) == ("not_healed", "KeyError: 'nobody'")
-    healer.look(["h1-a"], failed_only=False)
+    assert (name, error.message) == ("not_repaired", "KeyError: 'nobody'")
+    healer.examine(["h1-a"], failed_only=False)
     assert well(told)
     assert sites.opened == 2
 
@@ -124,6 +124,6 @@ def test_what_is_refused_needs_no_other_site(healing, monkeypatch):
         with monkeypatch.context() as patched:
             refused = room.RefusedError("nobody has agreed to it")
             patched.setattr(room, "not_well", lambda *_, error=refused: (_ for _ in ()).throw(error))
-            healer.look(["h1-a"], failed_only=False)
-            assert told.next() == ("not_healed", refused)
+            healer.examine(["h1-a"], failed_only=False)
+            assert told.next() == ("not_repaired", refused)
     assert sites.opened == 1

@@ -6,11 +6,11 @@ import sys
 import threading
 
 import pytest
-from theatre import Theatre, at_work
+from fake_cluster import FakeCluster, at_work
 
 from lumctl.devices.endpoints import RUNTIME_FILE
+from lumctl.training.coordinator.state import JobPhase
 from lumctl.training.simulator import GONE, SimulatorWatch
-from lumctl.training.standing import Phase
 
 WITHIN_S = 20.0
 
@@ -56,11 +56,11 @@ def test_one_of_which_nothing_is_known_is_not_watched(tmp_path, text):
 
 
 def test_what_fails_without_a_simulator_has_it_for_its_reason(tmp_path):
-    theatre = at_work(Theatre(tmp_path, restarts=1))
-    object.__setattr__(theatre.means, "lost", lambda: GONE)
+    cluster = at_work(FakeCluster(tmp_path, restarts=1))
+    object.__setattr__(cluster.effects, "lost", lambda: GONE)
     for number in (1, 2):
-        theatre.kill(f"h0-a#{number}")
-        theatre.settle()
-    assert theatre.coordinator.phase is Phase.STOPPED
-    assert theatre.coordinator.why_ended == GONE
-    assert f"the job stops: {GONE}" in theatre.said
+        cluster.kill(f"h0-a#{number}")
+        cluster.settle()
+    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.why_ended == GONE
+    assert f"the job stops: {GONE}" in cluster.said

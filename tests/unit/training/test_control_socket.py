@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.training.answering import LEFT
+from lumctl.training.coordinator.requests import LEFT
 from lumctl.training.desk import Desk
 from lumctl.training.wire import Line
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from lumctl.training.choosing import REPLICATED, Held
+from lumctl.training.coordinator.resume_point import REPLICATED, HeldState
 from lumctl.training.wire import LONGEST_TOLD, told_line
 
 Address = tuple[str, int]
@@ -44,7 +44,7 @@ _OUTLIVED: Mapping[str, Collection[str]] = {
 
 
 @dataclass
-class Worker:
+class JobWorker:
     """One process. ``generation`` and ``rank`` are those of the newest group it has joined, 0 and ``None`` before."""
 
     name: str
@@ -64,7 +64,7 @@ class Worker:
     layout: str = REPLICATED
     store: Address | None = None
     state: Address | None = None
-    held: Held | None = None
+    held: HeldState | None = None
     """What it has, while it is parked."""
     loaded: bool = False
     busy: bool = False
@@ -211,43 +211,43 @@ def _script_error(message: Mapping[str, Any], text: str) -> ScriptError:
     return ScriptError(str(message["type"]), text, int(message["step"]), lines, float(message["at"]))
 
 
-def _held(worker: Worker, keeps: Mapping[str, Any]) -> Held:
+def _held(worker: JobWorker, keeps: Mapping[str, Any]) -> HeldState:
     of = {int(rank): frozenset(map(int, done)) for rank, done in (keeps.get("of") or {}).items()}
     own = frozenset(map(int, keeps.get("own") or ()))
-    return Held(worker.name, worker.holds if worker.done >= 0 else None, worker.done, own, of)
+    return HeldState(worker.name, worker.holds if worker.done >= 0 else None, worker.done, own, of)
 
 
 @dataclass
-class Roster:
+class JobWorkers:
     """All workers of a job, by name."""
 
-    workers: dict[str, Worker] = field(default_factory=dict)
+    by_name: dict[str, JobWorker] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Worker]:
-        return iter(self.workers.values())
+    def __iter__(self) -> Iterator[JobWorker]:
+        return iter(self.by_name.values())
 
-    def __getitem__(self, name: str) -> Worker:
-        return self.workers[name]
+    def __getitem__(self, name: str) -> JobWorker:
+        return self.by_name[name]
 
-    def get(self, name: str) -> Worker | None:
+    def get(self, name: str) -> JobWorker | None:
         """A worker, ``None`` if it is not known."""
-        return self.workers.get(name)
+        return self.by_name.get(name)
 
-    def begun(self, accelerator: str, host: str) -> Worker:
+    def begun(self, accelerator: str, host: str) -> JobWorker:
         """A new worker on an accelerator, under a name that none had before it."""
         numbers = [int(w.name.rpartition("#")[2]) for w in self if w.accelerator == accelerator]
-        worker = Worker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
-        self.workers[worker.name] = worker
+        worker = JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
+        self.by_name[worker.name] = worker
         return worker
 
-    def listed(self, host: str, told: Iterable[Mapping[str, Any]]) -> list[Worker]:
+    def listed(self, host: str, told: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
         """Take in the list of a host's agent: what is not on it does not live. Gives those who were not known."""
         names, new = set(), []
         for each in told:
             names.add(name := str(each["worker"]))
-            worker = self.workers.get(name)
+            worker = self.by_name.get(name)
             if worker is None:
-                worker = self.workers[name] = Worker(name, str(each["accelerator"]), host)
+                worker = self.by_name[name] = JobWorker(name, str(each["accelerator"]), host)
                 new.append(worker)
                 for message in still_holds(each.get("last") or {}):
                     with suppress(KeyError, TypeError, ValueError):  # it is told when it is said
@@ -267,6 +267,6 @@ class Roster:
         dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
         return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
 
-    def on(self, accelerator: str) -> list[Worker]:
+    def on(self, accelerator: str) -> list[JobWorker]:
         """The workers that live on an accelerator, the newest last."""
         return [worker for worker in self if worker.accelerator == accelerator and worker.alive]

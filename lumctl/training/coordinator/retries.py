@@ -3,7 +3,7 @@
 import math
 
 
-class Pauses:
+class Retries:
     """The next attempt of each thing that fails, by its name."""
 
     def __init__(self, first_s: float, longest_s: float) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from lumctl.training.pauses import Pauses
+from lumctl.training.coordinator.retries import Retries
 
 AT_ONCE = 2
 """How often a line that is lost is opened again at once, before its host counts as away."""
@@ -10,7 +10,7 @@ FIRST_S, LONGEST_S = 0.5, 10.0
 """The pauses after which the line to a host that is away is tried again."""
 
 
-class Lines:
+class HostLines:
     """How the line to each host stands; ``opens`` has one opened, which is told later."""
 
     def __init__(self, opens: Callable[[str], None]) -> None:
@@ -19,7 +19,7 @@ class Lines:
         self._known: set[str] = set()
         self._lost: dict[str, int] = {}
         self._away: dict[str, str] = {}
-        self._pauses = Pauses(FIRST_S, LONGEST_S)
+        self._pauses = Retries(FIRST_S, LONGEST_S)
 
     def open(self, host: str) -> None:
         """Have a line opened."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass
-class Story:
+class RecoveryRecord:
     """One recovery. Times are seconds since the epoch; ``at`` is when the failure was known, t0 of all durations."""
 
     cause: str

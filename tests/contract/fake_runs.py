@@ -1,8 +1,9 @@
-"""The runs that move light in a played job: the healer's own, and those of persons."""
+"""The runs that move light in a fake cluster: the healer's own, and those of persons."""
 
 from dataclasses import dataclass
 
 from lumctl.errors import RefusedError
+from lumctl.training.coordinator import repair, requests
 
 
 @dataclass(frozen=True)
@@ -27,24 +28,27 @@ class Result:
     run: str
 
 
-class PlayedRuns:
-    """Runs of a theatre, one at a time; each has the job pause and go on."""
+class FakeRuns:
+    """Runs of a cluster, one at a time; each has the job pause and go on."""
 
-    def look(self, accelerators, _failed_only):
+    def examine(self, accelerators, _failed_only):
         """The healer: a swap takes several turns, during which anything may fail."""
         bad = {name: "it is lost" for name in accelerators if not self.well(name)}
-        self.later("healer", lambda: self.coordinator.looked(bad))
+        self.later("healer", lambda: repair.examined(self.state, bad))
         if not bad:
             why = self.dark
-            self.later("healer", lambda: self.coordinator.dark(why) if why else self.coordinator.healed(None))
+            self.later(
+                "healer",
+                lambda: repair.circuits_dark(self.state, why) if why else repair.repaired(self.state, None),
+            )
             return
         free = [name for name in self.spares() if self.well(name)]
         failed = [name for name in bad if name in self.placed]
         if self.locked:
-            self.later("healer", lambda: self.coordinator.not_healed(RefusedError("a run has the rack")))
+            self.later("healer", lambda: repair.not_repaired(self.state, RefusedError("a run has the rack")))
             return
         if len(free) < len(failed) or self.no_light:
-            self.later("healer", lambda: self.coordinator.not_healed(RefusedError("no spare is left")))
+            self.later("healer", lambda: repair.not_repaired(self.state, RefusedError("no spare is left")))
             return
         pairs = list(zip(failed, free, strict=False))
         plan = Plan([Pair("train", old, new, self.placed.index(old)) for old, new in pairs])
@@ -58,16 +62,16 @@ class PlayedRuns:
                 return
             if "error" in answers[0]:
                 self.locked = False
-                self.coordinator.not_healed(RefusedError(answers[0]["error"]))
+                repair.not_repaired(self.state, RefusedError(answers[0]["error"]))
                 return
             for old, new in pairs:
                 self.placed[self.placed.index(old)] = new
-            self.coordinator.verified()
-            self.coordinator.asked({"ask": "resume"}, answers.append)
+            repair.verified(self.state)
+            requests.receive(self.state, {"ask": "resume"}, answers.append)
             self.later("healer", lambda: self.over(run, answers))
 
-        self.later("healer", lambda: self.coordinator.planned(plan))
-        self.later("healer", lambda: self.coordinator.asked({"ask": "pause"}, answers.append))
+        self.later("healer", lambda: repair.planned(self.state, plan))
+        self.later("healer", lambda: requests.receive(self.state, {"ask": "pause"}, answers.append))
         self.later("healer", assigned)
 
     def over(self, run, answers):
@@ -75,7 +79,7 @@ class PlayedRuns:
             self.patient.append(lambda: self.over(run, answers))
         else:
             self.locked = False
-            self.coordinator.healed(Result(run))
+            repair.repaired(self.state, Result(run))
 
     def by_hand(self, rank=None):
         """A person's run pauses the job, moves light (that of a rank to a spare), and has the job go on."""
@@ -97,7 +101,7 @@ class PlayedRuns:
             if rank is not None and free:
                 self.placed[rank] = free[0]
             self.moves = self.locked = False
-            self.coordinator.asked({"ask": "resume"}, answers.append)
+            requests.receive(self.state, {"ask": "resume"}, answers.append)
 
-        self.later("person", lambda: self.coordinator.asked({"ask": "pause"}, answers.append))
+        self.later("person", lambda: requests.receive(self.state, {"ask": "pause"}, answers.append))
         self.later("person", paused)

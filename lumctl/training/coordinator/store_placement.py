@@ -8,7 +8,7 @@ AGAIN_S = 30.0
 """How long after the store could not be read spares are looked up again."""
 
 
-class Places:
+class StorePlacement:
     """Where the ranks are placed, and which spares are to be ready, as far as the store has told."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""From which step a job goes on after a failure, and where each worker finds the state of that step.
+"""Choose the step that a job resumes from after a failure, and where each worker finds the state of that step.
 
-Pure: what the workers have said goes in, what they are to do comes out.
+Pure functions: what the workers reported goes in, what they have to load comes out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ REPLICATED, UNIQUE = "replicated", "unique"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldState:
     """What a parked worker has: its state after ``done`` steps, states of its own kept from before, and of others.
 
     ``rank`` is the one it had, ``None`` for a worker that was ready only.
@@ -31,7 +31,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StateLoad:
     """What a worker has to load: of which rank, from which other worker; ``None``: from what it has kept itself."""
 
     worker: str
@@ -40,50 +40,50 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class ResumePoint:
     """The number of steps that count as done, and what has to be loaded before the next."""
 
     done: int
-    loads: tuple[Load, ...]
+    loads: tuple[StateLoad, ...]
 
 
-def choose(layout: str, held: Sequence[Held], crew: Mapping[int, str]) -> GoOn | None:
+def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
     """The newest step that all can go on from; ``None`` if no memory holds it whole any more.
 
-    ``held`` are all who live, those among them too that will have no rank; ``crew`` says who gets which rank.
+    ``held`` are all who live, those among them too that will have no rank; ``seats`` says who gets which rank.
     """
     members = [one for one in held if one.rank is not None]
     if layout == REPLICATED:
-        return _replicated(members, crew)
+        return _replicated(members, seats)
     for done in sorted({d for one in held for d in _kept(one)}, reverse=True):
-        loads = _unique(done, held, crew)
+        loads = _unique(done, held, seats)
         if loads is not None:
-            return GoOn(done, loads)
+            return ResumePoint(done, loads)
     return None
 
 
-def _replicated(members: Sequence[Held], crew: Mapping[int, str]) -> GoOn | None:
+def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
     """Whoever has done most is right: a step is done only when all have given their share of its gradient."""
     if not members:
         return None
     best = max(members, key=lambda one: one.done)
     level = {one.worker for one in members if one.done == best.done}
-    behind = ((rank, worker) for rank, worker in sorted(crew.items()) if worker not in level)
-    return GoOn(best.done, tuple(Load(worker, rank, best.worker) for rank, worker in behind))
+    behind = ((rank, worker) for rank, worker in sorted(seats.items()) if worker not in level)
+    return ResumePoint(best.done, tuple(StateLoad(worker, rank, best.worker) for rank, worker in behind))
 
 
-def _unique(done: int, held: Sequence[Held], crew: Mapping[int, str]) -> tuple[Load, ...] | None:
+def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> tuple[StateLoad, ...] | None:
     """What has to be loaded for all to stand after so many steps; ``None`` if somebody's state is nowhere."""
     loads = []
-    for rank, worker in sorted(crew.items()):
+    for rank, worker in sorted(seats.items()):
         if any((one.worker, one.rank, one.done) == (worker, rank, done) for one in held):
             continue
         holders = [one.worker for one in held if one.has(rank, done)]
         if not holders:
             return None
-        loads.append(Load(worker, rank, None if worker in holders else holders[0]))
+        loads.append(StateLoad(worker, rank, None if worker in holders else holders[0]))
     return tuple(loads)
 
 
-def _kept(one: Held) -> set[int]:
+def _kept(one: HeldState) -> set[int]:
     return {one.done, *one.own, *(done for of in one.of.values() for done in of)}

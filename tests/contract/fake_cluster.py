@@ -1,4 +1,4 @@
-"""A job whose agents, workers and healer are played: what they say comes at once, or when a test says so.
+"""A job with fake agents, workers and healer: what they say arrives at once, or when a test says so.
 
 The workers play by the rules of the real ones and complain about whatever breaks them: a step is done by all or by
 none, only a parked worker is given a state, and a group is joined with the state of the step that it goes on from.
@@ -9,14 +9,15 @@ import random
 from collections import deque
 from pathlib import Path
 
-from theatre_lines import PlayedLines
-from theatre_runs import PlayedRuns
-from theatre_workers import PlayedWorkers, Player
+from fake_agents import FakeAgents
+from fake_processes import FakeProcess, FakeProcesses
+from fake_runs import FakeRuns
 
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.running import JobRun, WithoutSpare
-from lumctl.training.coordinator import Coordinator
-from lumctl.training.standing import Means, Phase
+from lumctl.training.coordinator import agent_reports
+from lumctl.training.coordinator.coordinator import Coordinator
+from lumctl.training.coordinator.state import Effects, JobPhase, JobState
 
 INVENTORY = """
 lumctl: 1
@@ -33,8 +34,8 @@ jobs:
 """
 
 
-class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
-    """Plays all but the coordinator. What is to be said waits in ``says`` and is said in an order drawn by ``seed``."""
+class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
+    """Plays everything but the coordinator. Messages wait in ``says`` and arrive in an order drawn by ``seed``."""
 
     def __init__(
         self,
@@ -47,16 +48,14 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
         restarts: int = 3,
         start_s: float = 86_400.0,
     ) -> None:
-        path = folder / "theatre.yaml"
+        path = folder / "fake_cluster.yaml"
         path.write_text(INVENTORY)
         self.inventory = load_inventory(path)
         job = self.inventory.jobs["train"]
-        self.run_as = JobRun(
-            ("train",), without_spare=without_spare, standby=standby, restarts=restarts, start_s=start_s
-        )
+        self.run = JobRun(("train",), without_spare=without_spare, standby=standby, restarts=restarts, start_s=start_s)
         self.layout = layout
         self.random = random.Random(seed)  # noqa: S311 - the same choices in every run
-        self.players: dict[str, Player] = {}
+        self.processes: dict[str, FakeProcess] = {}
         self.placed = list(job.ranks)
         self.broken: set[str] = set()
         self.dead_hosts: set[str] = set()
@@ -66,7 +65,7 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
         self.lifelines = bool(seed % 3)
         self.said: list[str] = []
         self.says: deque = deque()
-        self.dead: list[Player] = []
+        self.dead: list[FakeProcess] = []
         self.lines: set[str] = set()
         self.late: dict[str, list] = {}
         """What is said on a line before it was told who lives there."""
@@ -81,17 +80,22 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
         """What the healer looks at again when something has happened."""
         self.runs = 0
         self.at = 1000.0
-        self.means = Means(
+        self.effects = Effects(
             ask=self.ask,
             open=self.open,
-            look=self.look,
+            examine=self.examine,
             placement=lambda: list(self.placed),
             ready_on=self.spares,
             environment=lambda _host: {},
             say=self.said.append,
             now=lambda: self.at,
         )
-        self.coordinator = Coordinator(self.inventory, job, self.run_as, self.means)
+        self.coordinator = Coordinator(JobState(self.inventory, job, self.run, self.effects))
+
+    @property
+    def state(self):
+        """What the coordinator knows."""
+        return self.coordinator.state
 
     # What the coordinator acts through.
 
@@ -105,30 +109,30 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
         self.patient.clear()
         self.lines.clear()
         self.late.clear()
-        self.coordinator = Coordinator(self.inventory, self.inventory.jobs["train"], self.run_as, self.means)
-        for host in self.coordinator.hosts():
-            self.coordinator.lines.open(host)
+        self.coordinator = Coordinator(JobState(self.inventory, self.inventory.jobs["train"], self.run, self.effects))
+        for host in self.state.hosts():
+            self.state.lines.open(host)
 
     def ask(self, host, message):
         if host in self.dead_hosts or host not in self.lines:
             return False
         match message["ask"]:
             case "start":
-                player = Player(message["worker"], message["accelerator"], host, self.layout)
-                self.players[player.name] = player
-                self.say(player, self.ready(player), before=lambda: setattr(player, "ready", True))
+                process = FakeProcess(message["worker"], message["accelerator"], host, self.layout)
+                self.processes[process.name] = process
+                self.say(process, self.ready(process), before=lambda: setattr(process, "ready", True))
             case "kill":
                 self.kill(message["worker"])
             case "tell":
-                if (player := self.players.get(message["worker"])) is not None:
-                    self.told(player, message["message"])
+                if (process := self.processes.get(message["worker"])) is not None:
+                    self.told(process, message["message"])
         return True
 
     # What happens.
 
     def group(self):
         """Who has a rank."""
-        return set(self.coordinator.group.crew.values())
+        return set(self.state.group.members.values())
 
     def well(self, accelerator):
         return accelerator not in self.broken and self.host_of(accelerator) not in self.dead_hosts
@@ -139,42 +143,42 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
     def later(self, who, work):
         self.says.append((who, work))
 
-    def say(self, player, message, before=lambda: None):
+    def say(self, process, message, before=lambda: None):
         def work():
-            if player.name in self.players and player.name not in self.mute and player.host not in self.dead_hosts:
+            if process.name in self.processes and process.name not in self.mute and process.host not in self.dead_hosts:
                 before()
                 said = message() if callable(message) else message
-                player.last.pop(said["say"], None)
-                player.last[said["say"]] = said
-                self.hears(player.host, {"tell": "said", "worker": player.name, "message": said, "at": self.at})
+                process.last.pop(said["say"], None)
+                process.last[said["say"]] = said
+                self.hears(process.host, {"tell": "said", "worker": process.name, "message": said, "at": self.at})
 
-        self.later(player.name, work)
+        self.later(process.name, work)
 
     def kill(self, name):
-        player = self.players.pop(name, None)
-        if player is not None:
-            self.dead.append(player)
+        process = self.processes.pop(name, None)
+        if process is not None:
+            self.dead.append(process)
             dying = {"tell": "dying", "worker": name, "at": self.at}
             if self.lifelines:
-                self.later(name, lambda: self.hears(player.host, dying))
+                self.later(name, lambda: self.hears(process.host, dying))
             told = {"tell": "exited", "worker": name, "code": None, "signal": 9, "at": self.at}
-            self.later(name, lambda: self.hears(player.host, told))
+            self.later(name, lambda: self.hears(process.host, told))
 
     def exit(self, name, code=0):
         """A process ends by itself."""
-        player = self.players.pop(name)
-        player.code = code
-        self.dead.append(player)
+        process = self.processes.pop(name)
+        process.code = code
+        self.dead.append(process)
         told = {"tell": "exited", "worker": name, "code": code, "signal": None, "at": self.at}
-        self.later(name, lambda: self.hears(player.host, told))
+        self.later(name, lambda: self.hears(process.host, told))
 
     def kill_host(self, host):
         self.dead_hosts.add(host)
         self.lines.discard(host)
         self.late.pop(host, None)
-        for name in [p.name for p in self.players.values() if p.host == host]:
-            del self.players[name]
-        self.later(host, lambda: self.coordinator.heard(host, None, "connection lost"))
+        for name in [p.name for p in self.processes.values() if p.host == host]:
+            del self.processes[name]
+        self.later(host, lambda: agent_reports.receive(self.state, host, None, "connection lost"))
 
     def turn(self):
         """Something that waits to be said is said; of one speaker, in order."""
@@ -195,7 +199,7 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
 
     def does_a_step(self):
         """The job runs, and all its ranks do a step."""
-        assert self.coordinator.phase is Phase.RUNNING, self.said
+        assert self.state.phase is JobPhase.RUNNING, self.said
         assert self.step()
         self.settle()
 
@@ -217,21 +221,21 @@ class Theatre(PlayedLines, PlayedRuns, PlayedWorkers):
         """Play until nothing follows any more, with time for what is tried again."""
         for _ in range(5):
             self.settle()
-            trouble, away = self.coordinator.trouble, self.coordinator.lines.next_at != math.inf
-            if self.coordinator.phase.over or not (away or (trouble is not None and trouble.retry_at is not None)):
+            trouble, away = self.state.recovery, self.state.lines.next_at != math.inf
+            if self.state.phase.over or not (away or (trouble is not None and trouble.retry_at is not None)):
                 return
             self.at += 10
             self.coordinator.turn()
 
     def start(self):
-        for host in self.coordinator.hosts():
+        for host in self.state.hosts():
             self.open(host)
         self.settle()
-        assert self.coordinator.phase is Phase.RUNNING, self.said
+        assert self.state.phase is JobPhase.RUNNING, self.said
 
 
-def at_work(theatre):
+def at_work(cluster):
     """Have its job start and do a step."""
-    theatre.start()
-    theatre.does_a_step()
-    return theatre
+    cluster.start()
+    cluster.does_a_step()
+    return cluster
