@@ -65,8 +65,10 @@ def test_a_folder_in_which_an_agent_is_at_work_is_left(runtime, caplog):
 def test_who_has_no_process_is_not_killed(victim, monkeypatch):
     struck = []
     monkeypatch.setattr(f"{drilling.__module__}.os.kill", lambda *what: struck.append(what))
-    coordinator = SimpleNamespace(told=[], roster={victim.name: victim}, group=SimpleNamespace(crew={0: victim.name}))
-    drill = Drill("train", None, None, None, None, coordinator, None)
+    state = SimpleNamespace(
+        recoveries=[], workers={victim.name: victim}, group=SimpleNamespace(members={0: victim.name})
+    )
+    drill = Drill("train", None, None, None, None, SimpleNamespace(state=state), None)
     with pytest.raises(UnreachableError, match="worker h1-a#1 has no process"):
         drill.strike([0], lost=False)
     assert struck == []
