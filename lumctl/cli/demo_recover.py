@@ -14,10 +14,8 @@ from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder, write_private
 from lumctl.runbook.writing import dump
 from lumctl.store import state_folder
-from lumctl.training.about import About
 from lumctl.training.coordinator.status import steps_per_s
-from lumctl.training.machine import this_machine
-from lumctl.training.saving import require_place, save
+from lumctl.training.picture import About, require_place, save, this_machine
 
 VICTIM = 1
 """The rank that dies."""

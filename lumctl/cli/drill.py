@@ -30,10 +30,9 @@ from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.job_workers import JobWorker
 from lumctl.training.coordinator.state import JobPhase
 from lumctl.training.healer import Consent
-from lumctl.training.place import job_folder
-from lumctl.training.reading import told
-from lumctl.training.running import Ways, begun, with_this_python
-from lumctl.training.timeline import Timeline
+from lumctl.training.job_folder import job_folder
+from lumctl.training.job_run import RunMode, begun, with_this_python
+from lumctl.training.timeline import Timeline, timeline_of
 
 BEHIND = ("nice", "-n", "10")
 """The ranks of all hosts share this machine's cores with what has cores of its own on a rack: it goes first."""
@@ -106,7 +105,7 @@ class Drill:
         for pid in pids:
             os.kill(pid, how)
         self.wait(lambda: len(state.recoveries) > before, "the next step", RECOVERS_WITHIN_S)
-        return told(state.recoveries[-1].document(), job=self.job, killed_at=struck_at)
+        return timeline_of(state.recoveries[-1].document(), job=self.job, killed_at=struck_at)
 
 
 @contextmanager
@@ -141,7 +140,7 @@ def drilling(
         commission(site, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
         stack.callback(_remove, job_folder(own.path, site.target, job))
         consent = Consent("the drill")
-        coordinator = stack.enter_context(begun(open_site, job, consent, Ways(local=True), say))
+        coordinator = stack.enter_context(begun(open_site, job, consent, RunMode(local=True), say))
         changed = threading.Condition()
 
         def notify() -> None:

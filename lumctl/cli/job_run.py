@@ -19,7 +19,7 @@ from lumctl.inventory.running import run_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lumctl.training.running import Ways
+    from lumctl.training.job_run import RunMode
 
 STOP_WITHIN_S = 120.0
 """How long a job may take to write its checkpoint and end."""
@@ -57,7 +57,7 @@ def run(
     from lumctl.cli.job import find_job
     from lumctl.site import Site
     from lumctl.training.healer import Consent
-    from lumctl.training.running import run_job
+    from lumctl.training.job_run import run_job
 
     run_of(find_job(cx.inventory, job))
     if not no_swap:
@@ -67,7 +67,7 @@ def run(
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
-        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _ways(cx, take=take), say)
+        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _run_mode(cx, take=take), say)
     except KeyboardInterrupt:
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
@@ -98,7 +98,7 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     """
     from lumctl.cli.job import find_job
     from lumctl.training.job_control import ask
-    from lumctl.training.place import coordinator_socket
+    from lumctl.training.job_folder import coordinator_socket
 
     run_of(find_job(cx.inventory, job))
     cx.confirm(f"Stop job {job}", yes=yes)
@@ -125,10 +125,10 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
         print_job(cx, document)
 
 
-def _ways(cx: Invocation, *, take: bool) -> "Ways":
-    from lumctl.training.running import Ways
+def _run_mode(cx: Invocation, *, take: bool) -> "RunMode":
+    from lumctl.training.job_run import RunMode
 
-    return Ways(local=cx.target is Target.SIM, take=take)
+    return RunMode(local=cx.target is Target.SIM, take=take)
 
 
 def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
@@ -141,7 +141,7 @@ def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
 
 
 def _how_to_begin_again(job: str, why: str) -> str:
-    from lumctl.training.simulator import GONE
+    from lumctl.training.simulator_watch import GONE
 
     if why == GONE:
         return f"begin again: lumctl sim up --detach, lumctl fabric apply --target sim, lumctl job run {job}"

@@ -36,8 +36,8 @@ def state_of(cx: Invocation, job: str) -> str | None:
 def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
     """What the coordinator of a job says of it, or else how the job ended; ``None`` if neither is known."""
     from lumctl.training.job_control import ask
-    from lumctl.training.kept import ended
-    from lumctl.training.place import COORDINATOR, job_folder
+    from lumctl.training.job_folder import COORDINATOR, job_folder
+    from lumctl.training.last_status import ended
 
     folder = job_folder(cx.inventory.path, str(cx.target), job)
     return ask(folder / COORDINATOR, "status", timeout_s=within_s) or ended(folder)
@@ -46,8 +46,8 @@ def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
 def nobody(cx: Invocation, job: str) -> RefusedError:
     """Why a job cannot be asked or stopped: nobody runs it from this machine."""
     from lumctl.cli.job_tables import ended_line
-    from lumctl.training.kept import ended
-    from lumctl.training.place import job_folder
+    from lumctl.training.job_folder import job_folder
+    from lumctl.training.last_status import ended
 
     last = ended(job_folder(cx.inventory.path, str(cx.target), job))
     how = f": it {ended_line(last)}" if last is not None else ""

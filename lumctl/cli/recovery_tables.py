@@ -5,11 +5,22 @@ import sys
 from collections.abc import Sequence
 
 from lumctl.cli.output import Column, Output, OutputFormat
-from lumctl.training.published import MORPHLUX, Published
-from lumctl.training.rows import Measured, Row, ours, theirs, typical_of
-from lumctl.training.scale import Scale, in_words, scale_for
-from lumctl.training.several import Several
-from lumctl.training.text import LEAST_WIDTH, axis_text, bar_text
+from lumctl.training.bars import (
+    LEAST_WIDTH,
+    MORPHLUX,
+    Measured,
+    Published,
+    Row,
+    Scale,
+    axis_text,
+    bar_text,
+    in_words,
+    ours,
+    scale_for,
+    theirs,
+    typical_of,
+)
+from lumctl.training.repeated_recoveries import RepeatedRecoveries
 from lumctl.training.timeline import STEP, VERIFIED
 
 _MOST_WIDTH = 72
@@ -30,7 +41,7 @@ def print_recovery(out: Output, measured: Measured, published: Published | None 
         blocks.append((f"published: {published.source}", _spans(theirs(published))))
     rows = [row for _, block in blocks for row in block]
     scale = scale_for(max((row.latest_s for row in rows), default=0.0))
-    with_worst = isinstance(measured, Several)
+    with_worst = isinstance(measured, RepeatedRecoveries)
     width = _width(out, rows, with_worst=with_worst)
     for name, block in blocks:
         out.text()
@@ -51,7 +62,7 @@ def figure_lines(measured: Measured, published: Published | None = MORPHLUX) -> 
     lines = []
     for words, seconds, name, field in figures:
         told = "-" if seconds is None else in_words(seconds)
-        if isinstance(measured, Several) and seconds is not None:
+        if isinstance(measured, RepeatedRecoveries) and seconds is not None:
             told = f"{told} in the median, {in_words(measured.worst[name])} at worst, of {measured.reached(name)} runs"
         beside = f" (published: {in_words(getattr(published, field))})" if published else ""
         lines.append(f"failure -> {words}: {told}{beside}")

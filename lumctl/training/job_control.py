@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
-from lumctl.training.kept import OVER
-from lumctl.training.place import coordinator_socket
+from lumctl.training.job_folder import coordinator_socket
+from lumctl.training.last_status import OVER
 from lumctl.training.wire import BrokenLineError, Line
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any
 
+from lumctl.errors import UsageError
+
 FAILURE, DETECTED, HELD, HEALTH, PLANNED = "failure", "detected", "held", "health", "planned"
 CIRCUITS, VERIFIED, STATE, JOINED, STEP = "circuits", "verified", "state", "joined", "step"
 
@@ -24,7 +26,7 @@ TITLES: Mapping[str, str] = {
 """The moments of a recovery. Where nothing is swapped there is no plan and are no circuits; the same for the others."""
 
 
-class Lane(StrEnum):
+class Track(StrEnum):
     """What runs beside each other."""
 
     JOB = "job"
@@ -55,7 +57,7 @@ class Span:
 
     name: str
     title: str
-    lane: Lane
+    track: Track
     starts_s: float
     ends_s: float
     until: str
@@ -66,17 +68,17 @@ class Span:
         return self.ends_s - self.starts_s
 
 
-_SPANS = (  # name, title, lane, the moments of which the last one begins it, the one that ends it
-    ("detect", "failure detected", Lane.JOB, (FAILURE,), DETECTED),
-    ("park", "survivors park", Lane.SURVIVORS, (DETECTED,), HELD),
-    ("wait", "survivors wait", Lane.SURVIVORS, (DETECTED, HELD), JOINED),
-    ("health", "health read", Lane.SWAP, (DETECTED,), HEALTH),
-    ("plan", "swap planned", Lane.SWAP, (DETECTED, HEALTH), PLANNED),
-    ("program", "circuits programmed", Lane.SWAP, (DETECTED, PLANNED), CIRCUITS),
-    ("verify", "every receiver proved", Lane.SWAP, (DETECTED, PLANNED, CIRCUITS), VERIFIED),
-    ("load", "state loaded", Lane.STATE, (DETECTED, HELD), STATE),
-    ("join", "process group formed", Lane.JOB, (DETECTED, HELD, VERIFIED, STATE), JOINED),
-    ("step", "step done again", Lane.JOB, (DETECTED, JOINED), STEP),
+_SPANS = (  # name, title, track, the moments of which the last one begins it, the one that ends it
+    ("detect", "failure detected", Track.JOB, (FAILURE,), DETECTED),
+    ("park", "survivors park", Track.SURVIVORS, (DETECTED,), HELD),
+    ("wait", "survivors wait", Track.SURVIVORS, (DETECTED, HELD), JOINED),
+    ("health", "health read", Track.SWAP, (DETECTED,), HEALTH),
+    ("plan", "swap planned", Track.SWAP, (DETECTED, HEALTH), PLANNED),
+    ("program", "circuits programmed", Track.SWAP, (DETECTED, PLANNED), CIRCUITS),
+    ("verify", "every receiver proved", Track.SWAP, (DETECTED, PLANNED, CIRCUITS), VERIFIED),
+    ("load", "state loaded", Track.STATE, (DETECTED, HELD), STATE),
+    ("join", "process group formed", Track.JOB, (DETECTED, HELD, VERIFIED, STATE), JOINED),
+    ("step", "step done again", Track.JOB, (DETECTED, JOINED), STEP),
 )
 
 
@@ -129,16 +131,16 @@ class Timeline:
         return self.at(STEP)
 
     def spans(self) -> tuple[Span, ...]:
-        """What was done between the moments. Spans of different lanes run beside each other."""
+        """What was done between the moments. Spans of different tracks run beside each other."""
         return tuple(self._spans())
 
     def _spans(self) -> Iterator[Span]:
-        for name, title, lane, begins, ends in _SPANS:
+        for name, title, track, begins, ends in _SPANS:
             end = self.at(ends)
             if end is not None:
                 known = (self.at(begin) for begin in begins)
                 start = max((at for at in known if at is not None and at <= end), default=0.0)
-                yield Span(name, title, lane, start, end, ends)
+                yield Span(name, title, track, start, end, ends)
 
     def document(self) -> dict[str, Any]:
         """The timeline as data; ``timeline`` and the two figures are what scripts rely on."""
@@ -157,7 +159,7 @@ class Timeline:
                 {
                     "name": span.name,
                     "title": span.title,
-                    "lane": span.lane.value,
+                    "lane": span.track.value,
                     "starts_s": rounded(span.starts_s),
                     "ends_s": rounded(span.ends_s),
                 }
@@ -175,3 +177,49 @@ def in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     """Moments as they came; those of one time as they follow from each other."""
     places = {name: place for place, name in enumerate(TITLES)}
     return tuple(sorted(moments, key=lambda moment: (moment.seconds, places.get(moment.name, len(places)))))
+
+
+def timeline_of(recovery: Mapping[str, Any], *, job: str = "", killed_at: float | None = None) -> Timeline:
+    """The timeline of a recovery in the status of a job, counted from the kill where its time is known.
+
+    ``recovery`` is one of the ``recoveries`` in the document of ``lumctl job status``; ``killed_at`` are seconds since
+    the epoch.
+    """
+    seen = float(recovery["at"])
+    replaced = recovery["replaced_by"]
+    times = {name: seen + after for name, after in recovery["marks"].items() if after is not None}
+    return Timeline.since(
+        seen if killed_at is None else killed_at,
+        KnownBy.DETECTION if killed_at is None else KnownBy.KILL,
+        {DETECTED: seen, **times},
+        job=job,
+        cause=recovery["cause"],
+        failed=tuple(recovery["failed"]),
+        replaced_by=tuple(replaced.values()),
+        run=recovery["run"],
+    )
+
+
+def from_document(document: Any) -> Timeline:
+    """A timeline as :meth:`Timeline.document` wrote it; fields and moments that are not known are no error.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        moments = (Moment(str(m["name"]), str(m["title"]), float(m["at_s"])) for m in document["timeline"])
+        return Timeline(
+            float(document["t0"]),
+            KnownBy(document["t0_known_by"]),
+            in_order(moments),
+            job=str(document["job"]),
+            cause=str(document["cause"]),
+            failed=tuple(map(str, document["failed"])),
+            replaced_by=tuple(map(str, document["replaced_by"])),
+            run=None if document["run"] is None else str(document["run"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"this is no timeline of a recovery: {what}", hint="lumctl demo recover -o json prints one"
+        ) from None

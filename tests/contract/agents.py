@@ -105,8 +105,8 @@ class Agents:
         for line in self._open:
             line.close()
         for folder in self._folders:
-            book = Folder(folder).book
-            pids = [each["pid"] for each in json.loads(book.read_text())["workers"]] if book.exists() else []
+            records = Folder(folder).records
+            pids = [each["pid"] for each in json.loads(records.read_text())["workers"]] if records.exists() else []
             for pid in [holder(Folder(folder)), *pids]:
                 if pid is not None and str(folder) in _environment_and_command(pid):
                     end(pid)

@@ -29,7 +29,7 @@ from lumctl.store import Run
 from lumctl.swap import commission
 from lumctl.training.example.losses import read_losses
 from lumctl.training.job_control import ask
-from lumctl.training.place import coordinator_socket, job_folder
+from lumctl.training.job_folder import coordinator_socket, job_folder
 
 GONE_WITHIN_S = 90.0
 """An agent whose line was not open yet when its job stopped ends when nobody has needed it for a minute."""

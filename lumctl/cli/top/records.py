@@ -113,7 +113,7 @@ class Recorder:
 
     def _working(self) -> "list[Working]":
         from lumctl.training.job_control import ask
-        from lumctl.training.place import coordinator_socket
+        from lumctl.training.job_folder import coordinator_socket
         from lumctl.tui.told.seen import Working
 
         found = []

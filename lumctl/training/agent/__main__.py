@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lumctl.errors import LumctlError, UsageError
 from lumctl.training.agent.bridge import bridge
-from lumctl.training.agent.serving import serve
+from lumctl.training.agent.daemon import serve
 from lumctl.training.wire import encoded
 
 USAGE = "python -m lumctl.training.agent serve FOLDER | bridge FOLDER [--take] [--who NAME]"

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from lumctl.training.agent.asks import AskRefusedError, message_in, name_in, order_of, said_who
 from lumctl.training.agent.connections import Connections
-from lumctl.training.agent.dying import Dying
-from lumctl.training.agent.folder import BOOK, LOCK, SOCKET, Folder
+from lumctl.training.agent.deaths import Deaths
+from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
 from lumctl.training.agent.logs import LOOKED_AFTER_EVERY_S, last_line, shorten_all
 from lumctl.training.agent.peer import CHUNK_BYTES, Peer
 from lumctl.training.agent.process import belongs_to, is_stopped
-from lumctl.training.agent.roster import Roster
+from lumctl.training.agent.requests import RequestRefusedError, message_in, name_in, order_of, said_who
 from lumctl.training.agent.worker import ENDED, FAILED, FLEETING, MOST_WAITING, Worker
+from lumctl.training.agent.worker_table import WorkerTable
 from lumctl.training.wire import MOST_BYTES, Message
 
 IDLE_S = 60.0
@@ -40,9 +40,9 @@ class Agent:
     ) -> None:
         self._is_stopped = is_stopped
         self._folder, self._idle_s, self._clock, self._wall = folder, idle_s, clock, wall
-        self._roster = Roster(folder, workers, wall)
+        self._roster = WorkerTable(folder, workers, wall)
         self._peers = Connections(listener, take=self._take, gone=self._gone, broken=self._broken)
-        self._dying = Dying()
+        self._dying = Deaths()
         self._peers.watch(self._dying, self._see_dying)
         self._coordinator: Peer | None = None
         self._idle_from = math.inf
@@ -57,7 +57,7 @@ class Agent:
         while not self._quit and self._clock() < self._idle_from + self._idle_s:
             self.turn()
         # In this order: whoever finds the lock gone finds nothing of ours either, and may make its own.
-        self._folder.remove(SOCKET, *([BOOK] if self._quit else []), LOCK)
+        self._folder.remove(SOCKET, *([RECORDS] if self._quit else []), LOCK)
         self._peers.close()
         self._dying.close()
 
@@ -224,8 +224,8 @@ class Agent:
                 case "quit":
                     self._end_if_alone()
                 case other:
-                    raise AskRefusedError(f"nothing is known of asking {str(other)[:100]!r}")  # noqa: TRY301
-        except AskRefusedError as error:
+                    raise RequestRefusedError(f"nothing is known of asking {str(other)[:100]!r}")  # noqa: TRY301
+        except RequestRefusedError as error:
             about = {key: message[key] for key in ("ask", "worker") if isinstance(message.get(key), str)}
             self._tell({"tell": "refused", "why": str(error), **about})
 
@@ -243,13 +243,15 @@ class Agent:
         if worker.peer is not None and self._peers.send(worker.peer, told):
             return
         if len(worker.waiting) >= MOST_WAITING:
-            raise AskRefusedError(f"worker {worker.worker} does not listen, and {MOST_WAITING} messages wait for it")
+            raise RequestRefusedError(
+                f"worker {worker.worker} does not listen, and {MOST_WAITING} messages wait for it"
+            )
         worker.waiting.append(told)  # until it says hello, for the first time or again
 
     def _end_if_alone(self) -> None:
         living = [each.worker for each in self._roster.living]
         if living:
-            raise AskRefusedError(f"the agent does not end while workers live: {', '.join(living)}")
+            raise RequestRefusedError(f"the agent does not end while workers live: {', '.join(living)}")
         self._quit = True
 
     def _write(self) -> None:

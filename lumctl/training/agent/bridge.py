@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from lumctl.training.agent.opening import connected
+from lumctl.training.agent.launch import connected
 from lumctl.training.wire import encoded
 
 CHUNK_BYTES = 1 << 16

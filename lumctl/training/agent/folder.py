@@ -1,4 +1,4 @@
-"""The private folder of a job on one host: the agent's socket, its lock, its book of workers, and their logs."""
+"""The private folder of a job on one host: the agent's socket, its lock, its records of workers, and their logs."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from lumctl import sockets
 from lumctl.errors import RefusedError, UsageError
 
-SOCKET, LOCK, BOOK, ERRORS = "agent", "lock", "workers.json", "errors"
+SOCKET, LOCK, RECORDS, ERRORS = "agent", "lock", "workers.json", "errors"
 LONGEST_SOCKET_BYTES = 107
 """``sun_path`` of unix(7) without the zero at its end."""
 WAITING = 128
@@ -32,9 +32,9 @@ class Folder:
         return self.path / SOCKET
 
     @property
-    def book(self) -> Path:
+    def records(self) -> Path:
         """What the agent has started, for its successor."""
-        return self.path / BOOK
+        return self.path / RECORDS
 
     @property
     def errors(self) -> Path:

@@ -27,7 +27,7 @@ class Stat(NamedTuple):
     started: int
 
 
-class End(NamedTuple):
+class ProcessEnd(NamedTuple):
     """How a process ended: by itself, or by a signal. Neither is known of a process that was not our child."""
 
     code: int | None
@@ -88,14 +88,14 @@ class Process:
         """The pidfd: readable when the process has ended."""
         return self.pidfd
 
-    def end(self) -> End:
+    def end(self) -> ProcessEnd:
         """How it ended, once it has. Its id stays its own until :meth:`close`."""
         if self.child is None:
-            return End(None, None)
+            return ProcessEnd(None, None)
         how = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
         if how is None or how.si_code == os.CLD_EXITED:
-            return End(None if how is None else how.si_status, None)
-        return End(None, how.si_status)
+            return ProcessEnd(None if how is None else how.si_status, None)
+        return ProcessEnd(None, how.si_status)
 
     def kill(self) -> None:
         """Kill its whole group, or what is left of it."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lumctl.errors import LumctlError
 from lumctl.training.example.config import SIZES
+from lumctl.training.example.parallelism import WAYS
 from lumctl.training.example.train import Options, train
-from lumctl.training.example.ways import WAYS
 
 
 def main() -> int:

@@ -11,11 +11,10 @@ from torch import nn
 import lumctl.training.torch as recovery
 from lumctl.training.example.config import SIZES, Size
 from lumctl.training.example.data import Windows, own_text
-from lumctl.training.example.learner import adamw, bytes_of, share_of_loss
+from lumctl.training.example.learner import adamw, bytes_of, set_rate, share_of_loss
 from lumctl.training.example.losses import Losses
 from lumctl.training.example.model import Llama
-from lumctl.training.example.schedule import set_rate
-from lumctl.training.example.ways import learner
+from lumctl.training.example.parallelism import learner
 
 TOLD_EVERY = 10
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from lumctl.training import lifeline
+from lumctl.training import death_watch
 from lumctl.training.torch.environment import Environment
-from lumctl.training.torch.speech import Speech
+from lumctl.training.torch.outbox import Outbox
 from lumctl.training.wire import BrokenLineError, Line, Message
 
 PATIENCE_S = 1.0
@@ -34,8 +34,8 @@ class Control:
         """How many holds have come."""
         self.answered = 0
         """How many of them the main thread has answered."""
-        self.speech = Speech(done, self._wake)
-        self.say = self.speech.say
+        self.outbox = Outbox(done, self._wake)
+        self.say = self.outbox.say
         self._environment = environment
         self._hold = hold
         self._over = threading.Event()
@@ -53,7 +53,7 @@ class Control:
     def start(self) -> None:
         """Say who we are, and listen from now on. Called by the thread whose end is the worker's."""
         path = self._environment.lifeline
-        held = path is not None and lifeline.hold(path)
+        held = path is not None and death_watch.hold(path)
         self.say("hello", worker=self._environment.worker, pid=os.getpid(), lifeline=held)
         self._thread.start()
 
@@ -61,7 +61,7 @@ class Control:
         """Say what is late, and hang up. A second call does nothing."""
         if self._over.is_set():
             return
-        self.speech.finish()
+        self.outbox.finish()
         self._over.set()
         self._wake()
         if self._thread.ident is not None:
@@ -85,7 +85,7 @@ class Control:
             if (line := self._connected()) is not None:
                 pause = AGAIN_S
                 self._listen(line)
-                self.speech.over()
+                self.outbox.over()
                 line.close()
                 if self._over.is_set():
                     return
@@ -105,7 +105,7 @@ class Control:
             connection.connect(str(self._environment.socket))
             connection.settimeout(None)
             line = self._line = Line(connection, patience_s=PATIENCE_S)
-            self.speech.to(line)
+            self.outbox.to(line)
         except OSError:
             connection.close()
             return None
@@ -120,17 +120,17 @@ class Control:
         while True:
             now = time.monotonic()
             if now >= beat_at:
-                self.speech.beat()
+                self.outbox.beat()
                 beat_at = now + self._environment.beat_s
             if not line.pending:
                 try:
-                    poll.register(line.fileno(), select.POLLIN | (select.POLLOUT if self.speech.late else 0))
+                    poll.register(line.fileno(), select.POLLIN | (select.POLLOUT if self.outbox.late else 0))
                 except ValueError:
                     return  # whoever spoke last has found it broken
                 ready = dict(poll.poll(1000 * max(0.0, beat_at - now)))
                 if self._woken.fileno() in ready and self._told_to_end():
                     return
-                self.speech.catch_up()
+                self.outbox.catch_up()
                 if not ready.get(heard, 0) & ~select.POLLOUT:
                     continue
             try:

@@ -1,4 +1,4 @@
-"""What a worker is told by the agent that starts it, as variables of its environment."""
+"""What a worker knows of itself: what its agent told it by variables of its environment, and its rank."""
 
 import os
 from collections.abc import Mapping
@@ -47,3 +47,17 @@ class Environment:
                 f"{SOCKET} is set, but another variable of a worker is not as it must be: {error}",
                 hint=f"workers are started by `lumctl job run`; without one, unset {SOCKET}",
             ) from None
+
+
+@dataclass
+class Membership:
+    """The rank that a worker has; ``joined`` says that it has had one. A group is one of a generation."""
+
+    rank: int = 0
+    world: int = 1
+    generation: int = 0
+    joined: bool = False
+    stopped: bool = False
+    """No step follows."""
+    cut_short: bool = False
+    """It was told to end before all steps were done."""

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from lumctl.errors import UsageError
-from lumctl.training.torch.alone import Alone
-from lumctl.training.torch.averaging import average
+from lumctl.training.torch.collectives import average
 from lumctl.training.torch.environment import Environment
 from lumctl.training.torch.member import Member
-from lumctl.training.torch.saving import STOPS, Saving
+from lumctl.training.torch.persistence import STOPS, Persistence
+from lumctl.training.torch.single_process import SingleProcess
 from lumctl.training.torch.stores import GivenUpError
 from lumctl.training.torch.work import REPLICATED, UNIQUE, Part, Work
 
@@ -46,24 +46,24 @@ class Step:
 class Job:
     """A script's part in a job; made by :func:`attach`."""
 
-    def __init__(self, work: Work, device: torch.device, life: Member | Alone) -> None:
+    def __init__(self, work: Work, device: torch.device, life: Member | SingleProcess) -> None:
         self.device = device
         self._work, self._life = work, life
 
     @property
     def rank(self) -> int:
         """The rank of this process; another failure may give it another."""
-        return self._life.seat.rank
+        return self._life.membership.rank
 
     @property
     def world(self) -> int:
         """How many ranks there are."""
-        return self._life.seat.world
+        return self._life.membership.world
 
     @property
     def generation(self) -> int:
         """Which group this is: it grows when a group is made anew. Nothing made with an older one can be used."""
-        return self._life.seat.generation
+        return self._life.membership.generation
 
     def steps(self, total: int | None = None) -> Iterator[Step]:
         """The steps from where the job stands to ``total``; without one, until the job is stopped.
@@ -89,9 +89,9 @@ class Job:
 
     def _goes_on(self) -> bool:
         """Follow what was asked for between two steps; whether there is to be another."""
-        if not self._life.seat.stopped:
+        if not self._life.membership.stopped:
             self._life.between()
-        return not self._life.seat.stopped
+        return not self._life.membership.stopped
 
     def average(self, parameters: Iterable[nn.Parameter], *, divide_by: float | None = None) -> None:
         """Replace gradients by their mean over all ranks, or by their sum divided by something else.
@@ -118,7 +118,7 @@ class Job:
         if error is not None and kind is not SystemExit:
             self._life.failed(error)
         self._life.close()
-        if error is None and self._life.seat.cut_short:
+        if error is None and self._life.membership.cut_short:
             raise SystemExit(0)  # what follows in the script is for a job that is done
 
 
@@ -164,17 +164,23 @@ def attach(  # noqa: PLR0913 - each has its name where it is used
     parts |= {f"state.{name}": part for name, part in (state or {}).items()}
     work = Work(parts, layout=layout, seed=seed, shape=shape)
     where = _device(model, device)
-    saving = Saving(work, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every)
+    persistence = Persistence(
+        work, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
+    )
     environment = Environment.read()
     if environment is not None and checkpoint is None:
-        saving.keep_stops_in(environment.folder / STOPS)
-    life = Alone(work, saving, where) if environment is None else Member(environment, work, saving, where)
+        persistence.keep_stops_in(environment.folder / STOPS)
+    life = (
+        SingleProcess(work, persistence, where)
+        if environment is None
+        else Member(environment, work, persistence, where)
+    )
     if optimizer is not None:
         _watch(optimizer, work, life, where)
     return Job(work, where, life)
 
 
-def _watch(optimizer: torch.optim.Optimizer, work: Work, life: Member | Alone, device: torch.device) -> None:
+def _watch(optimizer: torch.optim.Optimizer, work: Work, life: Member | SingleProcess, device: torch.device) -> None:
     def before(*_: Any) -> None:
         if device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()

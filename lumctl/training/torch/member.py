@@ -5,6 +5,9 @@ import os
 import signal
 import sys
 import time
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -14,20 +17,39 @@ import torch.distributed as dist
 from lumctl.errors import LumctlError
 from lumctl.training.torch.environment import Environment
 from lumctl.training.torch.failures import in_short, of_group, tail
-from lumctl.training.torch.forks import give_up, in_children
-from lumctl.training.torch.parked import END, Parked
-from lumctl.training.torch.saving import Saving
+from lumctl.training.torch.order_loop import END, OrderLoop
+from lumctl.training.torch.persistence import Persistence
 from lumctl.training.torch.work import REPLICATED, Work
+
+
+def in_children(call: Callable[[], None]) -> None:
+    """Have a bound method called in each process that is forked from this one, for as long as its object lives."""
+    method = weakref.WeakMethod(call)
+
+    def forked() -> None:
+        if (found := method()) is not None:
+            found()
+
+    os.register_at_fork(after_in_child=forked)
+
+
+def give_up(descriptors: Iterable[int]) -> None:
+    """Let go of connections in a forked process. Their numbers stay taken, so that closing them closes nothing else."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for each in descriptors:
+        with suppress(OSError):
+            os.dup2(nothing, each, inheritable=False)
+    os.close(nothing)
 
 
 class Member:
     """Takes part in a job under its coordinator's orders."""
 
-    def __init__(self, environment: Environment, work: Work, saving: Saving, device: torch.device) -> None:
-        self._work, self._saving, self._device = work, saving, device
-        self._parked = Parked(environment, work, saving, device)
-        self._control = self._parked.control
-        self.seat = self._parked.seat
+    def __init__(self, environment: Environment, work: Work, persistence: Persistence, device: torch.device) -> None:
+        self._work, self._persistence, self._device = work, persistence, device
+        self._order_loop = OrderLoop(environment, work, persistence, device)
+        self._control = self._order_loop.control
+        self.membership = self._order_loop.membership
         self._handler: Any = None
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._handler = signal.signal(signal.SIGTERM, self._terminate)
@@ -39,37 +61,37 @@ class Member:
     @property
     def given_up(self) -> bool:
         """Whether what collectives gave in this step is worth nothing."""
-        return self._parked.group.given_up
+        return self._order_loop.group.given_up
 
     def begin(self) -> None:
         """The script is at its steps: wait for a rank."""
         if self._work.layout == REPLICATED:
-            self._saving.go_on()
+            self._persistence.go_on()
         self._control.say(
             "ready",
-            store=list(self._parked.group.store),
-            state=list(self._parked.server.address),
+            store=list(self._order_loop.group.store),
+            state=list(self._order_loop.server.address),
             layout=self._work.layout,
             done=self._work.done,
         )
-        self._parked.park()
+        self._order_loop.park()
 
     def between(self) -> None:
         """Park here if that is asked for: no step is under way."""
         if self._control.held or not self._control.orders.empty():
-            self._parked.park()
+            self._order_loop.park()
 
     def after(self, loss: float | None) -> None:
         """A step is done: tell it, have it kept where no other rank has the same, and written when it is time."""
-        seat = self.seat
+        membership = self.membership
         self._say_stepped({} if loss is None else {"loss": loss})
         try:
-            self._parked.hand_on(seat.rank, seat.world)
+            self._order_loop.hand_on(membership.rank, membership.world)
         except RuntimeError as error:
             if not self.recovers(error):
                 raise
             return
-        if self._saving.due(seat.rank):
+        if self._persistence.due(membership.rank):
             self._save()
 
     def recovers(self, error: Exception) -> bool:
@@ -77,18 +99,18 @@ class Member:
 
         It was if another failed first: the coordinator has said so, or a peer has left the group.
         """
-        if not (self._control.held or of_group(error, is_broken=self._parked.group.is_broken)):
+        if not (self._control.held or of_group(error, is_broken=self._order_loop.group.is_broken)):
             return False
         if self._work.counted:
             self._say_stepped({})
-        self._parked.broken(self.seat.generation, error)
-        self._parked.park()
+        self._order_loop.broken(self.membership.generation, error)
+        self._order_loop.park()
         return True
 
     def finish(self) -> None:
         """All steps are done here: wait until they are everywhere. A failure may take the job back to a step before."""
         try:
-            if self.seat.world > 1:
+            if self.membership.world > 1:
                 met = torch.zeros(1, device=self._device)
                 dist.all_reduce(met)
                 met.item()
@@ -96,10 +118,10 @@ class Member:
             if not self.recovers(error):
                 raise
             return
-        if self._saving.due_at_end(self.seat.rank):
+        if self._persistence.due_at_end(self.membership.rank):
             self._save()
-        self._saving.over()
-        self._parked.end(save=False)
+        self._persistence.over()
+        self._order_loop.end(save=False)
 
     def failed(self, error: BaseException) -> None:
         """The script's own error ends it."""
@@ -118,8 +140,8 @@ class Member:
 
     def close(self) -> None:
         """Leave the group. The agent hears of this process on, for the script may have much to do yet."""
-        self._parked.server.close()
-        self._parked.group.close()
+        self._order_loop.server.close()
+        self._order_loop.group.close()
         if self._handler is not None:
             signal.signal(signal.SIGTERM, self._handler)
 
@@ -134,15 +156,17 @@ class Member:
 
     def _forked(self) -> None:
         """In a forked process: it is no rank."""
-        give_up([*self._control.descriptors(), *self._parked.group.descriptors()])
+        give_up([*self._control.descriptors(), *self._order_loop.group.descriptors()])
         if signal.getsignal(signal.SIGTERM) == self._terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _say_stepped(self, loss: dict[str, float]) -> None:
-        self._control.say("stepped", generation=self.seat.generation, done=self._work.done, at=time.time(), **loss)
+        self._control.say(
+            "stepped", generation=self.membership.generation, done=self._work.done, at=time.time(), **loss
+        )
 
     def _save(self) -> None:
-        if (path := self._saving.save(self.seat.rank)) is not None:
+        if (path := self._persistence.save(self.membership.rank)) is not None:
             self._control.say("saved", done=self._work.done, path=str(path))
 
     def _terminate(self, _signal: int, _frame: FrameType | None) -> None:

@@ -37,10 +37,8 @@ from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
-from lumctl.training.about import About
-from lumctl.training.machine import this_machine
-from lumctl.training.saving import save
-from lumctl.training.several import several
+from lumctl.training.picture import About, save, this_machine
+from lumctl.training.repeated_recoveries import several
 from lumctl.training.timeline import Timeline
 
 LIMIT_S = 0.25

@@ -98,12 +98,12 @@ HOLDER = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from lumctl.training import lifeline
+from lumctl.training import death_watch
 memory = bytearray(b"1") * (256 << 20)
 import json, socket
 line = socket.socket(socket.AF_UNIX)
 line.connect(os.environ["LUMCTL_JOB_SOCKET"])
-held = lifeline.hold(Path(os.environ["LUMCTL_JOB_LIFELINE"]))
+held = death_watch.hold(Path(os.environ["LUMCTL_JOB_LIFELINE"]))
 for message in ({{"say": "hello", "worker": "a#1", "pid": os.getpid(), "lifeline": held}}, {{"say": "ready"}}):
     line.sendall(json.dumps(message).encode() + b"\\n")
 line.recv(1)

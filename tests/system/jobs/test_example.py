@@ -14,7 +14,7 @@ from job_desk import WITHIN_S, Desk, Nursery
 from served import ask, likeliest
 
 from lumctl.training.example.losses import read_losses
-from lumctl.training.example.ways import WAYS
+from lumctl.training.example.parallelism import WAYS
 
 STEPS, LOST_AFTER = 10, 4
 

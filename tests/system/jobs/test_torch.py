@@ -11,7 +11,7 @@ import pytest
 from job_desk import Desk, Nursery
 
 from lumctl.training.torch.checkpoints import Checkpoints, read
-from lumctl.training.torch.saving import STOPS
+from lumctl.training.torch.persistence import STOPS
 
 STEPS = 8
 LOST_AT = 4

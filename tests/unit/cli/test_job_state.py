@@ -10,9 +10,9 @@ from lumctl.cli import job_run
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.inventory.examples import example
-from lumctl.training.desk import Desk
-from lumctl.training.kept import keep
-from lumctl.training.place import COORDINATOR, job_folder
+from lumctl.training.control_socket import ControlSocket
+from lumctl.training.job_folder import COORDINATOR, job_folder
+from lumctl.training.last_status import keep
 
 ENDED = {
     "job": "train",
@@ -95,11 +95,11 @@ def test_of_a_job_whose_end_nobody_saw_nothing_is_told(job, folder, left):
 
 def test_what_runs_is_asked_and_what_it_left_before_is_no_news(job, folder):
     keep(folder, ENDED)
-    desk = Desk(folder / COORDINATOR, lambda _request, answer: answer({"state": "recovering"}))
+    socket = ControlSocket(folder / COORDINATOR, lambda _request, answer: answer({"state": "recovering"}))
     try:
         assert listed(job) == "recovering"
     finally:
-        desk.close()
+        socket.close()
 
 
 def test_lines_have_the_time_of_day_in_front():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.training.crew import over_ssh
+from lumctl.training.agent_lines import over_ssh
 from lumctl.training.wire import encoded
 
 

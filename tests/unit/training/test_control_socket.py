@@ -8,8 +8,8 @@ from queue import SimpleQueue
 
 import pytest
 
+from lumctl.training.control_socket import ControlSocket
 from lumctl.training.coordinator.requests import LEFT
-from lumctl.training.desk import Desk
 from lumctl.training.wire import Line
 
 WITHIN_S = 10.0
@@ -42,7 +42,7 @@ def caller(place):
 
 def test_whoever_waits_is_told_when_it_closes(place, caller):
     asked = SimpleQueue()
-    desk = Desk(place, lambda request, answer: asked.put((request, answer)))
+    desk = ControlSocket(place, lambda request, answer: asked.put((request, answer)))
     silent, waits = caller(), caller()  # in this order they are let in
     waits.send({"ask": "pause"})
     request, answer = asked.get(timeout=WITHIN_S)
@@ -56,7 +56,7 @@ def test_whoever_waits_is_told_when_it_closes(place, caller):
 
 
 def test_who_was_answered_is_told_nothing_more(place, caller):
-    desk = Desk(place, lambda _request, answer: answer({"state": "running"}))
+    desk = ControlSocket(place, lambda _request, answer: answer({"state": "running"}))
     line = caller()
     line.send({"ask": "status"})
     assert line.receive() == {"state": "running"}

@@ -10,7 +10,7 @@ from lumctl.errors import UnreachableError
 from lumctl.jobs.control import NOBODY
 from lumctl.jobs.testing import bench_context, ranks
 from lumctl.training.job_control import Workers, ask
-from lumctl.training.place import coordinator_socket
+from lumctl.training.job_folder import coordinator_socket
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumctl.fabric.drawing.model import Label, Line, text_width
-from lumctl.training.about import About
-from lumctl.training.bars import COLOURS
-from lumctl.training.picture import picture, svg
-from lumctl.training.several import several
-from lumctl.training.timeline import TITLES, KnownBy, Lane, Timeline
+from lumctl.training.picture import COLOURS, About, picture, svg
+from lumctl.training.repeated_recoveries import several
+from lumctl.training.timeline import TITLES, KnownBy, Timeline, Track
 
 ABOUT = About("4 ranks on 2 cores of a machine", "2026-11-22")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -151,7 +149,7 @@ def test_a_restart_in_place_has_no_circuits(recovered):
 
 
 def test_lanes_have_colours_of_their_own(recovered):
-    assert len(set(COLOURS.values())) == len(Lane)
+    assert len(set(COLOURS.values())) == len(Track)
     drawn = svg(recovered(), ABOUT)
     assert all(f'fill="{colour}"' in drawn for colour in COLOURS.values())
 

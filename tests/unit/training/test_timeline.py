@@ -3,9 +3,8 @@ import json
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.training.published import MORPHLUX
-from lumctl.training.reading import from_document, told
-from lumctl.training.timeline import TITLES, KnownBy, Lane, Moment, Timeline
+from lumctl.training.bars import MORPHLUX
+from lumctl.training.timeline import TITLES, KnownBy, Moment, Timeline, Track, from_document, timeline_of
 
 
 def spans(timeline):
@@ -32,12 +31,12 @@ def test_what_ran_beside_what(recovered):
         "join": (0.13, 0.16),
         "step": (0.16, 0.19),
     }
-    lanes = {span.name: span.lane for span in recovered().spans()}
+    lanes = {span.name: span.track for span in recovered().spans()}
     assert (lanes["wait"], lanes["verify"], lanes["load"], lanes["step"]) == (
-        Lane.SURVIVORS,
-        Lane.SWAP,
-        Lane.STATE,
-        Lane.JOB,
+        Track.SURVIVORS,
+        Track.SWAP,
+        Track.STATE,
+        Track.JOB,
     )
 
 
@@ -91,7 +90,7 @@ def recovery():
 
 
 def test_what_the_status_of_a_job_tells_counts_from_the_detection(recovery):
-    timeline = told(recovery, job="train")
+    timeline = timeline_of(recovery, job="train")
     assert (timeline.known_by, timeline.at("detected")) == (KnownBy.DETECTION, 0)
     assert timeline.failure_to_step_s == pytest.approx(0.2)
     assert (timeline.job, timeline.replaced_by, timeline.run) == ("train", ("h5-gpu0",), "r1")
@@ -100,7 +99,7 @@ def test_what_the_status_of_a_job_tells_counts_from_the_detection(recovery):
 
 
 def test_and_from_the_kill_where_that_is_known(recovery):
-    timeline = told(recovery, killed_at=99.995)
+    timeline = timeline_of(recovery, killed_at=99.995)
     assert timeline.known_by is KnownBy.KILL
     assert timeline.at("detected") == pytest.approx(0.005)
     assert timeline.failure_to_circuits_s == pytest.approx(0.105)

@@ -13,10 +13,10 @@ from lumctl.errors import LumctlError
 from lumctl.training.example.__main__ import told
 from lumctl.training.example.config import SIZES
 from lumctl.training.example.model import Llama
-from lumctl.training.example.serve.desk import Desk
-from lumctl.training.example.serve.front import Front
-from lumctl.training.example.serve.turns import follow, lead
-from lumctl.training.example.ways import SERVED, served
+from lumctl.training.example.parallelism import SERVED, served
+from lumctl.training.example.serve.http_server import HttpServer
+from lumctl.training.example.serve.inference import follow, lead
+from lumctl.training.example.serve.request_queue import RequestQueue
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def serve(options: Options) -> None:
     ours = served(options.parallel, size, seed=options.seed)
     with torch.no_grad():  # what PyTorch does at its first step must not keep others waiting for a spare
         Llama(size, seed=0)(torch.zeros(1, size.context, dtype=torch.long))
-    front: tuple[Front, Desk] | None = None
+    front: tuple[HttpServer, RequestQueue] | None = None
     try:
         with recovery.attach(layout=ours.layout, shape=ours.shape, seed=options.seed) as job:
             for step in job.steps(None):
@@ -64,16 +64,16 @@ def serve(options: Options) -> None:
             front[0].close()
 
 
-def _open(options: Options) -> tuple[Front, Desk]:
+def _open(options: Options) -> tuple[HttpServer, RequestQueue]:
     address = os.environ.get("LUMCTL_JOB_ADDRESS", "127.0.0.1")
-    desk = Desk(patience_s=options.patience)
-    front = Front(address, options.port, desk, patience_s=options.patience)
+    queue = RequestQueue(patience_s=options.patience)
+    front = HttpServer(address, options.port, queue, patience_s=options.patience)
     if options.announce is not None:
         new = options.announce.with_name(f".{options.announce.name}.{os.getpid()}")
         new.write_text(front.url + "\n")
         new.replace(options.announce)
     print(f"serving on {front.url}", flush=True)  # noqa: T201 - the script's own output
-    return front, desk
+    return front, queue
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lumctl.training.agent.agent import IDLE_S, Agent
 from lumctl.training.agent.folder import listening, private_folder
 from lumctl.training.agent.logs import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
-from lumctl.training.agent.process import End
+from lumctl.training.agent.process import ProcessEnd
 from lumctl.training.agent.worker import BEATS, MOST_WAITING, Worker
 from lumctl.training.wire import Line, encoded
 
@@ -33,8 +33,8 @@ class Pretended:
     def finish(self) -> None:
         os.write(self._ends, b"x")
 
-    def end(self) -> End:
-        return End(0, None)
+    def end(self) -> ProcessEnd:
+        return ProcessEnd(0, None)
 
     def kill(self) -> None:
         self.killed += 1
@@ -168,7 +168,7 @@ def test_without_worker_and_coordinator_it_ends_after_a_while():
 
 def test_a_book_that_cannot_be_written_is_told_once_and_the_job_goes_on(turns):
     coordinator = turns.coordinator()
-    blocked = turns.folder.book.with_name("workers.json.new")
+    blocked = turns.folder.records.with_name("workers.json.new")
     blocked.mkdir()
     worker = said(turns, "ready")
     worker.send({"say": "held"})
@@ -178,7 +178,7 @@ def test_a_book_that_cannot_be_written_is_told_once_and_the_job_goes_on(turns):
     turns.worker.silent = True
     worker.send({"say": "beat"})
     turns.agent.turn()
-    assert "held" in turns.folder.book.read_text()
+    assert "held" in turns.folder.records.read_text()
 
 
 def test_a_long_log_of_a_living_worker_is_shortened_in_time(turns):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lumctl.training.agent.process import End, NotStartedError, Process, belongs_to, stat_of
+from lumctl.training.agent.process import NotStartedError, Process, ProcessEnd, belongs_to, stat_of
 
 GRANDCHILD = "sleep 300 & echo $!; wait"
 OWN_SESSION = (
@@ -44,10 +44,10 @@ def await_end(thing):
 @pytest.mark.parametrize(
     ("argv", "end"),
     [
-        (["sh", "-c", "exit 0"], End(0, None)),
-        (["sh", "-c", "exit 3"], End(3, None)),
-        (["sh", "-c", "kill -KILL $$"], End(None, signal.SIGKILL)),
-        (["sh", "-c", "kill -TERM $$"], End(None, signal.SIGTERM)),
+        (["sh", "-c", "exit 0"], ProcessEnd(0, None)),
+        (["sh", "-c", "exit 3"], ProcessEnd(3, None)),
+        (["sh", "-c", "kill -KILL $$"], ProcessEnd(None, signal.SIGKILL)),
+        (["sh", "-c", "kill -TERM $$"], ProcessEnd(None, signal.SIGTERM)),
     ],
 )
 def test_how_a_child_ended(start, argv, end):
@@ -63,7 +63,7 @@ def test_somebody_elses_child_is_watched_too_but_gives_no_code(start):
     assert not select.select([found], [], [], 0)[0]
     found.kill()
     await_end(found)
-    assert found.end() == End(None, None)
+    assert found.end() == ProcessEnd(None, None)
     found.close()
 
 

@@ -11,7 +11,7 @@ from torch.distributed import FileStore
 from lumctl.training.example.config import SIZES
 from lumctl.training.example.data import Windows
 from lumctl.training.example.learner import bytes_of
-from lumctl.training.example.ways import WAYS, learner
+from lumctl.training.example.parallelism import WAYS, learner
 
 STEPS = 3
 TEXT = bytes(index * index % 251 for index in range(20_000))

@@ -1,4 +1,4 @@
-"""The desk and its HTTP side, with a model that is alone; recovery is played by turns that do not come."""
+"""The queue and its HTTP side, with a model that is alone; recovery is played by turns that do not come."""
 
 import http.client
 import json
@@ -11,28 +11,28 @@ import torch
 from lumctl.errors import UnreachableError
 from lumctl.training.example.config import SIZES
 from lumctl.training.example.model import Llama
-from lumctl.training.example.serve.desk import MOST_TOGETHER, MOST_WAITING, BusyError, Desk
-from lumctl.training.example.serve.front import Front
-from lumctl.training.example.serve.turns import lead
-from lumctl.training.example.ways import served
+from lumctl.training.example.parallelism import served
+from lumctl.training.example.serve.http_server import HttpServer
+from lumctl.training.example.serve.inference import lead
+from lumctl.training.example.serve.request_queue import MOST_TOGETHER, MOST_WAITING, BusyError, RequestQueue
 
 PATIENCE_S = 30
 
 
 @pytest.fixture
-def desk():
-    return Desk(patience_s=PATIENCE_S)
+def queue():
+    return RequestQueue(patience_s=PATIENCE_S)
 
 
 @pytest.fixture
-def front(desk):
-    front = Front("127.0.0.1", 0, desk, patience_s=2.5)
+def front(queue):
+    front = HttpServer("127.0.0.1", 0, queue, patience_s=2.5)
     yield front
     front.close()
 
 
 @contextmanager
-def turning(desk):
+def turning(queue):
     """Turns are done meanwhile."""
     ours = served("pipeline", SIZES["tiny"], seed=1)
     ours.shape(0, 1)
@@ -40,7 +40,7 @@ def turning(desk):
 
     def turn():
         while not ending.is_set():
-            lead(ours, desk, 1)
+            lead(ours, queue, 1)
 
     thread = threading.Thread(target=turn)
     thread.start()
@@ -71,37 +71,37 @@ def likeliest(prompt, count):
 
 
 @pytest.mark.parametrize("prompt", ["import os", "def f(x):\n    return " * 3])
-def test_an_answer_is_what_the_whole_model_says(desk, front, prompt):
-    with turning(desk):
+def test_an_answer_is_what_the_whole_model_says(queue, front, prompt):
+    with turning(queue):
         status, answer, _ = ask(front, {"prompt": prompt, "tokens": 5})
     assert (status, answer["tokens"]) == (200, likeliest(prompt, 5))
     assert answer["text"] == bytes(answer["tokens"]).decode(errors="replace")
 
 
-def test_requests_of_any_length_are_worked_on_together(desk):
+def test_requests_of_any_length_are_worked_on_together(queue):
     answers = {}
     prompts = ["a" * length for length in range(1, MOST_TOGETHER + 3)]
     threads = [
-        threading.Thread(target=lambda prompt=prompt: answers.update({prompt: desk.ask(list(prompt.encode()), 3)}))
+        threading.Thread(target=lambda prompt=prompt: answers.update({prompt: queue.ask(list(prompt.encode()), 3)}))
         for prompt in prompts
     ]
     for thread in threads:
         thread.start()
-    with turning(desk):
+    with turning(queue):
         for thread in threads:
             thread.join()
     assert answers == {prompt: likeliest(prompt, 3) for prompt in prompts}
 
 
-def test_a_turn_without_requests_is_a_turn(desk, front):
+def test_a_turn_without_requests_is_a_turn(queue, front):
     ours = served("sharded", SIZES["tiny"], seed=1)
     ours.shape(0, 1)
-    lead(ours, desk, 1)
+    lead(ours, queue, 1)
     status, answer, _ = ask(front, None, path="/health", method="GET")
     assert (status, answer["turns"]) == (200, 1)
 
 
-def test_a_turn_that_broke_is_done_again_and_nothing_is_lost_or_twice(desk):
+def test_a_turn_that_broke_is_done_again_and_nothing_is_lost_or_twice(queue):
     class Breaks:
         """Fails in every other turn, as when another rank dies."""
 
@@ -115,12 +115,12 @@ def test_a_turn_that_broke_is_done_again_and_nothing_is_lost_or_twice(desk):
             return torch.nn.functional.one_hot(tokens + 1, 256)
 
     made = []
-    thread = threading.Thread(target=lambda: made.append(desk.ask([10], 3)))
+    thread = threading.Thread(target=lambda: made.append(queue.ask([10], 3)))
     thread.start()
     breaks = Breaks()
     while thread.is_alive():
         try:
-            lead(breaks, desk, 1)
+            lead(breaks, queue, 1)
         except RuntimeError:
             continue
     thread.join()
@@ -129,32 +129,32 @@ def test_a_turn_that_broke_is_done_again_and_nothing_is_lost_or_twice(desk):
 
 
 def test_who_waits_longer_than_its_patience_is_told_when_to_ask_again(front):
-    front._desk._patience_s = 0.05
+    front._queue._patience_s = 0.05
     status, answer, headers = ask(front, {"prompt": "x", "tokens": 1})
     assert (status, headers["Retry-After"]) == (503, "3")
     assert "being replaced" in answer["error"]
-    assert front._desk.batch(wait_s=0) == []
+    assert front._queue.batch(wait_s=0) == []
     assert ask(front, None, path="/health", method="GET")[0] == 503
 
 
-def test_requests_of_a_rank_that_serves_no_more_are_refused(desk, front):
+def test_requests_of_a_rank_that_serves_no_more_are_refused(queue, front):
     answers = []
     thread = threading.Thread(target=lambda: answers.append(ask(front, {"prompt": "x"})))
     thread.start()
-    assert desk.batch(wait_s=PATIENCE_S)
-    desk.close()
+    assert queue.batch(wait_s=PATIENCE_S)
+    queue.close()
     thread.join()
     assert answers[0][0] == 503
     with pytest.raises(BusyError, match="serves no more"):
-        desk.ask([1], 1)
+        queue.ask([1], 1)
 
 
-def test_no_more_wait_than_there_is_room_for(desk):
+def test_no_more_wait_than_there_is_room_for(queue):
     refused = []
 
     def one():
         try:
-            desk.ask([1], 1)
+            queue.ask([1], 1)
         except BusyError as error:
             refused.append(str(error))
 
@@ -163,9 +163,9 @@ def test_no_more_wait_than_there_is_room_for(desk):
         thread.start()
     for thread in threads[-3:]:
         thread.join(0)
-    while (batch := desk.batch(wait_s=0.2)) or any(thread.is_alive() for thread in threads):
+    while (batch := queue.batch(wait_s=0.2)) or any(thread.is_alive() for thread in threads):
         if len(refused) == 3:
-            desk.finish(batch, [0] * len(batch))
+            queue.finish(batch, [0] * len(batch))
     for thread in threads:
         thread.join()
     assert refused == ["too many requests wait"] * 3
@@ -201,7 +201,7 @@ def test_there_is_nothing_else_here(front):
     assert ask(front, None, path="/", method="GET")[0] == 404
 
 
-def test_an_address_that_is_taken_is_said_so(desk, front):
+def test_an_address_that_is_taken_is_said_so(queue, front):
     port = int(front.url.rsplit(":", 1)[1])
     with pytest.raises(UnreachableError, match=f"127.0.0.1:{port} cannot be listened on"):
-        Front("127.0.0.1", port, desk, patience_s=1)
+        HttpServer("127.0.0.1", port, queue, patience_s=1)

@@ -8,9 +8,9 @@ import torch
 
 import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
-from lumctl.training.torch import saving as room
+from lumctl.training.torch import persistence as room
 from lumctl.training.torch.checkpoints import Checkpoints, of_rank, read
-from lumctl.training.torch.saving import Saving
+from lumctl.training.torch.persistence import Persistence
 from lumctl.training.torch.work import Work
 
 
@@ -126,7 +126,7 @@ def rank_0(tmp_path, monkeypatch):
     def rank(theirs):
         monkeypatch.setattr(room, "_gathered", lambda ours, _world, _device: [ours, theirs])
         work = Work({"model": torch.nn.Linear(1, 1)}, layout="unique", seed=None, shape=None)
-        return work, Saving(work, tmp_path, 25)
+        return work, Persistence(work, tmp_path, 25)
 
     return rank
 
@@ -142,42 +142,42 @@ def found(folder, rank):
 
 def test_what_only_some_ranks_have_does_not_push_out_what_all_have(tmp_path, rank_0):
     fitting(tmp_path, 50, 60, rank=0)  # the other rank's disk was full after 60
-    work, saving = rank_0([50, 25])
-    saving.agree(0, 2, torch.device("cpu"))
+    work, persistence = rank_0([50, 25])
+    persistence.agree(0, 2, torch.device("cpu"))
     assert (work.done, found(tmp_path, 0)) == (50, [60, 50])
     work.done = 75
-    saving.save(0)
+    persistence.save(0)
     assert found(tmp_path, 0) == [75, 50], "the other may never come to write that of 75"
     work.done = 100
-    saving.save(0)
+    persistence.save(0)
     assert found(tmp_path, 0) == [100, 75]
 
 
 def test_so_is_it_after_the_job_went_back_in_a_recovery(tmp_path, rank_0):
-    work, saving = rank_0([0, 0])
+    work, persistence = rank_0([0, 0])
     for done in (25, 50):
         work.done = done
-        saving.save(0)
+        persistence.save(0)
     work.done = 40
-    saving.went_back()
+    persistence.went_back()
     assert found(tmp_path, 0) == [50, 25]
     work.done = 45
-    saving.save(0)
+    persistence.save(0)
     assert found(tmp_path, 0) == [45, 25]
 
 
 def test_where_no_checkpoint_is_there_of_every_rank_nothing_begins_anew(tmp_path, rank_0):
     fitting(tmp_path, 60, 75, rank=0)
-    work, saving = rank_0([50, 25])
+    work, persistence = rank_0([50, 25])
     with pytest.raises(UsageError, match=r"is there of every rank \(rank 0: 75, 60; rank 1: 50, 25\)") as error:
-        saving.agree(0, 2, torch.device("cpu"))
+        persistence.agree(0, 2, torch.device("cpu"))
     assert f"remove the checkpoints in {tmp_path} to begin anew" in error.value.hint
     assert (work.done, found(tmp_path, 0)) == (0, [75, 60])
 
 
 def test_where_nobody_has_any_the_job_begins(rank_0):
-    work, saving = rank_0([0, 0])
-    saving.agree(0, 2, torch.device("cpu"))
+    work, persistence = rank_0([0, 0])
+    persistence.agree(0, 2, torch.device("cpu"))
     assert work.done == 0
 
 

@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
-from lumctl.training.torch.averaging import average
+from lumctl.training.torch.collectives import average
 from lumctl.training.torch.environment import Environment
 from lumctl.training.torch.failures import in_short, of_group
 from lumctl.training.torch.work import Work

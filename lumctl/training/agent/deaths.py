@@ -1,0 +1,48 @@
+"""Which workers are dying: told by their lifelines, long before the kernel calls them ended."""
+
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from lumctl.training import death_watch
+from lumctl.training.agent.worker import Worker
+
+
+class Deaths:
+    """Waits for lifelines to break, in a thread for each; readable when one has."""
+
+    def __init__(self) -> None:
+        self._found: SimpleQueue[Worker] = SimpleQueue()
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._ours.fileno()
+
+    def watch(self, worker: Worker, path: Path) -> None:
+        """Wait for a worker's lifeline, which it holds by now."""
+        threading.Thread(target=self._wait, args=(worker, path), name=f"lifeline-{worker.worker}", daemon=True).start()
+
+    def found(self) -> list[Worker]:
+        """Those whose lifelines have broken since this was asked last."""
+        found = []
+        try:
+            self._ours.recv(4096)
+            while True:
+                found.append(self._found.get_nowait())
+        except (BlockingIOError, Empty):
+            return found
+
+    def close(self) -> None:
+        """Ask no more. Threads that still wait end with their workers, or with this process."""
+        self._ours.close()
+        self._theirs.close()
+
+    def _wait(self, worker: Worker, path: Path) -> None:
+        if death_watch.breaks(path):
+            self._found.put(worker)
+            with suppress(OSError):  # nobody asks any more
+                self._theirs.send(b".")
