@@ -1,4 +1,4 @@
-"""Jobs are paused before light moves and go on afterwards, by hooks: programs of the operator's own."""
+"""Hooks of a job: it is paused before light moves and resumed afterwards, by an operator's programs or a plug-in."""
 
 from typing import TYPE_CHECKING, Any
 

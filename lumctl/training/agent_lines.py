@@ -1,4 +1,4 @@
-"""The lines to the agents of a job, one for each host: opened, kept, and opened again when an agent died."""
+"""The connections to the agents of a job, one for each host; reopened when an agent dies."""
 
 import shlex
 import threading
@@ -39,7 +39,7 @@ Open = Callable[[str], AgentLine]
 
 
 def on_this_machine(folder: Path, *, take: bool, who: str) -> Open:
-    """Agents of all hosts as processes of this machine, as in a simulated rack; each has a folder of its own."""
+    """Open agents of all hosts as processes of this machine, as for a simulated rack; each has its own folder."""
     from lumctl.training.agent import open_agent  # noqa: PLC0415 - a rack's agents are elsewhere
 
     def opened(host: str) -> AgentLine:
@@ -49,7 +49,7 @@ def on_this_machine(folder: Path, *, take: bool, who: str) -> Open:
 
 
 def over_ssh(site: Site, agent: Iterable[str], folder: str, *, take: bool, who: str) -> Open:
-    """Agents on the hosts, started and reached over the same SSH as their readings; ``folder`` is there."""
+    """Open agents on the hosts over SSH; ``folder`` is a path there."""
     words = [*agent, "bridge", folder, *(["--take"] if take else []), "--who", who]
     command = shlex.join(words)
 
@@ -62,7 +62,7 @@ def over_ssh(site: Site, agent: Iterable[str], folder: str, *, take: bool, who: 
 
 
 class _CommandLine(StreamLine):
-    """A line to a command on a host, which may not be an agent's at all: then it complains, and ends."""
+    """A line to a command on a host; the command may fail to start an agent, and then its error is raised."""
 
     def __init__(self, command: "CommandStream") -> None:
         super().__init__(command)
@@ -81,8 +81,8 @@ class _CommandLine(StreamLine):
 class AgentLines:
     """A line to the agent of each host.
 
-    What agents say is handed to ``heard`` (host, message) by threads of this class; a line that is lost is told as
-    ``None`` with the reason, and opened again by :meth:`open`.
+    Threads of this class call ``heard`` (host, message, why) with each message. A lost line is reported as ``None``
+    with the reason; :meth:`open` opens it again.
     """
 
     def __init__(self, open_line: Open, who: str, heard: Callable[[str, Message | None, str], None]) -> None:
@@ -94,11 +94,11 @@ class AgentLines:
         self._lock = threading.Lock()
 
     def open(self, host: str) -> None:
-        """Open the line to a host's agent in a thread of its own; that it failed is told as a line that is lost."""
+        """Open the line to a host's agent in a thread of its own; a failure is reported as a lost line."""
         threading.Thread(target=self._serve, args=(host,), name=f"lumctl-agent-{host}", daemon=True).start()
 
     def ask(self, host: str, message: Mapping[str, Any]) -> bool:
-        """Ask an agent for something; whether it could be sent. A line that is broken is told as lost."""
+        """Send a request to an agent; whether it could be sent. A broken line is reported as lost."""
         line = self._lines.get(host)
         if line is None:
             return False
@@ -110,7 +110,7 @@ class AgentLines:
         return True
 
     def close(self) -> None:
-        """Leave all agents to themselves."""
+        """Close all lines; the agents live on."""
         with self._lock:
             self._closed = True
             lines, self._lines = list(self._lines.values()), {}

@@ -1,4 +1,4 @@
-"""The socket at which a coordinator answers: what does the job do, hold it, have it go on, stop it."""
+"""The Unix socket at which a coordinator answers status, pause, resume and stop requests."""
 
 import socket
 import threading
@@ -19,20 +19,20 @@ WAITING = 16
 
 
 class ControlSocket:
-    """Serves requests, each handed to ``ask`` with the function that takes its answer."""
+    """Calls ``ask`` with each request and the function that sends its answer."""
 
     def __init__(self, path: Path, ask: Ask) -> None:
         self._path = path
         self._ask = ask
         self._unanswered: Counter[Line] = Counter()
-        """How many answers each of those wait for who are there."""
+        """The number of answers that each connection waits for."""
         self._closed = False
         self._lock = threading.Lock()
         self._listening = listening(path, WAITING, hint="set $XDG_RUNTIME_DIR to a private folder with a short path")
         threading.Thread(target=self._accept, name="lumctl-job-control", daemon=True).start()
 
     def close(self) -> None:
-        """Reply no more: who still waits is told that nobody is here, and all are hung up on."""
+        """Stop answering: open requests are told that this coordinator has ended, and all connections are closed."""
         self._path.unlink(missing_ok=True)
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)

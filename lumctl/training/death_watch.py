@@ -1,4 +1,4 @@
-"""A lifeline: a lock in shared memory that the kernel breaks in the first moment of its holder's death.
+"""A lifeline: a lock in shared memory that the kernel releases as soon as its holder begins to die.
 
 A process that is killed counts as ended when all its memory has been given back. That takes a training process tens of
 milliseconds among others that compute, and far longer where a GPU's context is torn down. Robust locks the kernel lets
@@ -18,7 +18,7 @@ _TAG_AT = 1024
 
 
 def make(path: Path) -> bool:
-    """Make the file of a lifeline that nobody holds; false where this system has none.
+    """Make the file of a lifeline that nobody holds; false if this system does not support it.
 
     Raises:
         OSError: it cannot be written.
@@ -43,9 +43,9 @@ def make(path: Path) -> bool:
 
 
 def hold(path: Path) -> bool:
-    """Hold a lifeline for as long as the calling thread lives; false if it cannot be held.
+    """Hold a lifeline while the calling thread lives; false if it cannot be held.
 
-    It breaks where the thread ends, and where it becomes another program; a fork holds nothing.
+    It breaks when the thread ends or executes another program; a forked process does not hold it.
     """
     lock = _mapped(path)
     if lock is None or ctypes.CDLL(None).pthread_mutex_trylock(ctypes.byref(lock)) != 0:
@@ -55,7 +55,7 @@ def hold(path: Path) -> bool:
 
 
 def breaks(path: Path) -> bool:
-    """Wait until the lifeline breaks that somebody holds; false, at once, if nobody does or it cannot be seen."""
+    """Wait until a held lifeline breaks; false at once if nobody holds it or it cannot be read."""
     lock = _mapped(path)
     if lock is None:
         return False
@@ -69,7 +69,7 @@ def breaks(path: Path) -> bool:
 
 
 def _mapped(path: Path) -> ctypes.c_char | None:
-    """The lock in a file that was made by a program with the same idea of one."""
+    """The lock in a file, if the same C library made it."""
     tag = _tag()
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
@@ -87,7 +87,7 @@ def _mapped(path: Path) -> ctypes.c_char | None:
 
 
 def _tag() -> bytes:
-    """Which C library this is: a lock is laid out as it likes."""
+    """An id of this C library, which defines the layout of a lock."""
     try:
         return f"{os.confstr('CS_GNU_LIBC_VERSION')} {platform.machine()} {ctypes.sizeof(ctypes.c_void_p)}".encode()
     except (OSError, ValueError):

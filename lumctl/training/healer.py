@@ -1,4 +1,4 @@
-"""Looks at the accelerators of a failure and has the swap done that they need. One thread; one look at a time."""
+"""Examines the accelerators of a failure and runs the swap that they need, in one thread, one examination at a time."""
 
 import gc
 import threading
@@ -27,7 +27,7 @@ WELL = frozenset({State.OK, State.DEGRADED})
 LULL_S = 1.0
 """How long nothing is to be done before what can wait is done."""
 Order = tuple[tuple[str, ...], bool]
-"""Accelerators to look at, and whether those alone are replaced that are known to have failed."""
+"""Accelerators to examine, and whether only those known to have failed are replaced."""
 
 
 NOTHING: Order = ((), False)
@@ -41,7 +41,7 @@ class HealerReports(Protocol):
         ...
 
     def planned(self, plan: Plan) -> None:
-        """Which spare takes whose place is settled, unless the swap fails."""
+        """The plan: which spare replaces which accelerator, unless the swap fails."""
         ...
 
     def programmed(self) -> None:
@@ -53,15 +53,15 @@ class HealerReports(Protocol):
         ...
 
     def circuits_dark(self, why: str) -> None:
-        """They are well, and no light reaches the receivers of circuits of the job."""
+        """The accelerators are well, but receivers of the job's circuits get no light."""
         ...
 
     def repaired(self, result: RunResult | None) -> None:
-        """It is over; ``None``: no light had to be moved."""
+        """The repair is done; ``None``: no light had to move."""
         ...
 
     def not_repaired(self, error: LumctlError) -> None:
-        """No swap could be had, or it was taken back, or it is half done."""
+        """No swap could be done, or it was rolled back, or it is half done."""
         ...
 
 
@@ -73,7 +73,7 @@ class Consent:
 
 
 class Healer:
-    """Heals what failed of one job. ``look`` may be called from any thread; what comes of it is told by another."""
+    """Repairs one job. :meth:`examine` may be called from any thread; results are reported from the healer's own."""
 
     def __init__(
         self, open_site: Callable[[], Site], job: str, rack: str, consent: Consent, reports: HealerReports
@@ -91,17 +91,17 @@ class Healer:
         self._thread.start()
 
     def examine(self, accelerators: Sequence[str], failed_only: bool) -> None:
-        """See whether accelerators are well, and have those replaced that are not, or that are known to have failed."""
+        """Read the health of accelerators, and replace those that are not well, or only those known to have failed."""
         self._orders.put((tuple(accelerators), failed_only))
 
     def close(self) -> None:
-        """End; what is under way is finished first."""
+        """End after the current order."""
         if self._thread.is_alive():
             self._orders.put(None)
             self._thread.join()
 
     def _work(self) -> None:
-        """Follow orders to the end; where the site broke or could not be opened, the next order opens another."""
+        """Carry out orders; if the context broke or could not be opened, the next order opens another."""
         order: Order | None = NOTHING  # be ready
         while order is not None:
             try:
@@ -128,7 +128,7 @@ class Healer:
             self._reports.not_repaired(error)
 
     def _next(self, site: Site, standby: Standby) -> Order | None:
-        """The next order. What need not be done while the job waits for its step is done while there is none."""
+        """Wait for the next order; deferred work is done while there is none."""
         with suppress(Empty):
             return self._orders.get(timeout=LULL_S)
         self._save(site)
@@ -145,7 +145,7 @@ class Healer:
                 save(site, self._unsaved.pop(), self._rack)
 
     def _rehearse(self, site: Site) -> None:
-        """Plan a swap, look at what it requires, prove the light that is, and forget it: all is loaded afterwards."""
+        """Plan a swap, check its preconditions and prove the light, so that all is loaded and connected."""
         with suppress(Exception):  # whoever needs it asks again
             seen = site.observe()
             placed = site.assignment()[self._job]
@@ -207,7 +207,7 @@ def _known(error: Exception) -> LumctlError:
 
 
 def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
-    """Those that no process should be started on, with the reason: they fail, or their lanes are why a circuit does."""
+    """Accelerators that no process should be started on, with the reason: they or their lanes have failed."""
     bad = {}
     for name in accelerators:
         health = seen.report.accelerators[name]
@@ -226,7 +226,7 @@ def _only_repaired_by(seen: Observation, accelerator: str) -> Remedy | None:
 
 
 def unlit(seen: Observation, job: str) -> str:
-    """The circuits of a job that are down, with what shows it; empty if all may carry traffic."""
+    """The circuits of a job that are down, with the evidence; empty if all may carry traffic."""
     down = [
         circuit for circuit in seen.report.circuits.values() if circuit.owner == job and circuit.state is State.FAILED
     ]

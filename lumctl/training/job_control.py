@@ -1,4 +1,4 @@
-"""The control of jobs that ``lumctl job run`` runs: their coordinator is asked over its socket."""
+"""Job control for jobs that ``lumctl job run`` runs: it asks their coordinator over its socket."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
     """Ask the coordinator of a job; ``None`` if there is none: nobody runs the job from this machine.
 
     Raises:
-        RefusedError: it says no.
+        RefusedError: it refuses.
         UnreachableError: it does not answer in time.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -54,7 +54,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
 
 
 class Workers:
-    """Holds the processes of a job and has them go on, by way of the coordinator that runs it."""
+    """Pauses and resumes a job by way of the coordinator that runs it."""
 
     api_version: ClassVar[int] = 1
     entry: ClassVar["type[JobKindEntry] | None"] = None  # a job has it by its `run:`
@@ -64,21 +64,21 @@ class Workers:
         self._socket = coordinator_socket(context.inventory, context.target, context.job)
 
     def status(self) -> str | None:
-        """Running, paused (its processes hold), or stopped: nobody runs it from here."""
+        """Running, paused (its processes hold), or stopped (no coordinator runs it from this machine)."""
         found = ask(self._socket, "status", timeout_s=ANSWER_S)
         if found is None or found["state"] in OVER:
             return STOPPED
         return PAUSED if found["state"] in {"paused", "recovering", "waiting"} and found["parked"] else RUNNING
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have all processes give their group up and hold; the step that they are in is done again afterwards."""
+        """Have all processes leave their group and hold; the interrupted step is repeated afterwards."""
         del facts, placement
         if ask(self._socket, "pause", timeout_s=self._context.timeout_s) is None:
             return {"was": STOPPED, "is": STOPPED}
         return {"was": RUNNING, "is": PAUSED}
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the ranks go on where the store places them now: the coordinator reads that itself."""
+        """Have the ranks go on where the store places them now; the coordinator reads the placement itself."""
         del facts, placement
         answer = ask(self._socket, "resume", timeout_s=self._context.timeout_s)
         if answer is None:

@@ -1,4 +1,4 @@
-"""Where a job that runs keeps its sockets and its token: a private folder, the same for whoever looks for it."""
+"""The private folder of a running job on this machine: the coordinator's socket, its lock and the workers' token."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,7 @@ def job_folder(inventory: Path, target: str, job: str) -> Path:
 
 
 def coordinator_socket(inventory: Path, target: str, job: str) -> Path:
-    """Where the coordinator of a job answers."""
+    """The path of the coordinator's socket."""
     return job_folder(inventory, target, job) / COORDINATOR
 
 
@@ -57,10 +57,10 @@ def claimed(folder: Path, job: str) -> Iterator[None]:
 
 
 def token_of(folder: Path) -> str:
-    """The secret that the workers of a job share: made once, kept as long as the folder is.
+    """The secret that the workers of a job share: made once, kept as long as the folder exists.
 
     Raises:
-        RefusedError: what is kept there is none.
+        RefusedError: the file holds no token.
         UsageError: it cannot be written.
     """
     path = folder / TOKEN
@@ -75,7 +75,7 @@ def token_of(folder: Path) -> str:
 
 
 def _keep(path: Path, token: str) -> None:
-    """Write a token that is there whole or not at all; the first one stays."""
+    """Write a token atomically; an existing one stays."""
     try:
         with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.") as beside:
             beside.write(token)

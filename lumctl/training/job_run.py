@@ -1,4 +1,4 @@
-"""A coordinator with all that it acts through: lines to agents, the healer, the socket at which it answers."""
+"""Run a job: its coordinator with the lines to agents, the healer and the control socket."""
 
 import os
 import secrets
@@ -36,7 +36,7 @@ P = ParamSpec("P")
 LOOPBACK = "127.0.0.1"
 PYTHON = "python3"
 _THERE = ".lumctl/jobs/{}"
-"""Where an agent is on a host, from the home folder."""
+"""The folder of a job's agent on a host, relative to the home folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RunMode:
 def run_job(
     open_site: Callable[[], Site], job: str, consent: Consent, mode: RunMode, say: Callable[[str], None]
 ) -> Coordinator:
-    """Run a job to its end; gives the coordinator as it ended.
+    """Run a job to its end; the coordinator after it has ended.
 
     ``open_site`` opens one aimed at the target: one for the placement, one for the healer's thread.
 
@@ -66,7 +66,7 @@ def run_job(
 def begun(
     open_site: Callable[[], Site], job: str, consent: Consent, mode: RunMode, say: Callable[[str], None]
 ) -> Iterator[Coordinator]:
-    """The coordinator of a job with all that it needs, not yet at work; see :func:`run_job`."""
+    """Open the coordinator of a job with all it needs, not yet running; see :func:`run_job`."""
     with ExitStack() as stack:
         site = stack.enter_context(open_site())
         inventory = site.inventory
@@ -109,12 +109,12 @@ def begun(
 
 
 def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A command as it is run beside lumctl: where it names Python, it means the one that lumctl and PyTorch are in."""
+    """A worker's command on this machine: ``python3`` is replaced by the interpreter that runs lumctl."""
     return (sys.executable, *command[1:]) if command[0] == PYTHON else command
 
 
 def _require_programmed(site: Site, job: str, rack: str) -> None:
-    """Ranks whose circuits were never made would wait for each other. A run that was cut is none of this."""
+    """Require that the job's circuits are programmed, or a run on them is unfinished: else ranks wait forever."""
     circuits = job_circuits(site.inventory, site.inventory.jobs[job], site.assignment()[job])
     for device in sorted({circuit.device for circuit in circuits}):
         if not site.known_cells(device) and site.store(rack).uncertain_since(device) is None:
@@ -159,7 +159,7 @@ def _environment(site: Site, job: str, run: JobRun, token: str, mode: RunMode) -
 
 
 def spares(inventory: Inventory, site: Site, rack: str) -> tuple[str, ...]:
-    """The accelerators of a rack that wait as spares now."""
+    """The accelerators of a rack that are spares now."""
     placed = site.assignment()
     mine = [each.id for each in inventory.accelerators.values() if each.rack == rack]
     return tuple(name for name in mine if current_role(inventory, placed, name) is Role.SPARE)

@@ -1,4 +1,4 @@
-"""How a job stood last, kept beside its socket: told after its end, and to the lumctl that takes it over."""
+"""The last status of a job, saved beside its socket: shown after its end, and read by a lumctl that takes it over."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ OVER = frozenset({ENDED, STOPPED})
 
 
 def keep(folder: Path, document: Mapping[str, Any]) -> None:
-    """Write down how a job stands, for this user only; what was kept before stays whole until then.
+    """Save the status of a job atomically, readable by this user only.
 
     Raises:
         OSError: it cannot be written.
@@ -35,7 +35,7 @@ def keep(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def kept(folder: Path) -> dict[str, Any] | None:
-    """How a job stood when that was written last; ``None`` if nothing is kept that can be read."""
+    """The last saved status of a job; ``None`` if none can be read."""
     try:
         found = json.loads((folder / KEPT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -47,12 +47,12 @@ def kept(folder: Path) -> dict[str, Any] | None:
 
 
 def recoveries_before(folder: Path) -> tuple[dict[str, Any], ...]:
-    """The recoveries of a job that has not ended as far as is known: whoever takes it over tells of them too."""
+    """The recoveries in the saved status of a job that has not ended, for the lumctl that takes it over."""
     status = kept(folder)
     return tuple(status["recoveries"]) if status is not None and status["state"] not in OVER else ()
 
 
 def ended(folder: Path) -> dict[str, Any] | None:
-    """How a job ended; ``None`` if that is not known."""
+    """The saved status of a job that has ended; ``None`` if there is none."""
     status = kept(folder)
     return status if status is not None and status["state"] in OVER else None

@@ -1,4 +1,4 @@
-"""Several recoveries seen as one: the median and the worst of each moment."""
+"""Several recoveries of one kind: the median and the worst of each moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

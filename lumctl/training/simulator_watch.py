@@ -1,4 +1,4 @@
-"""Sees a simulator end under a job that runs on it."""
+"""Notices when the simulator that a job runs on ends."""
 
 import json
 import os
@@ -14,7 +14,7 @@ GONE = "its simulator has ended, and with it the light between the ranks"
 
 
 LOOK_EVERY_MS = 250
-"""An end in order takes seconds, and begins with that socket."""
+"""How often the socket is checked: an orderly end takes seconds, and begins by removing it."""
 
 
 class SimulatorWatch:

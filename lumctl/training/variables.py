@@ -1,4 +1,4 @@
-"""Variables of its environment by which a worker is told who it is; a script may read them too."""
+"""Environment variables that an agent sets for a worker; a script may read them."""
 
 JOB = "LUMCTL_JOB"
 WORKER = "LUMCTL_JOB_WORKER"

@@ -19,20 +19,20 @@ LONGEST_TOLD = 240
 
 
 def told_line(text: str, longest: int = LONGEST_TOLD) -> str:
-    """What another process has written, as one line that may be shown: no control characters, and not too long."""
+    """Text of another process as one line that is safe to show: no control characters, limited length."""
     words = " ".join(text[: 4 * longest].split())
     shown = "".join(sign for sign in words if sign.isprintable())
     return shown if len(shown) <= longest else f"{shown[:longest]}..."
 
 
 class BrokenLineError(ValueError):
-    """What came is no message."""
+    """What was received is not a message."""
 
 
 class Line:
     """One connection. One thread may receive while others send.
 
-    A peer that reads nothing must not stop who sends to it: a send that takes longer than ``patience_s`` fails.
+    A peer that does not read must not block the sender: a send that takes longer than ``patience_s`` fails.
     """
 
     def __init__(self, connection: socket.socket, *, patience_s: float = 5.0) -> None:

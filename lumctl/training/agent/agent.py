@@ -1,4 +1,4 @@
-"""The agent: it starts workers, sees how they end, notices who is silent, and relays. It decides nothing."""
+"""The agent: it starts workers, reports how they end and which are silent, and relays messages. It decides nothing."""
 
 import math
 import socket
@@ -22,7 +22,7 @@ IDLE_S = 60.0
 
 
 class Agent:
-    """Serves one folder until it is told to end, or nobody needs it any more.
+    """Serves one folder until it is told to end, or is needed no more.
 
     ``clock`` gives time.monotonic(), ``wall`` time.time(), in seconds.
     """
@@ -62,7 +62,7 @@ class Agent:
         self._dying.close()
 
     def turn(self) -> None:
-        """Wait until something happens or is overdue, and see to it."""
+        """Wait for the next event or deadline, and handle it."""
         living = self._roster.living
         logs_at = self._logs_at if living else math.inf
         due = min([self._idle_from + self._idle_s, logs_at, *(each.look_at for each in living)])

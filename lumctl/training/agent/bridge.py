@@ -1,4 +1,4 @@
-"""A coordinator's line from another machine: our input goes to the agent, what the agent says to our output."""
+"""A coordinator's line from another machine: standard input goes to the agent, its messages to standard output."""
 
 import os
 import select
@@ -18,7 +18,7 @@ _OUT_BYTES = 4096
 def bridge(path: Path, *, take: bool = False, who: str | None = None) -> None:
     """Relay until the coordinator or the agent hangs up; the agent is started if need be, and outlives us.
 
-    Whoever calls itself ``who`` and calls again replaces itself: its line of before may be cut and still be there.
+    A second call by the same ``who`` replaces the first, whose line may be cut without the agent knowing.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -29,7 +29,7 @@ def bridge(path: Path, *, take: bool = False, who: str | None = None) -> None:
 
 
 def _relay(agent: socket.socket, given: int, output: int) -> None:
-    """Never wait for one side only: each could be waiting for us."""
+    """Relay both directions; never wait for one side alone, for it may wait for us."""
     ask = tell = b""
     coordinator_there = agent_there = True
     while (agent_there and (coordinator_there or ask)) or tell:
@@ -50,7 +50,7 @@ def _relay(agent: socket.socket, given: int, output: int) -> None:
 
 
 def _sent(agent: socket.socket, ask: bytes) -> bytes:
-    """What is left to be sent; nothing where the agent has hung up, for its last words are still to be read."""
+    """What is left to send; nothing if the agent has hung up, since its last messages are still to be read."""
     try:
         return ask[agent.send(ask, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :] if ask else b""
     except BlockingIOError:
@@ -60,7 +60,7 @@ def _sent(agent: socket.socket, ask: bytes) -> bytes:
 
 
 def _received(agent: socket.socket) -> tuple[bytes, bool]:
-    """What the agent says, and whether it is still there."""
+    """The bytes the agent sent, and whether it is still connected."""
     try:
         said = agent.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -76,7 +76,7 @@ def _register(poll: select.poll, descriptor: int, *, read: bool = False, write: 
 
 
 def _who() -> str:
-    """Who asks, for the one who comes second."""
+    """The name of this coordinator, as a second one is told it."""
     here = f"{os.getpid()}@{socket.gethostname()}"
     client = os.environ.get("SSH_CONNECTION", "").split(" ")[0]
     return f"{here} for {client}" if client else here

@@ -1,4 +1,4 @@
-"""The sockets of an agent's one loop: accepted, heard, spoken to and dropped without ever waiting for one of them."""
+"""The sockets of an agent's event loop: accepted, read, written and closed without waiting for any one of them."""
 
 import os
 import selectors
@@ -16,7 +16,7 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class HasDescriptor(Protocol):
-    """Something that can be waited for."""
+    """Something that a selector can wait for."""
 
     def fileno(self) -> int:
         """Its descriptor."""
@@ -26,8 +26,8 @@ class HasDescriptor(Protocol):
 class Connections:
     """All connections to one listening socket.
 
-    ``take`` is given each message, ``gone`` whoever has hung up or was dropped, ``broken`` whoever sent what is no
-    message, and why.
+    ``take`` is called with each message, ``gone`` with a peer that hung up or was dropped, ``broken`` with a peer that
+    sent an invalid message, and the reason.
     """
 
     def __init__(
@@ -45,20 +45,20 @@ class Connections:
         self._selector.register(listener, _READ, lambda _mask: self.accept())
 
     def turn(self, timeout_s: float | None) -> None:
-        """Wait for something to happen, and see to all that has."""
+        """Wait for events, and handle all that have come."""
         for key, mask in self._selector.select(timeout_s):
             key.data(mask)
 
     def watch(self, thing: HasDescriptor, call: Callable[[], None]) -> None:
-        """Have something called when a thing becomes readable."""
+        """Have a function called when a descriptor becomes readable."""
         self._selector.register(thing, _READ, lambda _mask: call())
 
     def unwatch(self, thing: HasDescriptor) -> None:
-        """Wait for a thing no longer."""
+        """Stop watching a descriptor."""
         self._selector.unregister(thing)
 
     def accept(self) -> None:
-        """Let in all who wait, and hear what they have said already."""
+        """Accept all waiting connections, and read what they have sent."""
         while True:
             try:
                 connection, _ = self._listener.accept()
@@ -75,17 +75,17 @@ class Connections:
             self.hear(peer)
 
     def hear_strangers(self) -> None:
-        """Hear all who have not said who they are."""
+        """Read from all peers that have not introduced themselves."""
         for peer in tuple(self._strangers):
             self.hear(peer)
 
     def introduced(self, peer: Peer) -> None:
-        """A peer has said who it is."""
+        """A peer has introduced itself."""
         if peer in self._strangers:
             self._strangers.remove(peer)
 
     def hear(self, peer: Peer) -> bool:
-        """Take what a peer has sent; whether there may be more."""
+        """Take in what a peer has sent; whether there may be more."""
         if peer.closed:
             return False
         try:
@@ -118,7 +118,7 @@ class Connections:
             self._gone(peer)
 
     def close(self) -> None:
-        """Hang up on everybody; the descriptors of what is watched besides are not ours."""
+        """Close all connections; other watched descriptors belong to their owners."""
         for key in tuple(self._selector.get_map().values()):
             if isinstance(key.fileobj, Peer):
                 self.drop(key.fileobj)
@@ -137,7 +137,7 @@ class Connections:
             self.hear(peer)
 
     def _tend(self, peer: Peer) -> None:
-        """Wait for a peer to read, as long as something waits for it."""
+        """Watch a peer for writing while something is unsent."""
         key, wanted = self._selector.get_key(peer), _READ | (_WRITE if peer.unsent else 0)
         if key.events != wanted:
             self._selector.modify(peer, wanted, key.data)

@@ -1,4 +1,4 @@
-"""An agent as a process of its own: of nobody's session, nobody's child, with no terminal."""
+"""An agent as a daemon: in a session of its own, with no parent and no terminal."""
 
 import os
 import time
@@ -10,7 +10,7 @@ from lumctl.training.agent.worker_records import adopted
 
 
 def serve(path: Path) -> None:
-    """Start an agent for a folder. When this returns, it can be connected to; the agent itself never comes back here.
+    """Start an agent for a folder. Once this returns in the caller, the agent accepts connections.
 
     Raises:
         LumctlError: another serves it already, or it cannot be served.
@@ -18,7 +18,7 @@ def serve(path: Path) -> None:
     folder = private_folder(path)
     lock = claimed(folder)
     with listening(folder) as listener:
-        # From here on whoever connects is heard, at the latest when the agent has found its workers.
+        # Connections are accepted from here on, and answered once the agent has found its workers.
         agent = os.fork()
         if agent == 0:
             os.setsid()
@@ -36,7 +36,7 @@ def _say_who(lock: int, pid: int) -> None:
 
 
 def _leave(folder: Folder) -> None:
-    """Hold nothing of whoever started us: no terminal, no pipe, no folder."""
+    """Let go of the starter's terminal, pipes and working folder."""
     nothing = os.open(os.devnull, os.O_RDWR)
     errors = os.open(folder.errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     for descriptor, place in ((nothing, 0), (nothing, 1), (errors, 2)):

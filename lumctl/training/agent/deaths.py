@@ -1,4 +1,4 @@
-"""Which workers are dying: told by their lifelines, long before the kernel calls them ended."""
+"""Workers that are dying: their lifelines break long before the kernel reports their end."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from lumctl.training.agent.worker import Worker
 
 
 class Deaths:
-    """Waits for lifelines to break, in a thread for each; readable when one has."""
+    """Waits for lifelines to break, one thread each; its descriptor is readable when one has."""
 
     def __init__(self) -> None:
         self._found: SimpleQueue[Worker] = SimpleQueue()
@@ -23,11 +23,11 @@ class Deaths:
         return self._ours.fileno()
 
     def watch(self, worker: Worker, path: Path) -> None:
-        """Wait for a worker's lifeline, which it holds by now."""
+        """Watch a worker's lifeline, which it holds already."""
         threading.Thread(target=self._wait, args=(worker, path), name=f"lifeline-{worker.worker}", daemon=True).start()
 
     def found(self) -> list[Worker]:
-        """Those whose lifelines have broken since this was asked last."""
+        """The workers whose lifelines broke since the last call."""
         found = []
         try:
             self._ours.recv(4096)
@@ -37,7 +37,7 @@ class Deaths:
             return found
 
     def close(self) -> None:
-        """Ask no more. Threads that still wait end with their workers, or with this process."""
+        """Stop watching. Threads that still wait end with their workers, or with this process."""
         self._ours.close()
         self._theirs.close()
 

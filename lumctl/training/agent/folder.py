@@ -22,7 +22,7 @@ _PLAIN = frozenset(string.ascii_letters + string.digits + "-_.#")
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where everything of a job on this host lies."""
+    """The paths of a job's files on this host."""
 
     path: Path
 
@@ -33,24 +33,24 @@ class Folder:
 
     @property
     def records(self) -> Path:
-        """What the agent has started, for its successor."""
+        """The workers that the agent has started, for its successor."""
         return self.path / RECORDS
 
     @property
     def errors(self) -> Path:
-        """Whatever the agent has to complain about when nobody listens."""
+        """The agent's error output."""
         return self.path / ERRORS
 
     def log(self, worker: str) -> Path:
-        """Where the output of a worker goes, whatever its name is made of."""
+        """The file for a worker's output; any worker name gives a valid file name."""
         return self.path / f"{_plain(worker)}.log"
 
     def lifeline(self, worker: str) -> Path:
-        """By what a worker is seen to die."""
+        """The lock that breaks when a worker dies."""
         return self.path / f"{_plain(worker)}.life"
 
     def remove(self, *names: str) -> None:
-        """Remove files of ours."""
+        """Remove files of this folder."""
         for name in names:
             with suppress(OSError):
                 (self.path / name).unlink()
@@ -61,7 +61,7 @@ def _plain(name: str) -> str:
 
 
 def private_folder(path: Path) -> Folder:
-    """A folder for nobody but this user, made where there is none.
+    """A folder that this user alone may enter; made if there is none.
 
     Raises:
         RefusedError: others may enter it, or it is somebody else's.
@@ -118,7 +118,7 @@ def holder(folder: Folder) -> int | None:
 
 
 def listening(folder: Folder) -> socket.socket:
-    """The agent's socket; whoever holds the lock replaces what a killed agent has left.
+    """The agent's socket; the holder of the lock replaces one that a killed agent left.
 
     Raises:
         UsageError: it cannot be made.

@@ -1,4 +1,4 @@
-"""A line to the agent of a folder, which is started where none lives."""
+"""A line to the agent of a folder; an agent is started if none lives."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ _ERRORS: Mapping[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode
 
 
 def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> Line:
-    """A coordinator's line to the agent of a folder on this machine, which is started if need be.
+    """Open a coordinator's line to the agent of a folder on this machine, and start the agent if none lives.
 
     Its first message is a ``list``, or ``taken`` where another coordinator is there and it does not ``take`` its
     place. ``who`` is what others are told then.
@@ -39,7 +39,7 @@ def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> L
 
 
 def connected(path: Path) -> socket.socket:
-    """A connection to the agent of a folder, which is started if need be.
+    """Connect to the agent of a folder, and start it if none lives.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -104,7 +104,7 @@ def _await_end(pid: int | None) -> None:
 
 @contextmanager
 def _alone(folder: Folder) -> Iterator[None]:
-    """Two that find no agent do not both start one."""
+    """Hold the folder's lock, so that only one caller starts an agent."""
     held = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""What workers print, kept within bounds: the newest logs of those that have ended, and the end of each long one.
+"""The output of workers, within bounds: the newest logs of ended workers, and the end of each long log.
 
 A worker outlives its agent and writes into its file itself: the agent shortens the file under it, and says so there.
 """
@@ -30,7 +30,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def shorten(log: Path, at: float, *, longest: int = LONGEST_BYTES, kept: int = KEPT_BYTES) -> None:
-    """Begin a log anew that is too long: its last whole lines are put beside it, and a line in it says so.
+    """Shorten a log that is too long: move its last whole lines to a file beside it, and note that in the log.
 
     ``at`` is time.time(). Lines that come in the moment between cannot be held up.
 
@@ -71,7 +71,7 @@ def _copy(source: int, start: int, target: Path, *, most: int) -> int:
 
 
 def size(log: Path) -> int:
-    """How long a log is in bytes; 0 where there is none."""
+    """The length of a log in bytes; 0 if there is none."""
     try:
         return log.stat(follow_symlinks=False).st_size
     except OSError:
@@ -79,7 +79,7 @@ def size(log: Path) -> int:
 
 
 def last_line(log: Path, after: int = 0) -> str:
-    """The last line in a log that says anything, fit to be told to a person; empty if there is none.
+    """The last non-empty line of a log, safe to show; empty if there is none.
 
     ``after``: how long the log was when its worker began to write, in bytes.
     """
@@ -102,14 +102,14 @@ def last_line(log: Path, after: int = 0) -> str:
 
 
 def shorten_all(folder: Folder, workers: Iterable[Worker], at: float) -> None:
-    """Shorten the logs of workers; what cannot be shortened now is tried again."""
+    """Shorten the logs of workers; one that cannot be shortened now is tried again later."""
     for worker in workers:
         with suppress(OSError):
             shorten(folder.log(worker.worker), at)
 
 
 def forget(folder: Folder, accelerator: str, workers: Iterable[Worker]) -> None:
-    """Remove the oldest logs of ended workers on an accelerator: those that are known, and those of runs before."""
+    """Remove the oldest logs of ended workers on an accelerator, including those of earlier runs."""
     known = [each for each in workers if each.accelerator == accelerator]
     living = {folder.log(each.worker).name for each in known if each.alive}
     names = {folder.log(each.worker).name for each in known} - living

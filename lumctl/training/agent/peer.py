@@ -1,4 +1,4 @@
-"""One connection of an agent's: it never waits for it, neither to hear nor to be heard."""
+"""One connection of an agent, which waits for it neither to read nor to write."""
 
 import socket
 import struct
@@ -17,7 +17,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Peer:
-    """A worker, a coordinator, or somebody who has not said yet.
+    """A worker, a coordinator, or a peer that has not introduced itself.
 
     ``pid`` and ``uid`` are the kernel's word for who connected. ``name`` is what it is called in messages, ``worker``
     the worker that it is.
@@ -36,13 +36,13 @@ class Peer:
         self._called: set[str] = set()
 
     def calls_itself(self, name: str | None) -> None:
-        """Take in who it says it is, if it does."""
+        """Take in the name that it gives itself, if it does."""
         if name is not None:
             self.name = name
             self._called.add(name)
 
     def is_again(self, former: "Peer") -> bool:
-        """Whether this is who an earlier one said it was."""
+        """Whether this is the same coordinator as an earlier peer."""
         return not self._called.isdisjoint(former._called)  # noqa: SLF001 - of the same class
 
     def fileno(self) -> int:
@@ -51,11 +51,11 @@ class Peer:
 
     @property
     def unsent(self) -> bool:
-        """Whether something waits until the peer reads."""
+        """Whether something is still unsent."""
         return bool(self._unsent)
 
     def read(self) -> bool:
-        """Take what is here by now; false when nothing is.
+        """Read what has arrived; false if nothing has.
 
         Raises:
             OSError: the connection broke, or its other end has closed it.
@@ -97,7 +97,7 @@ class Peer:
             raise TimeoutError("it does not read what it is told")
 
     def flush(self) -> None:
-        """Send what the peer will take now.
+        """Send as much as the peer accepts now.
 
         Raises:
             OSError: the connection broke.
@@ -110,6 +110,6 @@ class Peer:
             del self._unsent[:sent]
 
     def close(self) -> None:
-        """Hang up; what it has been sent can still be read."""
+        """Close the connection; the peer can still read what was sent."""
         self.closed = True
         self._connection.close()

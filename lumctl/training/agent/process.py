@@ -1,4 +1,4 @@
-"""Processes of workers: started in a session of their own, or found again; watched and ended without mistaking one.
+"""Worker processes: started in a session of their own or found again, watched, and killed without mistaking one.
 
 A process id may be used again for another process, and its end is seen by whoever holds a pidfd of it, child or not.
 """
@@ -20,7 +20,7 @@ class NotStartedError(Exception):
 
 
 class Stat(NamedTuple):
-    """What the kernel says of a process: ids, and when it started in ticks since boot."""
+    """A process as the kernel reports it: ids, and its start in clock ticks since boot."""
 
     parent: int
     session: int
@@ -89,7 +89,7 @@ class Process:
         return self.pidfd
 
     def end(self) -> ProcessEnd:
-        """How it ended, once it has. Its id stays its own until :meth:`close`."""
+        """How it ended, once it has. Its id is not reused until :meth:`close`."""
         if self.child is None:
             return ProcessEnd(None, None)
         how = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
@@ -107,14 +107,14 @@ class Process:
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Give up watching it; a child that has ended is taken off the system's list."""
+        """Stop watching it; a child that has ended is reaped."""
         os.close(self.pidfd)
         if self.child is not None:
             self.child.poll()
 
 
 def stat_of(pid: int) -> Stat:
-    """Where a process belongs, and when it started.
+    """The session and group of a process, and when it started.
 
     Raises:
         ProcessLookupError: there is none.
@@ -148,7 +148,7 @@ def belongs_to(pid: int, leader: int) -> bool:
 
 
 def boot() -> str:
-    """This run of the system: process ids and start times mean nothing beyond it."""
+    """The id of this boot: process ids and start times mean nothing beyond it."""
     with suppress(OSError):
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     return ""

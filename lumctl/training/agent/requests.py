@@ -1,4 +1,4 @@
-"""What a coordinator may ask of an agent, checked before anything is done."""
+"""The requests that a coordinator may send to an agent, validated before anything is done."""
 
 import math
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def order_of(ask: Message) -> StartOrder:
     """The worker that ``start`` asks for.
 
     Raises:
-        RequestRefusedError: it is not said in full.
+        RequestRefusedError: it is incomplete or invalid.
     """
     argv, environment, folder = ask.get("argv"), ask.get("environment") or {}, ask.get("folder")
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
@@ -69,10 +69,10 @@ def _folder(text: str) -> Path:
 
 
 def name_in(ask: Message, key: str) -> str:
-    """A name that an ask must hold.
+    """A name that a request must contain.
 
     Raises:
-        RequestRefusedError: it holds none.
+        RequestRefusedError: it contains none.
     """
     name = ask.get(key)
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
@@ -81,7 +81,7 @@ def name_in(ask: Message, key: str) -> str:
 
 
 def message_in(ask: Message) -> Message:
-    """What ``tell`` wants to be told.
+    """The message that ``tell`` is to relay.
 
     Raises:
         RequestRefusedError: no message.
@@ -93,7 +93,7 @@ def message_in(ask: Message) -> Message:
 
 
 def said_who(ask: Message) -> str | None:
-    """Who a coordinator says it is."""
+    """The name that a coordinator gives itself; ``None`` if it gives none."""
     who = ask.get("who")
     return who[:LONGEST_NAME] if isinstance(who, str) and who else None
 

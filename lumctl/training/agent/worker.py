@@ -1,4 +1,4 @@
-"""What an agent knows of one worker: which process it is, what it said last, and whether it still speaks."""
+"""What an agent knows of one worker: its process, its newest message of each kind, and whether it is silent."""
 
 import math
 from collections.abc import Mapping
@@ -71,10 +71,10 @@ class Worker:
     """How long its log was when it began to write there, in bytes; ``None`` where another agent has started it."""
 
     def said(self, message: Message, now: float) -> bool:
-        """Remember what it said, the newest of each kind last. Whether it had been silent.
+        """Remember its newest message of each kind; whether it had been silent.
 
         Raises:
-            BrokenLineError: it says nothing.
+            BrokenLineError: the message has no kind.
         """
         kind = message.get("say")
         if not isinstance(kind, str):
@@ -88,21 +88,21 @@ class Worker:
 
     @property
     def got_ready(self) -> bool:
-        """Whether it has ever waited for a rank, or had one."""
+        """Whether it was ever ready for a rank, or had one."""
         return bool(WATCHED_FROM & self.last.keys())
 
     @property
     def look_at(self) -> float:
-        """When to see whether it runs, for it says nothing; never where it need not speak, or that has been told."""
+        """When to check whether it runs; infinity if it need not report, or its silence was reported."""
         if not self.alive or self.silent or not self.got_ready or EXITING in self.last:
             return math.inf
         beat_s = self.heartbeat_s / BEATS
         return max(self.heard_at + 2 * beat_s, self.looked_at + beat_s)
 
     def falls_silent(self, now: float, *, runs: bool, late_s: float) -> bool:
-        """Whether it hangs as of now: it is stopped, or runs and has said nothing for very long.
+        """Whether it is found to hang: it is stopped, or runs and has been silent for too long.
 
-        ``late_s``: how long the agent itself could not listen.
+        ``late_s``: how long the agent itself was held up, in seconds.
         """
         if now < self.look_at:
             return False
@@ -119,7 +119,7 @@ class Worker:
         return self.silent
 
     def told(self) -> dict[str, Any]:
-        """As ``list`` tells it."""
+        """The worker as ``list`` reports it."""
         return {
             "worker": self.worker,
             "accelerator": self.accelerator,
@@ -134,16 +134,16 @@ class Worker:
         }
 
     def kept(self) -> dict[str, Any]:
-        """As the next agent needs it."""
+        """The worker as the next agent needs it."""
         last = {kind: message for kind, message in self.last.items() if kind not in FLEETING}
         return {**{name: getattr(self, name) for name in _KEPT}, "last": last}
 
 
 def worker_of(kept: Mapping[str, Any]) -> Worker:
-    """A worker as an agent kept it.
+    """A worker from an agent's records.
 
     Raises:
-        TypeError: that was no agent of ours.
+        TypeError: the records are not an agent's.
     """
     if set(kept) != _KEPT.keys() or not all(isinstance(kept[name], kind) for name, kind in _KEPT.items()):
         raise TypeError("not what an agent writes of a worker")

@@ -1,4 +1,4 @@
-"""What an agent writes down of its workers, and how its successor finds them again."""
+"""The records that an agent keeps of its workers, and how its successor finds them again."""
 
 import json
 import os
@@ -15,7 +15,7 @@ SCHEMA = "lumctl/agent/v1"
 
 
 def write_records(folder: Folder, workers: Iterable[Worker]) -> None:
-    """Write all workers down, at once or not at all.
+    """Write the records of all workers, atomically.
 
     Raises:
         OSError: it cannot be written.
@@ -29,7 +29,7 @@ def write_records(folder: Folder, workers: Iterable[Worker]) -> None:
 
 
 def adopted(folder: Folder, *, now: float, at: float) -> dict[str, Worker]:
-    """The workers that former agents of this folder have started; those that still live have a process.
+    """The workers that earlier agents of this folder started; those that still live have a process.
 
     Records that cannot be read are put aside, and the workers are found by the variables they were started with.
     """

@@ -1,4 +1,4 @@
-"""The workers of an agent: started, written down, ended."""
+"""The workers of an agent: started, recorded, ended."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -45,10 +45,10 @@ class WorkerTable:
         return worker
 
     def start(self, order: StartOrder, now: float) -> Worker:
-        """Start a worker; where its program cannot be run, it has ended with code 127 and said that it failed.
+        """Start a worker; if its program cannot be run, it ends with code 127 and a ``failed`` message.
 
         Raises:
-            RequestRefusedError: one of this name lives.
+            RequestRefusedError: a worker of this name lives.
         """
         former = self.workers.pop(order.worker, None)
         if former is not None and former.alive:
@@ -78,7 +78,7 @@ class WorkerTable:
         return worker
 
     def end(self, worker: Worker) -> None:
-        """Record how a worker ended whose process has; unless it ended well, what it leaves behind ends too."""
+        """Record how a worker's process ended; unless it ended well, kill the processes it left behind."""
         if worker.process is None:
             return
         end = worker.process.end()
@@ -90,11 +90,11 @@ class WorkerTable:
         self._end(worker, end)
 
     def told(self) -> Message:
-        """All of them, as the coordinator hears it."""
+        """The ``list`` message for the coordinator."""
         return {"tell": "list", "workers": [each.told() for each in self.workers.values()]}
 
     def write(self) -> None:
-        """Write down what has changed.
+        """Write the records if they changed.
 
         Raises:
             OSError: it cannot be written.
@@ -104,7 +104,7 @@ class WorkerTable:
             worker_records.write_records(self._folder, self.workers.values())
 
     def try_to_write(self) -> str | None:
-        """Write down what has changed; the reason if that cannot be, once."""
+        """Write the records if they changed; if that fails, the reason, once."""
         try:
             self.write()
         except OSError as error:
@@ -133,7 +133,7 @@ class WorkerTable:
             del self.workers[name]
 
     def _guarded(self, name: str) -> bool:
-        """Whether it is given a lifeline; without one its end is seen all the same, only later."""
+        """Make a lifeline for a worker; whether it has one: without one its death is noticed later."""
         try:
             return death_watch.make(self._folder.lifeline(name))
         except OSError:

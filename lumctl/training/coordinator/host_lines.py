@@ -1,4 +1,4 @@
-"""The lines to the agents of hosts: which hosts have told what runs there, which are not heard, when to try again."""
+"""The state of the line to each host's agent: listed, up, lost or away, and when to retry."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,7 +11,7 @@ FIRST_S, LONGEST_S = 0.5, 10.0
 
 
 class HostLines:
-    """How the line to each host stands; ``opens`` has one opened, which is told later."""
+    """The state of each host's line; ``opens`` starts to open one, and the result is reported later."""
 
     def __init__(self, opens: Callable[[str], None]) -> None:
         self._opens = opens
@@ -22,12 +22,12 @@ class HostLines:
         self._pauses = Retries(FIRST_S, LONGEST_S)
 
     def open(self, host: str) -> None:
-        """Have a line opened."""
+        """Start to open a line."""
         self._asked.add(host)
         self._opens(host)
 
     def want(self, host: str) -> bool:
-        """Whether its agent can be asked for something; a line that nobody has wanted before is opened."""
+        """Whether the host's agent can be asked; a line that was never wanted before is opened."""
         if self.is_up(host):
             return True
         if host not in self._asked and host not in self._lost:
@@ -35,14 +35,14 @@ class HostLines:
         return False
 
     def told(self, host: str) -> None:
-        """Its agent has told what runs there."""
+        """The host's agent has listed its workers."""
         self._known.add(host)
         self._lost.pop(host, None)
         self._away.pop(host, None)
         self._pauses.over(host)
 
     def lost(self, host: str, why: str, now: float) -> bool:
-        """A line was lost, or could not be opened; whether its host counts as away since now."""
+        """A line was lost, or could not be opened; whether its host counts as away from now on."""
         times = self._lost[host] = self._lost.get(host, 0) + 1
         if times <= AT_ONCE:
             self.open(host)
@@ -53,11 +53,11 @@ class HostLines:
         return times == AT_ONCE + 1
 
     def is_up(self, host: str) -> bool:
-        """Whether it is known what runs on a host, and its agent listens."""
+        """Whether a host has listed its workers and its agent listens."""
         return host in self._known and host not in self._lost
 
     def known(self, hosts: Iterable[str]) -> bool:
-        """Whether it is known of each what runs there, or that it is away."""
+        """Whether each of these hosts has listed its workers or is away."""
         return self._known.issuperset(hosts)
 
     def away(self, hosts: Iterable[str]) -> str:
@@ -70,6 +70,6 @@ class HostLines:
         return self._pauses.next_at
 
     def try_again(self, now: float) -> None:
-        """Open the lines to hosts that are away whose pause is over."""
+        """Reopen the lines to hosts that are away, where a retry is due."""
         for host in self._pauses.due(now):
             self.open(host)

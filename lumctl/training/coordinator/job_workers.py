@@ -1,4 +1,4 @@
-"""The workers of a job as their agents tell of them. Nothing here decides or asks."""
+"""The workers of a job as their agents report them. Nothing here decides or sends."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,12 +35,12 @@ _ANSWERS: Mapping[Any, Collection[str]] = {
     "join": ("joined", "broken"),
     "stop": ("ended",),
 }
-"""What a worker says when it has done what it was told to."""
+"""The messages that answer each order."""
 _OUTLIVED: Mapping[str, Collection[str]] = {
     "joined": ("held", "loaded", "unloaded", "broken"),
     "held": ("loaded", "unloaded", "broken"),
 }
-"""What counts no more once something else is said."""
+"""Messages that a later message makes obsolete."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class JobWorker:
         return self.alive and self.ready and not (self.ended or self.silent)
 
     def repeats(self, message: Mapping[str, Any]) -> bool:
-        """Whether it has been heard to say so already: an agent that is new to it is told again all that holds."""
+        """Whether a message repeats an earlier one: a worker repeats all that still holds to a new agent."""
         match message.get("say"):
             case "joined":
                 return int(message["generation"]) == self.generation
@@ -125,7 +125,7 @@ class JobWorker:
                 return False
 
     def takes(self, message: Mapping[str, Any]) -> None:
-        """Take in what it says."""
+        """Take in a message."""
         self._notes(message)
         match message.get("say"):
             case "hello":
@@ -168,7 +168,7 @@ class JobWorker:
                 pass
 
     def recalls(self, message: Mapping[str, Any]) -> None:
-        """Take in what it said before it was told to leave a group, as far as that outlives the group: its state."""
+        """Take in a message about a group that it was told to leave, as far as it concerns the worker's state."""
         if message.get("say") == "joined" and int(message["generation"]) > self.generation:
             self._joins(message)
 
@@ -178,7 +178,7 @@ class JobWorker:
         self.joined_after = self.done
 
     def _notes(self, message: Mapping[str, Any]) -> None:
-        """Note which group it speaks of, whether it is in one, and whether it has done what it was told."""
+        """Note the group of a message, whether the worker is in it, and whether it answers the last order."""
         word = message.get("say")
         if word in {"joined", "held", "loaded", "broken"}:
             self.parted = word != "joined"
@@ -193,7 +193,7 @@ class JobWorker:
 
 
 def still_holds(last: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What is true yet of the newest words of each kind, the newest last; a rank is told before what it has written."""
+    """The newest messages of each kind that are still true, the newest last; ``saved`` comes after the rank."""
     words = list(last)
     gone = {old for at, word in enumerate(words) for old in words[:at] if old in _OUTLIVED.get(word, ())}
     told = [(word == "saved", message) for word, message in last.items() if word not in gone]
@@ -234,14 +234,14 @@ class JobWorkers:
         return self.by_name.get(name)
 
     def begun(self, accelerator: str, host: str) -> JobWorker:
-        """A new worker on an accelerator, under a name that none had before it."""
+        """Add a worker on an accelerator, under a new name."""
         numbers = [int(w.name.rpartition("#")[2]) for w in self if w.accelerator == accelerator]
         worker = JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
         self.by_name[worker.name] = worker
         return worker
 
     def listed(self, host: str, told: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
-        """Take in the list of a host's agent: what is not on it does not live. Gives those who were not known."""
+        """Take in the list of a host's agent: a worker not on it is dead. Returns workers that were not known."""
         names, new = set(), []
         for each in told:
             names.add(name := str(each["worker"]))
@@ -263,7 +263,7 @@ class JobWorkers:
         return new
 
     def is_taken(self, accelerator: str, now: float) -> bool:
-        """Whether one is dying there: what it had of the accelerator's memory may not have been given back yet."""
+        """Whether a worker is dying there: it may still hold the accelerator's memory."""
         dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
         return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
 

@@ -1,4 +1,4 @@
-"""What happened in one recovery, and when: collected as it goes, and told afterwards."""
+"""The record of one recovery: what happened and when."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class RecoveryRecord:
     marks: dict[str, float] = field(default_factory=dict)
 
     def mark(self, name: str, at: float) -> None:
-        """Something has happened; of what happens several times, the last counts."""
+        """Record the time of a moment; a repeated moment overwrites the earlier time."""
         self.marks[name] = at
 
     def since(self, name: str) -> float | None:

@@ -1,10 +1,10 @@
-"""What is tried again, each time after a longer pause."""
+"""Retries with growing pauses."""
 
 import math
 
 
 class Retries:
-    """The next attempt of each thing that fails, by its name."""
+    """When each failed thing is tried again, by its name."""
 
     def __init__(self, first_s: float, longest_s: float) -> None:
         self._first_s, self._longest_s = first_s, longest_s
@@ -12,13 +12,13 @@ class Retries:
         self._at: dict[str, float] = {}
 
     def failed(self, name: str, now: float) -> int:
-        """It failed: it waits from now on. How often it has failed in a row."""
+        """Record a failure; how many times it has failed in a row."""
         times = self._failed[name] = self._failed.get(name, 0) + 1
         self._at[name] = now + min(self._longest_s, self._first_s * 2.0 ** min(times - 1, 30))
         return times
 
     def over(self, name: str) -> None:
-        """It went well, or nobody wants it any more."""
+        """Record a success, or that it is not wanted any more."""
         self._failed.pop(name, None)
         self._at.pop(name, None)
 
@@ -32,7 +32,7 @@ class Retries:
         return min(self._at.values(), default=math.inf)
 
     def due(self, now: float) -> list[str]:
-        """What is to be tried now; it waits no more until it fails again."""
+        """Take what is due now; it has no next attempt until it fails again."""
         names = [name for name, at in self._at.items() if at <= now]
         for name in names:
             del self._at[name]

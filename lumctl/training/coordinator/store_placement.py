@@ -1,4 +1,4 @@
-"""What the store says of places: read when something has changed, and kept for as long as it cannot be read."""
+"""The placement in the store: read when something has changed; while the store cannot be read, the last one holds."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ AGAIN_S = 30.0
 
 
 class StorePlacement:
-    """Where the ranks are placed, and which spares are to be ready, as far as the store has told."""
+    """The accelerators of the ranks, and the spares that are to be ready, as last read from the store."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class StorePlacement:
         self._why = ""
 
     def read(self) -> LumctlError | None:
-        """Read where the ranks are placed now; the error if it cannot be read: then what was read last holds."""
+        """Read the placement; the error if it cannot be read, and then the last one holds."""
         self.changed()
         try:
             self.placed = tuple(self._placement())
@@ -38,7 +38,7 @@ class StorePlacement:
         return None
 
     def changed(self) -> None:
-        """Something has happened that may have made others spares."""
+        """Have the spares read again: they may have changed."""
         self._spares_from = min(self._spares_from, self._now())
 
     @property

@@ -1,4 +1,4 @@
-"""The line to the agent: what it tells is taken in at once, whatever the main thread does."""
+"""The line to the agent: orders are received at once, whatever the main thread does."""
 
 import contextlib
 import logging
@@ -47,18 +47,18 @@ class Control:
 
     @property
     def held(self) -> bool:
-        """Whether a hold waits to be answered."""
+        """Whether a hold has not been answered yet."""
         return self.holds != self.answered
 
     def start(self) -> None:
-        """Say who we are, and listen from now on. Called by the thread whose end is the worker's."""
+        """Introduce the worker and start to listen. Called by the thread whose end is the worker's."""
         path = self._environment.lifeline
         held = path is not None and death_watch.hold(path)
         self.say("hello", worker=self._environment.worker, pid=os.getpid(), lifeline=held)
         self._thread.start()
 
     def close(self) -> None:
-        """Say what is late, and hang up. A second call does nothing."""
+        """Send what is late, and close. A second call does nothing."""
         if self._over.is_set():
             return
         self.outbox.finish()

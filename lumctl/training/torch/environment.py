@@ -11,7 +11,7 @@ from lumctl.training.variables import ADDRESS, BEAT_S, FOLDER, JOB, LIFELINE, SO
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Who this worker is. ``address`` is where its servers listen, ``token`` what all workers of the job know."""
+    """This worker. ``address`` is where its servers listen, ``token`` the secret of the job's workers."""
 
     job: str
     worker: str
@@ -24,10 +24,10 @@ class Environment:
 
     @classmethod
     def read(cls, variables: Mapping[str, str] = os.environ) -> "Environment | None":
-        """What the agent has told; ``None`` in a process that no agent has started.
+        """Read the variables; ``None`` in a process that no agent started.
 
         Raises:
-            UsageError: a part of it is missing or makes no sense.
+            UsageError: a variable is missing or invalid.
         """
         if not variables.get(SOCKET):
             return None
@@ -51,7 +51,7 @@ class Environment:
 
 @dataclass
 class Membership:
-    """The rank that a worker has; ``joined`` says that it has had one. A group is one of a generation."""
+    """The worker's rank in the group of a generation; ``joined``: it has had a rank."""
 
     rank: int = 0
     world: int = 1

@@ -1,4 +1,4 @@
-"""A worker of a job that lumctl runs: it waits for a rank, has one, parks when the group fails, and goes on."""
+"""A worker of a job that lumctl runs: it gets a rank, trains, parks when the group fails, and resumes."""
 
 import atexit
 import os
@@ -23,7 +23,7 @@ from lumctl.training.torch.work import REPLICATED, Work
 
 
 def in_children(call: Callable[[], None]) -> None:
-    """Have a bound method called in each process that is forked from this one, for as long as its object lives."""
+    """Have a bound method called in each forked process, while its object lives."""
     method = weakref.WeakMethod(call)
 
     def forked() -> None:
@@ -34,7 +34,7 @@ def in_children(call: Callable[[], None]) -> None:
 
 
 def give_up(descriptors: Iterable[int]) -> None:
-    """Let go of connections in a forked process. Their numbers stay taken, so that closing them closes nothing else."""
+    """Give up connections in a forked process. Their numbers stay in use, so that a later close hits nothing else."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in descriptors:
         with suppress(OSError):
@@ -60,11 +60,11 @@ class Member:
 
     @property
     def given_up(self) -> bool:
-        """Whether what collectives gave in this step is worth nothing."""
+        """Whether the results of this step's collectives are invalid."""
         return self._order_loop.group.given_up
 
     def begin(self) -> None:
-        """The script is at its steps: wait for a rank."""
+        """The script has reached its training steps: wait for a rank."""
         if self._work.layout == REPLICATED:
             self._persistence.go_on()
         self._control.say(
@@ -77,12 +77,12 @@ class Member:
         self._order_loop.park()
 
     def between(self) -> None:
-        """Park here if that is asked for: no step is under way."""
+        """Park if asked to: no step is under way."""
         if self._control.held or not self._control.orders.empty():
             self._order_loop.park()
 
     def after(self, loss: float | None) -> None:
-        """A step is done: tell it, have it kept where no other rank has the same, and written when it is time."""
+        """Report a step, have its state copied if no other rank has it, and write a checkpoint when due."""
         membership = self.membership
         self._say_stepped({} if loss is None else {"loss": loss})
         try:
@@ -108,7 +108,7 @@ class Member:
         return True
 
     def finish(self) -> None:
-        """All steps are done here: wait until they are everywhere. A failure may take the job back to a step before."""
+        """Wait until all ranks have done all steps; a failure may take the job back to an earlier step."""
         try:
             if self.membership.world > 1:
                 met = torch.zeros(1, device=self._device)
@@ -155,7 +155,7 @@ class Member:
         self._control.close()
 
     def _forked(self) -> None:
-        """In a forked process: it is no rank."""
+        """Called in a forked process, which has no rank."""
         give_up([*self._control.descriptors(), *self._order_loop.group.descriptors()])
         if signal.getsignal(signal.SIGTERM) == self._terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""What a worker does while it is parked: as the coordinator says, until it is in a group again or ends."""
+"""A parked worker follows the coordinator's orders until it is in a group again or ends."""
 
 import time
 from typing import Any
@@ -22,7 +22,7 @@ END = "end"
 
 
 class OrderLoop:
-    """The servers of a worker, its group, and the orders that change them; the main thread's."""
+    """The servers of a worker, its group, and the orders that change them. Used by the main thread."""
 
     def __init__(self, environment: Environment, work: Work, persistence: Persistence, device: torch.device) -> None:
         self.membership = Membership()
@@ -39,7 +39,7 @@ class OrderLoop:
         self._loader.fetcher.cancel()
 
     def park(self) -> None:
-        """Follow orders until there is a group again, or nothing left to do."""
+        """Follow orders until the worker is in a group again or ends."""
         self._work.undo()
         self.server.open()
         try:
@@ -137,12 +137,12 @@ class OrderLoop:
             self.copies.hand_on(rank, world, self._device)
 
     def broken(self, generation: int, error: Exception) -> None:
-        """Say that the group failed, unless the coordinator knows it better."""
+        """Report that the group failed, unless the coordinator has already ordered a hold."""
         if not self.control.held:
             self.control.say("broken", generation=generation, done=self._work.done, error=in_short(error))
 
     def _stop(self, order: Message) -> None:
-        """Write what is asked for, and end. A worker that never had a rank has nothing to write."""
+        """Write the checkpoints asked for, and end. A worker that never had a rank has none to write."""
         done = int(order["done"])
         own = self._work.layout == UNIQUE
         trees: dict[int, Any] = {}
@@ -162,7 +162,7 @@ class OrderLoop:
         self.end(save=False)
 
     def end(self, *, save: bool) -> None:
-        """End here, with a checkpoint of the state that is reached where that is wanted."""
+        """End, optionally with a checkpoint of the current state."""
         if save and (path := self._persistence.save(self.membership.rank)) is not None:
             self.control.say("saved", done=self._work.done, path=str(path))
         self.membership.stopped = True

@@ -1,4 +1,4 @@
-"""What a worker says to its agent: at once if that listens, else as soon as it does, and again to the next one."""
+"""A worker's messages to its agent: sent at once or as soon as it reads, and repeated to its successor."""
 
 import select
 import threading
@@ -17,7 +17,7 @@ _ENDS_WITH = {
 
 
 class Outbox:
-    """Says things, from any thread, and never waits for an agent that does not read.
+    """Sends messages from any thread, and never waits for an agent that does not read.
 
     To such an agent the newest of each kind is said when it reads again: no more of it could matter. ``behind`` is
     called, by whoever spoke, when there is something to :meth:`catch_up` with.
@@ -32,11 +32,11 @@ class Outbox:
 
     @property
     def late(self) -> bool:
-        """Whether something has yet to be said."""
+        """Whether messages are unsent."""
         return bool(self._late)
 
     def say(self, word: str, **what: Any) -> None:
-        """Tell the agent something. If it is gone, the next one is told."""
+        """Send a message; if the agent is gone, the next one gets it."""
         message = {"say": word, **what}
         with self._lock:
             for outlived in (word, *_ENDS_WITH.get(word, ())):
@@ -52,19 +52,19 @@ class Outbox:
                 self._send(message)
 
     def beat(self) -> None:
-        """Say that we live, unless the agent does not read what was said before."""
+        """Send a heartbeat, unless earlier messages are still unread."""
         with self._lock:
             if self._line is not None and not self._late and _takes(self._line):
                 self._send({"say": "beat", "done": self._done()})
 
     def catch_up(self) -> None:
-        """Say what is late, as far as the agent reads it now."""
+        """Send late messages, as far as the agent reads now."""
         with self._lock:
             while self._late and self._line is not None and _takes(self._line):
                 self._send(self._late.pop(next(iter(self._late))))
 
     def to(self, line: Line) -> None:
-        """Speak to this agent from now on, and tell it all that still holds.
+        """Send to this agent from now on, beginning with all that still holds.
 
         Raises:
             OSError: it does not listen.

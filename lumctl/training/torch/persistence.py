@@ -1,4 +1,4 @@
-"""What is written to disk of a job's state, and read from there when it starts."""
+"""When checkpoints are written, and which one a job starts from."""
 
 import logging
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ class Persistence:
         """Checkpoints written since."""
 
     def keep_stops_in(self, folder: Path) -> None:
-        """The script names no folder: what a stop writes lies here, and the next run goes on from it."""
+        """Use this folder for the checkpoints of stops alone: the script names none."""
         if not self._work.is_empty:
             self.checkpoints, self._every, self._stops_only = Checkpoints(folder), 0, True
 
     def over(self) -> None:
-        """All steps are done, everywhere: the next run begins anew, unless the script names a folder."""
+        """All ranks have done all steps: the next run begins again, unless the script names a folder."""
         if self._stops_only and self.checkpoints is not None:
             self.checkpoints.clear()
 

@@ -1,4 +1,4 @@
-"""A process that no agent has started: one rank of torchrun's, or all there is. Failures are not made good here."""
+"""A process that no agent started: a rank of torchrun, or a single process. It does not recover from failures."""
 
 import os
 
@@ -12,7 +12,7 @@ from lumctl.training.torch.work import REPLICATED, Work
 
 
 class SingleProcess:
-    """Goes on from the newest checkpoint on disk, and writes one every so many steps."""
+    """Resumes from the newest checkpoint on disk, and writes one every so many steps."""
 
     given_up = False
 
@@ -45,7 +45,7 @@ class SingleProcess:
             self._persistence.save(self.membership.rank)
 
     def recovers(self, _error: Exception) -> bool:
-        """It does not: whoever started the process starts it again."""
+        """False: whatever started the process has to start it again."""
         return False
 
     def finish(self) -> None:
@@ -55,7 +55,7 @@ class SingleProcess:
         self.membership.stopped = True
 
     def failed(self, error: BaseException) -> None:
-        """Nobody is there to be told."""
+        """There is no agent to report to."""
 
     def close(self) -> None:
         """Leave the group."""

@@ -1,4 +1,4 @@
-"""Bringing a parked worker to the state that the job goes on from."""
+"""Load the state that the job resumes from into a parked worker."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from lumctl.training.wire import Message
 
 
 class StateLoader:
-    """What a worker hands to others, and what it takes over from them, from what it kept, or from a file."""
+    """Finds states for other workers, and loads states from others, from own copies, or from a file."""
 
     def __init__(self, work: Work, membership: Membership, copies: Copies, token: str) -> None:
         self.fetcher = Fetcher(token)
@@ -58,7 +58,7 @@ class StateLoader:
         control.say("loaded", done=wanted.done, bytes=size, seconds=time.monotonic() - began)
 
     def _found(self, order: Message, wanted: Wanted, still: Callable[[], bool]) -> tuple[dict[str, Any] | None, int]:
-        """A state and its size; ``None`` if the one that is there is the one."""
+        """A state and its size in bytes; ``None`` if the current state is the one."""
         if order.get("file"):
             path = of_rank(Path(order["file"]), wanted.of or 0)
             try:

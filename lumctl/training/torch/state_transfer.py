@@ -1,7 +1,7 @@
-"""Handing a state from one worker's memory to another's, over TCP.
+"""Transfer of a state from one worker's memory to another's, over TCP.
 
-Who asks proves that it knows the job's token by answering a challenge: the token itself is never sent. Then comes one
-line of JSON that says what is wanted, one that describes it, and its raw bytes.
+The client proves that it knows the job's token by answering a challenge; the token itself is never sent. One line of
+JSON names the wanted state, one describes it, and its raw bytes follow.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ PATIENCE_S = 10.0
 
 
 class StateTransferError(Exception):
-    """A state was not handed over; the one that there was is untouched."""
+    """A state was not transferred; the current one is untouched."""
 
 
 class NotHereError(Exception):
@@ -46,7 +46,7 @@ Find = Callable[[Wanted], Layout]
 
 
 class StateServer:
-    """Serves states while its gate is open, which is while the worker is parked: a state that steps change is not read.
+    """Serves states while open, that is while the worker is parked: a state that steps change is never read.
 
     ``find`` gives a state or raises :class:`NotHereError`; it is called by threads of this class.
     """
@@ -62,12 +62,12 @@ class StateServer:
         self._accepting.start()
 
     def open(self) -> None:
-        """Serve from now on: the state stands still."""
+        """Serve from now on: the state does not change."""
         with self._change:
             self._open = True
 
     def shut(self) -> None:
-        """Serve no more. What is under way is cut short, and whoever waits for it is told by the end of the bytes."""
+        """Stop serving. A transfer under way is cut short, and its client sees the connection end."""
         with self._change:
             self._open = False
             for connection in self._serving:
@@ -177,7 +177,7 @@ class Fetcher:
 
 
 def proved(token: str, challenge: str) -> str:
-    """What only who knows the token can answer."""
+    """The answer to a challenge, which only a holder of the token can give."""
     return hmac.new(token.encode(), b"state:" + challenge.encode(), "sha256").hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Looking into the installed kinds of job control: whether each loads, and whether who uses it finds its programs."""
+"""Checks of the installed kinds of job control: whether each loads, and whether its users' programs are found."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["examine", "kinds"]
 
 
 def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
-    """Everything that can be said of a kind without asking for a job."""
+    """All findings about a kind that need no job."""
     try:
         load(offer.name)
     except UsageError as error:

@@ -1,7 +1,7 @@
-"""Holds a hook while it runs: started by this file's path with nothing but Python in it, as the leader of a group.
+"""Runs a hook: started by this file's path with the standard library alone, as the leader of a process group.
 
-Two hooks of one job never run beside each other: the one that is on its way holds a lock. Nor does a hook outlive the
-program that asked for it: where that is killed, whoever takes its run back will ask for the opposite.
+Two hooks of one job never run at the same time: the running one holds a lock. Nor does a hook outlive the program
+that asked for it: if that is killed, whoever undoes its run will ask for the opposite.
 """
 
 import fcntl
@@ -17,11 +17,11 @@ NOT_STARTED, CUT = 127, 125
 """Exit codes of this program itself, as shells and timeout(1) use them."""
 
 _cut_short: list[int] = []
-"""The signal by which we learnt that who asked is gone."""
+"""The signal that reported the death of the program that asked for the hook."""
 
 
 def main(parent: int, lock: str, argv: list[str]) -> int:
-    """Run a hook to its end; its exit code, or 128 and the number of the signal that ended it."""
+    """Run a hook to its end; its exit code, or 128 plus the number of the signal that ended it."""
     signal.signal(signal.SIGTERM, _stay)
     signal.signal(signal.SIGUSR1, _cut)
     if sys.platform == "linux":
@@ -45,7 +45,7 @@ def main(parent: int, lock: str, argv: list[str]) -> int:
 
 
 def _opened(lock: str) -> int:
-    """The lock's file; one that is there also where nothing can be written any more: a paused job must go on."""
+    """Open the lock's file; an existing one also where nothing can be written: a paused job must be resumed."""
     try:
         return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -53,14 +53,14 @@ def _opened(lock: str) -> int:
 
 
 def _stay(_number: int, _frame: object) -> None:
-    """The whole group is told to end, and the hook may take its time: this stays, and with it the lock, until it has.
+    """The process group is told to end: keep the lock until the hook has ended.
 
-    A handler, for the hook would inherit that a signal is ignored.
+    This is a handler because the hook would inherit an ignored signal.
     """
 
 
 def _cut(number: int, _frame: object) -> None:
-    """Who asked is gone: end the hook and all that it started, and this program with them."""
+    """The program that asked is dead: end the hook, all that it started, and this program."""
     _cut_short.append(number)
     os.killpg(0, signal.SIGTERM)
     signal.signal(signal.SIGALRM, lambda _number, _frame: os.killpg(0, signal.SIGKILL))
