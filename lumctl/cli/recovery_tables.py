@@ -8,10 +8,10 @@ from lumctl.cli.output import Column, Output, OutputFormat
 from lumctl.training.bars import (
     LEAST_WIDTH,
     MORPHLUX,
+    BarRow,
     Measured,
     Published,
-    Row,
-    Scale,
+    TimeScale,
     axis_text,
     bar_text,
     in_words,
@@ -69,19 +69,19 @@ def figure_lines(measured: Measured, published: Published | None = MORPHLUX) -> 
     return (*lines, f"the failure is known by its {known}")
 
 
-def _spans(rows: Sequence[Row]) -> list[Row]:
+def _spans(rows: Sequence[BarRow]) -> list[BarRow]:
     """The rows without the figures, which have lines of their own."""
     return [row for row in rows if not row.main]
 
 
-def _columns(scale: Scale, width: int, *, with_worst: bool) -> list[Column]:
+def _columns(scale: TimeScale, width: int, *, with_worst: bool) -> list[Column]:
     worst = [Column("WORST", "worst", right=True)] if with_worst else []
     bars = [Column(axis_text(scale, width), "bar")] if width else []
     spans = [Column("WHAT", "what"), Column("FROM", "from", right=True), Column("UNTIL", "until", right=True)]
     return [*spans, *worst, *bars]
 
 
-def _cells(row: Row, scale: Scale, width: int, *, ascii_only: bool) -> dict[str, str]:
+def _cells(row: BarRow, scale: TimeScale, width: int, *, ascii_only: bool) -> dict[str, str]:
     return {
         "what": row.label,
         "from": in_words(row.starts_s),
@@ -91,7 +91,7 @@ def _cells(row: Row, scale: Scale, width: int, *, ascii_only: bool) -> dict[str,
     }
 
 
-def _width(out: Output, rows: Sequence[Row], *, with_worst: bool) -> int:
+def _width(out: Output, rows: Sequence[BarRow], *, with_worst: bool) -> int:
     """The columns that are left for bars; 0 where they are not wanted or too few."""
     on_terminal = sys.stdout.isatty()
     if not on_terminal and out.format is not OutputFormat.WIDE:

@@ -14,7 +14,7 @@ _MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class TimeScale:
     """Linear from 0 to ``low_s``, logarithmic from there to ``high_s``; both are powers of ten."""
 
     low_s: float = 0.01
@@ -37,9 +37,9 @@ class Scale:
         return tuple(times * decade for decade in self.decades()[:-1] for times in range(2, 10))
 
 
-def scale_for(latest_s: float) -> Scale:
+def scale_for(latest_s: float) -> TimeScale:
     """An axis from 10 ms to 100 s, or further if that is not enough."""
-    return Scale(high_s=max(100.0, 10.0 ** ceil(log10(max(latest_s, 1.0)))))
+    return TimeScale(high_s=max(100.0, 10.0 ** ceil(log10(max(latest_s, 1.0)))))
 
 
 def in_words(seconds: float) -> str:
@@ -97,7 +97,7 @@ Measured = Timeline | RepeatedRecoveries
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BarRow:
     """One bar with its label, in seconds since the failure; ``main`` for the figures that count.
 
     ``worst_s`` is the end of the slowest of several runs.
@@ -132,24 +132,24 @@ class Row:
         return f"{self.label}: from {starts} until {in_words(self.ends_s)}{worst}"
 
 
-def ours(measured: Measured) -> tuple[Row, ...]:
+def ours(measured: Measured) -> tuple[BarRow, ...]:
     """The rows of what was measured."""
     return tuple(_ours(measured))
 
 
-def theirs(published: Published) -> tuple[Row, ...]:
+def theirs(published: Published) -> tuple[BarRow, ...]:
     """The rows of what was published."""
     figures = _figures(published.failure_to_circuits_s, published.failure_to_step_s, {})
-    spans = (Row(span.title, span.track, span.starts_s, span.ends_s) for span in published.spans())
+    spans = (BarRow(span.title, span.track, span.starts_s, span.ends_s) for span in published.spans())
     return (*figures, *spans)
 
 
-def _ours(measured: Measured) -> Iterator[Row]:
+def _ours(measured: Measured) -> Iterator[BarRow]:
     typical = typical_of(measured)
     worst = measured.worst if isinstance(measured, RepeatedRecoveries) else {}
     yield from _figures(typical.failure_to_circuits_s, typical.failure_to_step_s, worst)
     for span in typical.spans():
-        yield Row(span.title, span.track, span.starts_s, span.ends_s, worst.get(span.until))
+        yield BarRow(span.title, span.track, span.starts_s, span.ends_s, worst.get(span.until))
 
 
 def typical_of(measured: Measured) -> Timeline:
@@ -157,11 +157,11 @@ def typical_of(measured: Measured) -> Timeline:
     return measured.typical if isinstance(measured, RepeatedRecoveries) else measured
 
 
-def _figures(circuits_s: float | None, step_s: float | None, worst: Mapping[str, float]) -> Iterator[Row]:
+def _figures(circuits_s: float | None, step_s: float | None, worst: Mapping[str, float]) -> Iterator[BarRow]:
     if circuits_s is not None:
-        yield Row("failure to circuits verified", Track.SWAP, 0.0, circuits_s, worst.get(VERIFIED), main=True)
+        yield BarRow("failure to circuits verified", Track.SWAP, 0.0, circuits_s, worst.get(VERIFIED), main=True)
     if step_s is not None:
-        yield Row("failure to next step done", Track.JOB, 0.0, step_s, worst.get(STEP), main=True)
+        yield BarRow("failure to next step done", Track.JOB, 0.0, step_s, worst.get(STEP), main=True)
 
 
 LEAST_WIDTH = 20
@@ -171,7 +171,7 @@ _FULL, _THIN, _WORST = "█", "━", "─"
 _ASCII = str.maketrans({_FULL: "#", _THIN: "=", _WORST: "-"})
 
 
-def bar_text(row: Row, scale: Scale, width: int, *, ascii_only: bool = False) -> str:
+def bar_text(row: BarRow, scale: TimeScale, width: int, *, ascii_only: bool = False) -> str:
     """A row's bar on so many columns, and a thin line to its worst."""
     start, end, far = (_column(scale, seconds, width) for seconds in (row.starts_s, row.ends_s, row.latest_s))
     start = min(start, width - 1)
@@ -180,7 +180,7 @@ def bar_text(row: Row, scale: Scale, width: int, *, ascii_only: bool = False) ->
     return drawn.translate(_ASCII) if ascii_only else drawn
 
 
-def axis_text(scale: Scale, width: int) -> str:
+def axis_text(scale: TimeScale, width: int) -> str:
     """The times of the axis over the columns of the bars: ``t0 10ms  100ms ...``. The last one ends with them.
 
     Those for which there is no room are left out.
@@ -194,5 +194,5 @@ def axis_text(scale: Scale, width: int) -> str:
     return line.rstrip()
 
 
-def _column(scale: Scale, seconds: float, width: int) -> int:
+def _column(scale: TimeScale, seconds: float, width: int) -> int:
     return round(scale.share(seconds) * width)

@@ -11,7 +11,7 @@ from typing import Any
 from lumctl.sockets import listening
 from lumctl.training.coordinator.requests import LEFT
 from lumctl.training.coordinator.state import Reply
-from lumctl.training.wire import BrokenLineError, Line, Message
+from lumctl.training.wire import BrokenLineError, Message, MessageLine
 
 Ask = Callable[[Message, Reply], None]
 WAITING = 16
@@ -24,7 +24,7 @@ class ControlSocket:
     def __init__(self, path: Path, ask: Ask) -> None:
         self._path = path
         self._ask = ask
-        self._unanswered: Counter[Line] = Counter()
+        self._unanswered: Counter[MessageLine] = Counter()
         """The number of answers that each connection waits for."""
         self._closed = False
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class ControlSocket:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
-            line = Line(connection)
+            line = MessageLine(connection)
             with self._lock:
                 if self._closed:
                     line.close()
@@ -60,7 +60,7 @@ class ControlSocket:
                 self._unanswered[line] = 0
             threading.Thread(target=self._serve, args=(line,), name="lumctl-job-ask", daemon=True).start()
 
-    def _serve(self, line: Line) -> None:
+    def _serve(self, line: MessageLine) -> None:
         def answer(found: Mapping[str, Any]) -> None:
             with self._lock:
                 if self._unanswered[line] == 0:  # it was told that nobody is here

@@ -10,7 +10,7 @@ from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
 from lumctl.training.job_folder import coordinator_socket
 from lumctl.training.last_status import OVER
-from lumctl.training.wire import BrokenLineError, Line
+from lumctl.training.wire import BrokenLineError, MessageLine
 
 if TYPE_CHECKING:
     from lumctl.inventory.hook_entries import JobKindEntry
@@ -38,7 +38,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
                 f"the job's coordinator at {path} cannot be asked: {error.strerror or error}",
                 hint="set $XDG_RUNTIME_DIR to a private folder with a short path, as where the job is run",
             ) from None
-        line = Line(connection)
+        line = MessageLine(connection)
         try:
             line.send({"ask": what})
             answer = line.receive()
@@ -53,7 +53,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
     return answer
 
 
-class Workers:
+class WorkersControl:
     """Pauses and resumes a job by way of the coordinator that runs it."""
 
     api_version: ClassVar[int] = 1

@@ -14,10 +14,10 @@ from lumctl.fabric.drawing.svg import written
 from lumctl.files import put
 from lumctl.training.bars import (
     MORPHLUX,
+    BarRow,
     Measured,
     Published,
-    Row,
-    Scale,
+    TimeScale,
     in_words,
     ours,
     scale_for,
@@ -122,10 +122,10 @@ class Sheet:
 
     left: float
     axis_left: float
-    scale: Scale
+    scale: TimeScale
 
     @classmethod
-    def for_rows(cls, left: float, rows: Sequence[Row], scale: Scale) -> "Sheet":
+    def for_rows(cls, left: float, rows: Sequence[BarRow], scale: TimeScale) -> "Sheet":
         """A sheet whose labels begin at ``left`` and have the room that those of all rows need."""
         labels = max((text_width(row.label, _size(row)) for row in rows), default=0.0)
         return cls(left, left + labels + _GAP, scale)
@@ -134,13 +134,13 @@ class Sheet:
         """Where a time lies."""
         return self.axis_left + _PLOT * self.scale.share(seconds)
 
-    def right(self, rows: Sequence[Row]) -> float:
+    def right(self, rows: Sequence[BarRow]) -> float:
         """Where all of it ends."""
         last_mark = self.x(self.scale.high_s) + text_width(in_words(self.scale.high_s), _TICK) / 2
         return max([last_mark, *(self.x(row.latest_s) + _GAP + text_width(row.note, _size(row)) for row in rows)])
 
 
-def bar(sheet: Sheet, row: Row, y: float) -> Iterator[Item]:
+def bar(sheet: Sheet, row: BarRow, y: float) -> Iterator[Item]:
     """A row at a height: its label, its bar, a thin line to the worst, and the times in words."""
     size, half = _size(row), (_MAIN_BAR if row.main else _BAR) / 2
     colour = COLOURS[row.track]
@@ -179,7 +179,7 @@ def _upright(x: float, top: float, bottom: float) -> Line:
     return Line((x, top), (straight((x, top), (x, bottom)),), _GRID, 1.0)
 
 
-def _size(row: Row) -> float:
+def _size(row: BarRow) -> float:
     return _MAIN_SIZE if row.main else _SIZE
 
 
@@ -231,7 +231,7 @@ def picture(measured: Measured, about: About, *, title: str = "", published: Pub
     )
 
 
-def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[Row, ...]]], top: float) -> tuple[list[Group], float]:
+def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[BarRow, ...]]], top: float) -> tuple[list[Group], float]:
     """The rows of each block under its name, the times of the axis above the first and below the last; and the end."""
     groups: list[Group] = []
     y = top

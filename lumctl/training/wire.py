@@ -29,7 +29,7 @@ class BrokenLineError(ValueError):
     """What was received is not a message."""
 
 
-class Line:
+class MessageLine:
     """One connection. One thread may receive while others send.
 
     A peer that does not read must not block the sender: a send that takes longer than ``patience_s`` fails.
@@ -152,7 +152,7 @@ class StreamLine:
             self._stream.sendall(encoded(message))
 
     def receive(self) -> Message | None:
-        """The next message; ``None`` when the peer has closed. Raises as that of :class:`Line`."""
+        """The next message; ``None`` when the peer has closed. Raises as that of :class:`MessageLine`."""
         return _received(self._stream.recv, self._received)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from lumctl.training.agent.connections import Connections
 from lumctl.training.agent.deaths import Deaths
 from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
 from lumctl.training.agent.logs import LOOKED_AFTER_EVERY_S, last_line, shorten_all
-from lumctl.training.agent.peer import CHUNK_BYTES, Peer
+from lumctl.training.agent.peer import CHUNK_BYTES, AgentPeer
 from lumctl.training.agent.process import belongs_to, is_stopped
 from lumctl.training.agent.requests import RequestRefusedError, message_in, name_in, order_of, said_who
 from lumctl.training.agent.worker import ENDED, FAILED, FLEETING, MOST_WAITING, Worker
@@ -44,7 +44,7 @@ class Agent:
         self._peers = Connections(listener, take=self._take, gone=self._gone, broken=self._broken)
         self._dying = Deaths()
         self._peers.watch(self._dying, self._see_dying)
-        self._coordinator: Peer | None = None
+        self._coordinator: AgentPeer | None = None
         self._idle_from = math.inf
         self._logs_at = clock() + LOOKED_AFTER_EVERY_S
         self._quit = False
@@ -95,7 +95,7 @@ class Agent:
 
     # Peers
 
-    def _take(self, peer: Peer, message: Message) -> None:
+    def _take(self, peer: AgentPeer, message: Message) -> None:
         if peer is self._coordinator:
             self._asked(peer, message)
         elif peer.worker is not None:
@@ -107,18 +107,18 @@ class Agent:
         else:
             self._broken(peer, "its first line is neither a hello nor an ask")
 
-    def _gone(self, peer: Peer) -> None:
+    def _gone(self, peer: AgentPeer) -> None:
         if peer is self._coordinator:
             self._coordinator = None
         if peer.worker is not None and peer.worker.peer is peer:
             peer.worker.peer = None
 
-    def _broken(self, peer: Peer, why: str) -> None:
+    def _broken(self, peer: AgentPeer, why: str) -> None:
         if peer.worker is None and peer is not self._coordinator:  # a worker listens for what to do, and nothing else
             self._peers.send(peer, _hung_up_on(peer, why))
         self._hang_up(peer, why)
 
-    def _hang_up(self, peer: Peer, why: str) -> None:
+    def _hang_up(self, peer: AgentPeer, why: str) -> None:
         self._tell(_hung_up_on(peer, why))
         self._peers.drop(peer)
 
@@ -128,7 +128,7 @@ class Agent:
 
     # Workers
 
-    def _greet(self, peer: Peer, message: Message) -> None:
+    def _greet(self, peer: AgentPeer, message: Message) -> None:
         name = message.get("worker")
         worker = self._roster.workers.get(name) if isinstance(name, str) else None
         if worker is None or worker.process is None or not belongs_to(peer.pid, worker.process.pid):
@@ -190,7 +190,7 @@ class Agent:
 
     # The coordinator
 
-    def _admit(self, peer: Peer, message: Message) -> None:
+    def _admit(self, peer: AgentPeer, message: Message) -> None:
         peer.calls_itself(said_who(message))
         if (former := self._coordinator) is not None:
             again = peer.is_again(former)  # its own line of before is cut, which nobody has told us yet
@@ -206,7 +206,7 @@ class Agent:
         self._tell(self._roster.told())
         self._asked(peer, message)
 
-    def _asked(self, peer: Peer, message: Message) -> None:
+    def _asked(self, peer: AgentPeer, message: Message) -> None:
         try:
             match message.get("ask"):
                 case "who" | "take":
@@ -259,5 +259,5 @@ class Agent:
             self._tell({"tell": "refused", "why": why})
 
 
-def _hung_up_on(peer: Peer, why: str) -> Message:
+def _hung_up_on(peer: AgentPeer, why: str) -> Message:
     return {"tell": "refused", "why": f"{peer.name} was hung up on: {why}"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from lumctl.training.agent.peer import Peer
+from lumctl.training.agent.peer import AgentPeer
 from lumctl.training.wire import BrokenLineError, Message
 
 MOST_STRANGERS = 64
@@ -34,13 +34,13 @@ class Connections:
         self,
         listener: socket.socket,
         *,
-        take: Callable[[Peer, Message], None],
-        gone: Callable[[Peer], None],
-        broken: Callable[[Peer, str], None],
+        take: Callable[[AgentPeer, Message], None],
+        gone: Callable[[AgentPeer], None],
+        broken: Callable[[AgentPeer, str], None],
     ) -> None:
         self._listener = listener
         self._take, self._gone, self._broken = take, gone, broken
-        self._strangers: list[Peer] = []
+        self._strangers: list[AgentPeer] = []
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, _READ, lambda _mask: self.accept())
 
@@ -64,7 +64,7 @@ class Connections:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            peer = Peer(connection)
+            peer = AgentPeer(connection)
             if peer.uid != os.getuid():
                 peer.close()
                 continue
@@ -79,12 +79,12 @@ class Connections:
         for peer in tuple(self._strangers):
             self.hear(peer)
 
-    def introduced(self, peer: Peer) -> None:
+    def introduced(self, peer: AgentPeer) -> None:
         """A peer has introduced itself."""
         if peer in self._strangers:
             self._strangers.remove(peer)
 
-    def hear(self, peer: Peer) -> bool:
+    def hear(self, peer: AgentPeer) -> bool:
         """Take in what a peer has sent; whether there may be more."""
         if peer.closed:
             return False
@@ -99,7 +99,7 @@ class Connections:
             self.drop(peer)
         return not peer.closed
 
-    def send(self, peer: Peer, message: Message) -> bool:
+    def send(self, peer: AgentPeer, message: Message) -> bool:
         """Send a message, now or as soon as the peer reads; whether it is still there."""
         try:
             peer.send(message)
@@ -109,7 +109,7 @@ class Connections:
         self._tend(peer)
         return True
 
-    def drop(self, peer: Peer) -> None:
+    def drop(self, peer: AgentPeer) -> None:
         """Hang up."""
         if not peer.closed:
             self._selector.unregister(peer)
@@ -120,12 +120,12 @@ class Connections:
     def close(self) -> None:
         """Close all connections; other watched descriptors belong to their owners."""
         for key in tuple(self._selector.get_map().values()):
-            if isinstance(key.fileobj, Peer):
+            if isinstance(key.fileobj, AgentPeer):
                 self.drop(key.fileobj)
         self._selector.close()
         self._listener.close()
 
-    def _ready(self, peer: Peer, mask: int) -> None:
+    def _ready(self, peer: AgentPeer, mask: int) -> None:
         if mask & _WRITE and not peer.closed:
             try:
                 peer.flush()
@@ -136,7 +136,7 @@ class Connections:
         if mask & _READ:
             self.hear(peer)
 
-    def _tend(self, peer: Peer) -> None:
+    def _tend(self, peer: AgentPeer) -> None:
         """Watch a peer for writing while something is unsent."""
         key, wanted = self._selector.get_key(peer), _READ | (_WRITE if peer.unsent else 0)
         if key.events != wanted:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError, UsageError
 from lumctl.training.agent.folder import Folder, holder, private_folder
-from lumctl.training.wire import Line
+from lumctl.training.wire import MessageLine
 
 WITHIN_S = 10.0
 """What an agent may take to start, to end, or to let somebody in."""
@@ -20,7 +20,7 @@ _TRIES = 3
 _ERRORS: Mapping[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode.REFUSED: RefusedError}
 
 
-def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> Line:
+def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> MessageLine:
     """Open a coordinator's line to the agent of a folder on this machine, and start the agent if none lives.
 
     Its first message is a ``list``, or ``taken`` where another coordinator is there and it does not ``take`` its
@@ -29,7 +29,7 @@ def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> L
     Raises:
         LumctlError: no agent can be started, or none answers.
     """
-    line = Line(connected(folder))
+    line = MessageLine(connected(folder))
     try:
         line.send({"ask": "take" if take else "who", "who": who or f"{os.getpid()}@{socket.gethostname()}"})
     except OSError as error:

@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Peer:
+class AgentPeer:
     """A worker, a coordinator, or a peer that has not introduced itself.
 
     ``pid`` and ``uid`` are the kernel's word for who connected. ``name`` is what it is called in messages, ``worker``
@@ -41,7 +41,7 @@ class Peer:
             self.name = name
             self._called.add(name)
 
-    def is_again(self, former: "Peer") -> bool:
+    def is_again(self, former: "AgentPeer") -> bool:
         """Whether this is the same coordinator as an earlier peer."""
         return not self._called.isdisjoint(former._called)  # noqa: SLF001 - of the same class
 

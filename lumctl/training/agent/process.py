@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 _PROC = Path("/proc")
 
 
-class NotStartedError(Exception):
+class WorkerNotStartedError(Exception):
     """The program of a worker cannot be run; the text says why."""
 
 
@@ -53,7 +53,7 @@ class Process:
         try:
             output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise NotStartedError(f"its log {log} cannot be written: {error.strerror}") from error
+            raise WorkerNotStartedError(f"its log {log} cannot be written: {error.strerror}") from error
         try:
             child = subprocess.Popen(  # noqa: S603 - the job's own program, as a list of words
                 list(argv),
@@ -65,7 +65,7 @@ class Process:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise NotStartedError(_why(error, argv[0], folder)) from error
+            raise WorkerNotStartedError(_why(error, argv[0], folder)) from error
         finally:
             os.close(output)
         # Nobody but us waits for a child: until then its id is its own, even if it has ended already.

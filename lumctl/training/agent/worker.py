@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lumctl.training.wire import BrokenLineError, Message
 
 if TYPE_CHECKING:
-    from lumctl.training.agent.peer import Peer
+    from lumctl.training.agent.peer import AgentPeer
     from lumctl.training.agent.process import Process
 
 FAILED, ENDED, EXITING = "failed", "ended", "exiting"
@@ -58,7 +58,7 @@ class Worker:
     at: float | None = None
     last: dict[str, Message] = field(default_factory=dict)
     process: "Process | None" = None
-    peer: "Peer | None" = None
+    peer: "AgentPeer | None" = None
     waiting: list[Message] = field(default_factory=list)
     heard_at: float = 0.0
     ran_at: float = 0.0

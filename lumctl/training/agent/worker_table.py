@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from lumctl.training import death_watch, variables
 from lumctl.training.agent import logs, worker_records
 from lumctl.training.agent.folder import Folder
-from lumctl.training.agent.process import NotStartedError, Process, ProcessEnd
+from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError
 from lumctl.training.agent.requests import RequestRefusedError, StartOrder
 from lumctl.training.agent.worker import BEATS, ENDED, FAILED, Worker
 from lumctl.training.wire import Message
@@ -69,7 +69,7 @@ class WorkerTable:
                 order.folder or self._folder.path,
                 self._folder.log(order.worker),
             )
-        except NotStartedError as error:
+        except WorkerNotStartedError as error:
             worker.said({"say": FAILED, "error": f"worker {order.worker} was not started: {error}"}, now)
             self._end(worker, ProcessEnd(NOT_STARTED, None))
         else:

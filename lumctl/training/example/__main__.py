@@ -7,22 +7,24 @@ from pathlib import Path
 from lumctl.errors import LumctlError
 from lumctl.training.example.config import SIZES
 from lumctl.training.example.parallelism import WAYS
-from lumctl.training.example.train import Options, train
+from lumctl.training.example.train import TrainOptions, train
 
 
 def main() -> int:
     """Train to the end; an exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example", description="Train a small Llama.")
-    parser.add_argument("--parallel", choices=WAYS, default=Options.parallel, help="how ranks share the work")
-    parser.add_argument("--steps", type=_count, default=Options.steps, help="steps in all")
-    parser.add_argument("--size", choices=tuple(SIZES), default=Options.size)
-    parser.add_argument("--seed", type=int, default=Options.seed, help="of the weights and of the order of the text")
+    parser.add_argument("--parallel", choices=WAYS, default=TrainOptions.parallel, help="how ranks share the work")
+    parser.add_argument("--steps", type=_count, default=TrainOptions.steps, help="steps in all")
+    parser.add_argument("--size", choices=tuple(SIZES), default=TrainOptions.size)
+    parser.add_argument(
+        "--seed", type=int, default=TrainOptions.seed, help="of the weights and of the order of the text"
+    )
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="where checkpoints go, and come from")
-    parser.add_argument("--every", type=_count, default=Options.every, help="a checkpoint after so many steps")
+    parser.add_argument("--every", type=_count, default=TrainOptions.every, help="a checkpoint after so many steps")
     parser.add_argument("--losses", type=Path, metavar="FILE", help="add a line for each step: its number, its loss")
     parser.add_argument("--text", type=Path, metavar="FILE", help="learn from this, not from Python's own sources")
     try:
-        train(Options(**vars(parser.parse_args())))
+        train(TrainOptions(**vars(parser.parse_args())))
     except LumctlError as error:
         return told(error)
     except OSError as error:

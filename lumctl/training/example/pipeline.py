@@ -15,7 +15,7 @@ MICRO_BATCHES = 4
 FORWARD, BACKWARD = 0, 1
 
 
-class Stage(nn.Module):
+class PipelineStage(nn.Module):
     """What one rank holds: some blocks, and rank 0 both ends, for one matrix serves both."""
 
     ends: Ends | None
@@ -46,7 +46,7 @@ class Pipeline:
         self._seed = seed
         self._micro = size.sequences // MICRO_BATCHES
         self._start: Llama | None = Llama(size, seed=seed)
-        self.model = Stage()
+        self.model = PipelineStage()
         self.optimizer = adamw(self._start.parameters())
         self._rank, self._world = 0, 1
         self._sent: list[tuple[dist.Work | None, Tensor]] = []

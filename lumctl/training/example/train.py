@@ -20,7 +20,7 @@ TOLD_EVERY = 10
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainOptions:
     """What is to be trained, and how long."""
 
     parallel: str = "data"
@@ -34,7 +34,7 @@ class Options:
     text: Path | None = None
 
 
-def train(options: Options) -> None:
+def train(options: TrainOptions) -> None:
     """Run this process's part of the job to its end.
 
     Raises:

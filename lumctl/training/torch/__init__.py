@@ -16,6 +16,6 @@ that was interrupted is done again. Under torchrun, or alone, the same script go
 Groups of a script's own (`new_group`) end with their generation: make them again when `job.generation` has grown.
 """
 
-from lumctl.training.torch.job import Job, Step, attach
+from lumctl.training.torch.job import TrainingJob, TrainingStep, attach
 
-__all__ = ["Job", "Step", "attach"]
+__all__ = ["TrainingJob", "TrainingStep", "attach"]

@@ -7,8 +7,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from lumctl.training.torch.states import Snapshot
-from lumctl.training.torch.work import Work
+from lumctl.training.torch.states import StateSnapshot
+from lumctl.training.torch.training_state import TrainingState
 
 
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
@@ -50,7 +50,7 @@ def _put(parameter: nn.Parameter, mean: Tensor) -> None:
         parameter.grad.copy_(mean)
 
 
-def level(work: Work, rank: int, device: torch.device, *, source: int = 0) -> None:
+def level(work: TrainingState, rank: int, device: torch.device, *, source: int = 0) -> None:
     """Give all ranks the state of one and its count of steps.
 
     Raises:
@@ -67,7 +67,7 @@ def level(work: Work, rank: int, device: torch.device, *, source: int = 0) -> No
     done, meta_size, size = (int(each) for each in sizes.tolist())
     described = _broadcast(torch.empty(meta_size, dtype=torch.uint8), source, device)
     data = _broadcast(torch.empty(size, dtype=torch.uint8), source, device)
-    work.load(Snapshot(done, json.loads(bytes(described.tolist())), data).tree(copied=False), done)
+    work.load(StateSnapshot(done, json.loads(bytes(described.tolist())), data).tree(copied=False), done)
 
 
 def _broadcast(tensor: torch.Tensor, source: int, device: torch.device) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from lumctl.training.torch.states import Snapshot
+from lumctl.training.torch.states import StateSnapshot
 
 KEPT = 3
 """Newest states of a rank. Ranks are at most one step apart, and the newest may have been cut short on its way."""
@@ -18,13 +18,13 @@ class Copies:
     """Snapshots by rank and by steps done, whole ones only."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, dict[int, Snapshot]] = {}
+        self._kept: dict[int, dict[int, StateSnapshot]] = {}
 
-    def find(self, rank: int, done: int) -> Snapshot | None:
+    def find(self, rank: int, done: int) -> StateSnapshot | None:
         """The state of a rank after so many steps, if it is kept."""
         return self._kept.get(rank, {}).get(done)
 
-    def keep(self, rank: int, snapshot: Snapshot) -> None:
+    def keep(self, rank: int, snapshot: StateSnapshot) -> None:
         """Keep one more; the oldest goes."""
         kept = self._kept.setdefault(rank, {})
         kept[snapshot.done] = snapshot
@@ -65,14 +65,14 @@ class Copies:
         self.keep(before, got)
 
 
-def _exchange(ours: Snapshot, to: int, origin: int, device: torch.device) -> Snapshot:
+def _exchange(ours: StateSnapshot, to: int, origin: int, device: torch.device) -> StateSnapshot:
     described = bytearray(json.dumps(ours.meta, separators=(",", ":")).encode())
     meta = torch.frombuffer(described, dtype=torch.uint8)
     sizes = _swap(torch.tensor([ours.done, len(meta), len(ours.data)]), 3, to, origin, device)
     done, meta_size, size = (int(each) for each in sizes.tolist())
     their_meta = _swap(meta, meta_size, to, origin, device)
     data = _swap(ours.data, size, to, origin, device)
-    return Snapshot(done, json.loads(bytes(their_meta.tolist())), data)
+    return StateSnapshot(done, json.loads(bytes(their_meta.tolist())), data)
 
 
 def _swap(ours: Tensor, size: int, to: int, origin: int, device: torch.device) -> Tensor:

@@ -24,7 +24,7 @@ else:
     from torch.distributed import PrefixStore, Store
 
 from lumctl.training.torch.interfaces import interface_with
-from lumctl.training.torch.sockets import Held, between, calling, connected, deafen, knock, shut, sockets
+from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.training.torch.stores import GivenUpError, Patient, reach, serve
 from lumctl.training.torch.waits import Waits, keep
 
@@ -39,7 +39,7 @@ TOLD_WITHIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JoinOrder:
     """What a worker is told to join. ``lanes`` is the socket of the simulator's lanes, where there are any."""
 
     generation: int
@@ -54,12 +54,12 @@ class Place:
 class _Attempt:
     """A group that is being made, or is made."""
 
-    place: Place
-    before: frozenset[Held]
+    place: JoinOrder
+    before: frozenset[OpenSocket]
     given_up: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
-    made: frozenset[Held] | None = None
-    joins: frozenset[Held] = frozenset()
+    made: frozenset[OpenSocket] | None = None
+    joins: frozenset[OpenSocket] = frozenset()
     """Those of them that lead to other ranks."""
     store: Patient | None = None
     lanes: "LaneStore | None" = None
@@ -67,7 +67,7 @@ class _Attempt:
     waits: Waits = field(default_factory=Waits)
 
 
-class Group:
+class ProcessGroup:
     """The process group that a worker is in. :meth:`abort` may be called by any thread, all else by the main thread.
 
     With NCCL the communicator is aborted, which ends its kernels; with gloo its sockets are at their end for those who
@@ -112,7 +112,7 @@ class Group:
         ours = between(sockets(), self._ports(), ()) | {each for each in made if each.is_open}
         return [*(each.descriptor for each in ours), *(each.fileno() for each in self._left if each.fileno() >= 0)]
 
-    def make(self, place: Place, *, wanted: Callable[[], bool]) -> None:
+    def make(self, place: JoinOrder, *, wanted: Callable[[], bool]) -> None:
         """Form a group with all who are told the same; ``wanted`` says whether that still is to be.
 
         Raises:
@@ -208,7 +208,7 @@ class Group:
                 shut(self._sockets_of(attempt) | calling(sockets() - attempt.before), self._ports())
                 pause = min(2 * pause, LATER_KNOCK_S)
 
-    def _sockets_of(self, attempt: _Attempt) -> frozenset[Held]:
+    def _sockets_of(self, attempt: _Attempt) -> frozenset[OpenSocket]:
         """The sockets of a group: the script may have opened others meanwhile.
 
         With NCCL, and where the form is not known in which gloo's addresses are published, all that are new.

@@ -15,13 +15,13 @@ from lumctl.training.torch.member import Member
 from lumctl.training.torch.persistence import STOPS, Persistence
 from lumctl.training.torch.single_process import SingleProcess
 from lumctl.training.torch.stores import GivenUpError
-from lumctl.training.torch.work import REPLICATED, UNIQUE, Part, Work
+from lumctl.training.torch.training_state import REPLICATED, UNIQUE, StatefulPart, TrainingState
 
 
-class Step:
+class TrainingStep:
     """One step. A failure of the process group ends its body; `steps` then goes on where the job does."""
 
-    def __init__(self, job: "Job", number: int) -> None:
+    def __init__(self, job: "TrainingJob", number: int) -> None:
         self.number = number
         """How many steps are in the state that it begins with: from 0."""
         self._job = job
@@ -43,10 +43,10 @@ class Step:
         return self._job._ended(error, loss)  # noqa: SLF001 - the two are one
 
 
-class Job:
+class TrainingJob:
     """A script's part in a job; made by :func:`attach`."""
 
-    def __init__(self, work: Work, device: torch.device, life: Member | SingleProcess) -> None:
+    def __init__(self, work: TrainingState, device: torch.device, life: Member | SingleProcess) -> None:
         self.device = device
         self._work, self._life = work, life
 
@@ -65,7 +65,7 @@ class Job:
         """Which group this is: it grows when a group is made anew. Nothing made with an older one can be used."""
         return self._life.membership.generation
 
-    def steps(self, total: int | None = None) -> Iterator[Step]:
+    def steps(self, total: int | None = None) -> Iterator[TrainingStep]:
         """The steps from where the job stands to ``total``; without one, until the job is stopped.
 
         The same number comes again when a step was interrupted, or the job went back to a checkpoint. What a step has
@@ -79,7 +79,7 @@ class Job:
             if total is not None and self._work.done >= total:
                 self._life.finish()
                 continue
-            step = Step(self, self._work.done)
+            step = TrainingStep(self, self._work.done)
             yield step
             if not step.entered:
                 raise UsageError(
@@ -124,16 +124,16 @@ class Job:
 
 def attach(  # noqa: PLR0913 - each has its name where it is used
     *,
-    model: Part | None = None,
+    model: StatefulPart | None = None,
     optimizer: torch.optim.Optimizer | None = None,
-    state: Mapping[str, Part] | None = None,
+    state: Mapping[str, StatefulPart] | None = None,
     layout: Literal["replicated", "unique"] = "replicated",
     shape: Callable[[int, int], None] | None = None,
     seed: int | None = None,
     checkpoint: Path | str | Literal[False] | None = None,
     every: int = 50,
     device: torch.device | str | None = None,
-) -> Job:
+) -> TrainingJob:
     """Make this script a part of a job. Use it in a ``with`` statement.
 
     A step counts as done when the optimiser has stepped; without an optimiser, when its ``with`` block ends. What the
@@ -159,10 +159,10 @@ def attach(  # noqa: PLR0913 - each has its name where it is used
     """
     if layout not in {REPLICATED, UNIQUE}:
         raise UsageError(f"layout {layout!r} is not known", hint=f"it is {REPLICATED!r} or {UNIQUE!r}")
-    named: dict[str, Part | None] = {"model": model, "optimizer": optimizer}
+    named: dict[str, StatefulPart | None] = {"model": model, "optimizer": optimizer}
     parts = {name: part for name, part in named.items() if part is not None}
     parts |= {f"state.{name}": part for name, part in (state or {}).items()}
-    work = Work(parts, layout=layout, seed=seed, shape=shape)
+    work = TrainingState(parts, layout=layout, seed=seed, shape=shape)
     where = _device(model, device)
     persistence = Persistence(
         work, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
@@ -177,10 +177,12 @@ def attach(  # noqa: PLR0913 - each has its name where it is used
     )
     if optimizer is not None:
         _watch(optimizer, work, life, where)
-    return Job(work, where, life)
+    return TrainingJob(work, where, life)
 
 
-def _watch(optimizer: torch.optim.Optimizer, work: Work, life: Member | SingleProcess, device: torch.device) -> None:
+def _watch(
+    optimizer: torch.optim.Optimizer, work: TrainingState, life: Member | SingleProcess, device: torch.device
+) -> None:
     def before(*_: Any) -> None:
         if device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()
@@ -194,7 +196,7 @@ def _watch(optimizer: torch.optim.Optimizer, work: Work, life: Member | SinglePr
     optimizer.register_step_post_hook(after)
 
 
-def _device(model: Part | None, device: torch.device | str | None) -> torch.device:
+def _device(model: StatefulPart | None, device: torch.device | str | None) -> torch.device:
     if device is not None:
         return torch.device(device)
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.training.torch.addresses import Address, is_address, strange
-from lumctl.training.wire import BrokenLineError, Line
+from lumctl.training.wire import BrokenLineError, MessageLine
 
 if TYPE_CHECKING:
     # What is public is typed in the private module only.
@@ -42,7 +42,7 @@ class LaneStore(Store):
         self._alone = len(placement) == 1
         self._lanes = str(lanes)
         self._own: dict[str, Address] = {}
-        self._line: Line | None = None
+        self._line: MessageLine | None = None
         self.joined = 0
         """Peers to which connections were led over lanes."""
 
@@ -157,7 +157,7 @@ def _group(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-def _connected(path: str) -> Line:
+def _connected(path: str) -> MessageLine:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(_ANSWERS_WITHIN_S)
@@ -165,4 +165,4 @@ def _connected(path: str) -> Line:
     except OSError:
         connection.close()
         raise
-    return Line(connection)
+    return MessageLine(connection)

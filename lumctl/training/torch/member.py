@@ -19,7 +19,7 @@ from lumctl.training.torch.environment import Environment
 from lumctl.training.torch.failures import in_short, of_group, tail
 from lumctl.training.torch.order_loop import END, OrderLoop
 from lumctl.training.torch.persistence import Persistence
-from lumctl.training.torch.work import REPLICATED, Work
+from lumctl.training.torch.training_state import REPLICATED, TrainingState
 
 
 def in_children(call: Callable[[], None]) -> None:
@@ -45,7 +45,9 @@ def give_up(descriptors: Iterable[int]) -> None:
 class Member:
     """Takes part in a job under its coordinator's orders."""
 
-    def __init__(self, environment: Environment, work: Work, persistence: Persistence, device: torch.device) -> None:
+    def __init__(
+        self, environment: Environment, work: TrainingState, persistence: Persistence, device: torch.device
+    ) -> None:
         self._work, self._persistence, self._device = work, persistence, device
         self._order_loop = OrderLoop(environment, work, persistence, device)
         self._control = self._order_loop.control

@@ -6,15 +6,15 @@ from typing import Any
 import torch
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.training.torch.control import Control
+from lumctl.training.torch.agent_link import AgentLink
 from lumctl.training.torch.copies import Copies
 from lumctl.training.torch.environment import Environment, Membership
 from lumctl.training.torch.failures import in_short
-from lumctl.training.torch.group import Group, Place
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.persistence import Persistence
 from lumctl.training.torch.state_loader import StateLoader
 from lumctl.training.torch.state_transfer import StateServer
-from lumctl.training.torch.work import UNIQUE, Work
+from lumctl.training.torch.training_state import UNIQUE, TrainingState
 from lumctl.training.wire import Message
 
 END = "end"
@@ -24,14 +24,16 @@ END = "end"
 class OrderLoop:
     """The servers of a worker, its group, and the orders that change them. Used by the main thread."""
 
-    def __init__(self, environment: Environment, work: Work, persistence: Persistence, device: torch.device) -> None:
+    def __init__(
+        self, environment: Environment, work: TrainingState, persistence: Persistence, device: torch.device
+    ) -> None:
         self.membership = Membership()
         self.copies = Copies()
         self._work, self._persistence, self._device = work, persistence, device
         self._loader = StateLoader(work, self.membership, self.copies, environment.token)
         self.server = StateServer(environment.address, environment.token, self._loader.find)
-        self.group = Group(device, environment.address, lambda: [self.server.address[1]])
-        self.control = Control(environment, done=lambda: work.done, hold=self._hold)
+        self.group = ProcessGroup(device, environment.address, lambda: [self.server.address[1]])
+        self.control = AgentLink(environment, done=lambda: work.done, hold=self._hold)
 
     def _hold(self) -> None:
         """Called by the thread that listens to the agent."""
@@ -83,7 +85,7 @@ class OrderLoop:
         began = time.monotonic()
         lanes = order.get("lanes") or {}
         host, port = order["store"]
-        place = Place(
+        place = JoinOrder(
             generation=int(order["generation"]),
             rank=int(order["rank"]),
             world=int(order["world"]),
@@ -114,7 +116,7 @@ class OrderLoop:
         self.control.say("joined", generation=place.generation, rank=place.rank, seconds=seconds, done=self._work.done)
         return True
 
-    def _settle(self, place: Place) -> None:
+    def _settle(self, place: JoinOrder) -> None:
         """Bring all ranks to one state where none has been handed over, and have each state kept twice."""
         if self._work.done == 0:
             if self._work.layout == UNIQUE:

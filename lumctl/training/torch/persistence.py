@@ -11,7 +11,7 @@ import torch.distributed as dist
 from lumctl.errors import LumctlError, UsageError
 from lumctl.training.torch.checkpoints import KEPT, Checkpoints
 from lumctl.training.torch.collectives import level
-from lumctl.training.torch.work import UNIQUE, Work
+from lumctl.training.torch.training_state import UNIQUE, TrainingState
 
 STOPS = "checkpoints"
 """Where in a job's folder on a host the checkpoints of stops lie."""
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Persistence:
     """Checkpoints of a job: every so many steps, at its end, and when it is told to stop."""
 
-    def __init__(self, work: Work, folder: Path | None, every: int) -> None:
+    def __init__(self, work: TrainingState, folder: Path | None, every: int) -> None:
         self.checkpoints = Checkpoints(folder) if folder is not None else None
         self._work, self._every = work, every
         self._stops_only = False

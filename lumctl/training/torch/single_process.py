@@ -8,7 +8,7 @@ import torch.distributed as dist
 from lumctl.training.torch.collectives import level
 from lumctl.training.torch.environment import Membership
 from lumctl.training.torch.persistence import Persistence
-from lumctl.training.torch.work import REPLICATED, Work
+from lumctl.training.torch.training_state import REPLICATED, TrainingState
 
 
 class SingleProcess:
@@ -16,7 +16,7 @@ class SingleProcess:
 
     given_up = False
 
-    def __init__(self, work: Work, persistence: Persistence, device: torch.device) -> None:
+    def __init__(self, work: TrainingState, persistence: Persistence, device: torch.device) -> None:
         self.membership = _membership()
         self._work, self._persistence, self._device = work, persistence, device
         self._own_group = False

@@ -20,7 +20,7 @@ _RANK = struct.Struct("<q")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class OpenSocket:
     """A socket of this process. The inode tells it from a later one with the same number."""
 
     descriptor: int
@@ -65,22 +65,22 @@ class Held:
                 act(own)
 
 
-def sockets() -> frozenset[Held]:
+def sockets() -> frozenset[OpenSocket]:
     """All sockets of this process."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
             known = os.fstat(int(entry.name))
             if stat.S_ISSOCK(known.st_mode):
-                found.add(Held(int(entry.name), known.st_ino))
+                found.add(OpenSocket(int(entry.name), known.st_ino))
     return frozenset(found)
 
 
-def between(held: frozenset[Held], own: Collection[int], peers: Collection[int]) -> frozenset[Held]:
+def between(held: frozenset[OpenSocket], own: Collection[int], peers: Collection[int]) -> frozenset[OpenSocket]:
     """Those of TCP that are at one of our own ports, or connected to one of our peers'."""
     found = set()
 
-    def look(each: Held, one: socket.socket) -> None:
+    def look(each: OpenSocket, one: socket.socket) -> None:
         if _is_tcp(one) and (one.getsockname()[1] in own or (not _listens(one) and one.getpeername()[1] in peers)):
             found.add(each)
 
@@ -89,11 +89,11 @@ def between(held: frozenset[Held], own: Collection[int], peers: Collection[int])
     return frozenset(found)
 
 
-def connected(held: frozenset[Held], *, but: int) -> frozenset[Held]:
+def connected(held: frozenset[OpenSocket], *, but: int) -> frozenset[OpenSocket]:
     """Those of TCP that are connected, unless to a peer's port that is left out."""
     found = set()
 
-    def look(each: Held, one: socket.socket) -> None:
+    def look(each: OpenSocket, one: socket.socket) -> None:
         if _is_tcp(one) and not _listens(one) and one.getpeername()[1] != but:
             found.add(each)
 
@@ -102,11 +102,11 @@ def connected(held: frozenset[Held], *, but: int) -> frozenset[Held]:
     return frozenset(found)
 
 
-def calling(held: frozenset[Held]) -> frozenset[Held]:
+def calling(held: frozenset[OpenSocket]) -> frozenset[OpenSocket]:
     """Those of TCP that nobody has answered yet: the system does not tell whom they call."""
     found = set()
 
-    def look(each: Held, one: socket.socket) -> None:
+    def look(each: OpenSocket, one: socket.socket) -> None:
         if _is_tcp(one) and one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _SYN_SENT:
             found.add(each)
 
@@ -115,13 +115,13 @@ def calling(held: frozenset[Held]) -> frozenset[Held]:
     return frozenset(found)
 
 
-def shut(held: frozenset[Held], ports: frozenset[int]) -> None:
+def shut(held: frozenset[OpenSocket], ports: frozenset[int]) -> None:
     """Shut TCP connections: whoever waits on one wakes up. Those of our own servers, by their ports, stay."""
     for each in held:
         each.use(lambda one: _shut(one, ports))
 
 
-def deafen(held: frozenset[Held], ports: frozenset[int]) -> Iterator[socket.socket]:
+def deafen(held: frozenset[OpenSocket], ports: frozenset[int]) -> Iterator[socket.socket]:
     """Have whoever reads from TCP connections find their end.
 
     Gives each once more: while that one is open, the peer finds its own open too.
@@ -143,7 +143,7 @@ def deafen(held: frozenset[Held], ports: frozenset[int]) -> Iterator[socket.sock
         own.close()
 
 
-def knock(held: frozenset[Held], ranks: range, keep: contextlib.ExitStack) -> None:
+def knock(held: frozenset[OpenSocket], ranks: range, keep: contextlib.ExitStack) -> None:
     """Call the listeners among these as if the peers did that never called: gloo waits for them by no time-out of ours.
 
     The connections stay open until ``keep`` is closed.
@@ -156,7 +156,7 @@ def knock(held: frozenset[Held], ranks: range, keep: contextlib.ExitStack) -> No
                     caller.sendall(_RANK.pack(rank))
 
 
-def _listeners(held: Held) -> Iterator[tuple[str, int]]:
+def _listeners(held: OpenSocket) -> Iterator[tuple[str, int]]:
     found: list[tuple[str, int]] = []
 
     def look(one: socket.socket) -> None:

@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.errors import UsageError
+from lumctl.training.torch.agent_link import AgentLink
 from lumctl.training.torch.checkpoints import of_rank, read
-from lumctl.training.torch.control import Control
 from lumctl.training.torch.copies import Copies
 from lumctl.training.torch.environment import Membership
 from lumctl.training.torch.failures import in_short
-from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateTransferError, Wanted
-from lumctl.training.torch.states import BrokenStateError, Layout, Snapshot
-from lumctl.training.torch.work import REPLICATED, UNIQUE, Work
+from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateTransferError, WantedState
+from lumctl.training.torch.states import BrokenStateError, Layout, StateSnapshot
+from lumctl.training.torch.training_state import REPLICATED, UNIQUE, TrainingState
 from lumctl.training.wire import Message
 
 
 class StateLoader:
     """Finds states for other workers, and loads states from others, from own copies, or from a file."""
 
-    def __init__(self, work: Work, membership: Membership, copies: Copies, token: str) -> None:
+    def __init__(self, work: TrainingState, membership: Membership, copies: Copies, token: str) -> None:
         self.fetcher = Fetcher(token)
         self._work, self._membership, self._copies = work, membership, copies
 
-    def find(self, wanted: Wanted) -> Layout:
+    def find(self, wanted: WantedState) -> Layout:
         """A state that another worker asks for; this one is parked.
 
         Raises:
@@ -37,14 +37,14 @@ class StateLoader:
         kept = self._kept(wanted)
         return Layout(kept.meta, (kept.data,), len(kept.data))
 
-    def load(self, order: Message, control: Control, holds: int) -> None:
+    def load(self, order: Message, control: AgentLink, holds: int) -> None:
         """Take over the state that the coordinator has chosen, and say so.
 
         Raises:
             UsageError: it does not fit this script, or the script cannot have the rank that it is for.
         """
         began = time.monotonic()
-        wanted = Wanted(int(order["done"]), None if order.get("of") is None else int(order["of"]))
+        wanted = WantedState(int(order["done"]), None if order.get("of") is None else int(order["of"]))
         if order.get("world") is not None and wanted.of is not None:
             self._work.shape(wanted.of, int(order["world"]))
         try:
@@ -57,7 +57,9 @@ class StateLoader:
             self._work.load(tree, wanted.done)
         control.say("loaded", done=wanted.done, bytes=size, seconds=time.monotonic() - began)
 
-    def _found(self, order: Message, wanted: Wanted, still: Callable[[], bool]) -> tuple[dict[str, Any] | None, int]:
+    def _found(
+        self, order: Message, wanted: WantedState, still: Callable[[], bool]
+    ) -> tuple[dict[str, Any] | None, int]:
         """A state and its size in bytes; ``None`` if the current state is the one."""
         if order.get("file"):
             path = of_rank(Path(order["file"]), wanted.of or 0)
@@ -80,7 +82,7 @@ class StateLoader:
         kept = self._kept(wanted)
         return kept.tree(), len(kept.data)
 
-    def _kept(self, wanted: Wanted) -> Snapshot:
+    def _kept(self, wanted: WantedState) -> StateSnapshot:
         rank = self._membership.rank if wanted.of is None else wanted.of
         kept = self._copies.find(rank, wanted.done)
         if kept is None:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from lumctl.training.torch.interfaces import family_of
-from lumctl.training.torch.states import Layout, Snapshot, memory
+from lumctl.training.torch.states import Layout, StateSnapshot, memory
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Of a description: one entry for each tensor."""
@@ -35,14 +35,14 @@ class NotHereError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedState:
     """A state: after how many steps, and of which rank."""
 
     done: int
     of: int | None
 
 
-Find = Callable[[Wanted], Layout]
+Find = Callable[[WantedState], Layout]
 
 
 class StateServer:
@@ -102,7 +102,7 @@ class StateServer:
             if not hmac.compare_digest(proof.encode(), proved(self._token, challenge).encode()):
                 _send(connection, {"error": "the token is not this job's"})
                 return
-            wanted = Wanted(int(asked["done"]), None if asked.get("of") is None else int(asked["of"]))
+            wanted = WantedState(int(asked["done"]), None if asked.get("of") is None else int(asked["of"]))
             with self._change:
                 if not self._open:
                     _send(connection, {"error": "this worker is not parked"})
@@ -115,7 +115,7 @@ class StateServer:
                     self._serving.discard(connection)
                     self._change.notify_all()
 
-    def _hand_over(self, connection: socket.socket, wanted: Wanted) -> None:
+    def _hand_over(self, connection: socket.socket, wanted: WantedState) -> None:
         try:
             layout = self._find(wanted)
         except NotHereError as error:
@@ -141,7 +141,9 @@ class Fetcher:
                 with contextlib.suppress(OSError):
                     self._connection.shutdown(socket.SHUT_RDWR)
 
-    def fetch(self, source: tuple[str, int], wanted: Wanted, *, still: Callable[[], bool] = lambda: True) -> Snapshot:
+    def fetch(
+        self, source: tuple[str, int], wanted: WantedState, *, still: Callable[[], bool] = lambda: True
+    ) -> StateSnapshot:
         """Fetch a state whole; ``still`` says whether it is wanted any more.
 
         Raises:
@@ -165,7 +167,7 @@ class Fetcher:
                 self._connection = None
                 connection.close()
 
-    def _fetch(self, connection: socket.socket, wanted: Wanted, where: str) -> Snapshot:
+    def _fetch(self, connection: socket.socket, wanted: WantedState, where: str) -> StateSnapshot:
         challenge = str(_line(connection, LONGEST_QUESTION)["challenge"])
         _send(connection, {"proof": proved(self._token, challenge), "done": wanted.done, "of": wanted.of})
         header = _line(connection, LONGEST_LINE)
@@ -173,7 +175,7 @@ class Fetcher:
             raise StateTransferError(f"the worker at {where} does not hand it over: {header['error']}")
         data = torch.empty(int(header["bytes"]), dtype=torch.uint8)
         _fill(connection, memory(data))
-        return Snapshot(int(header["done"]), header["meta"], data)
+        return StateSnapshot(int(header["done"]), header["meta"], data)
 
 
 def proved(token: str, challenge: str) -> str:

@@ -39,7 +39,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StateSnapshot:
     """A state as it was after ``done`` steps; ``data`` are its bytes."""
 
     done: int
@@ -47,7 +47,7 @@ class Snapshot:
     data: Tensor
 
     @classmethod
-    def take(cls, tree: Mapping[str, Any], done: int, *, into: Tensor | None = None) -> "Snapshot":
+    def take(cls, tree: Mapping[str, Any], done: int, *, into: Tensor | None = None) -> "StateSnapshot":
         """Copy a state, into the bytes of an earlier snapshot if these are as many."""
         laid = lay_out(tree)
         data = into if into is not None and len(into) == laid.size else torch.empty(laid.size, dtype=torch.uint8)

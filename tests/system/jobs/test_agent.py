@@ -15,7 +15,7 @@ from agents import HEARTBEAT_S, Agents, Coordinator, end, listed
 from lumctl.errors import RefusedError, UsageError
 from lumctl.training.agent import open_agent
 from lumctl.training.agent.logs import KEPT, KEPT_BYTES, LONGEST_BYTES
-from lumctl.training.wire import Line
+from lumctl.training.wire import MessageLine
 
 TREE = "sleep 300 & echo $!; wait"
 
@@ -307,7 +307,7 @@ def test_who_sends_what_is_no_message_is_hung_up_on(agents, job, line):
     folder, coordinator = job
     with agents.raw(folder) as stranger:
         stranger.sendall(line)
-        theirs = Coordinator(Line(stranger))
+        theirs = Coordinator(MessageLine(stranger))
         assert "was hung up on" in theirs.until("refused")["why"]
         assert theirs.hung_up()
     assert f"process {os.getpid()} was hung up on" in coordinator.until("refused")["why"]

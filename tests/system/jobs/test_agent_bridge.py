@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 from agents import Agents, end, listed
 
-from lumctl.training.wire import Line
+from lumctl.training.wire import MessageLine
 
 AGENT = (sys.executable, "-P", "-m", "lumctl.training.agent")
 
@@ -48,7 +48,7 @@ def bridged(agents):
             with theirs:
                 process = running.enter_context(subprocess.Popen(command, stdin=theirs, stdout=theirs))
             running.callback(process.kill)
-            return agents.line(Line(ours)), process
+            return agents.line(MessageLine(ours)), process
 
         yield start
 

@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.training.control_socket import ControlSocket
 from lumctl.training.coordinator.requests import LEFT
-from lumctl.training.wire import Line
+from lumctl.training.wire import MessageLine
 
 WITHIN_S = 10.0
 
@@ -30,7 +30,7 @@ def caller(place):
 
     def call():
         connection = socket.socket(socket.AF_UNIX)
-        open_lines.append(Line(connection))
+        open_lines.append(MessageLine(connection))
         connection.settimeout(WITHIN_S)
         connection.connect(str(place))
         return open_lines[-1]

@@ -9,7 +9,7 @@ import pytest
 from lumctl.errors import UnreachableError
 from lumctl.jobs.control import NOBODY
 from lumctl.jobs.testing import bench_context, ranks
-from lumctl.training.job_control import Workers, ask
+from lumctl.training.job_control import WorkersControl, ask
 from lumctl.training.job_folder import coordinator_socket
 
 
@@ -34,7 +34,7 @@ def workers(tmp_path, monkeypatch):
                         line.write(json.dumps(answer) + "\n")
 
             threading.Thread(target=serve, daemon=True).start()
-            return Workers(context)
+            return WorkersControl(context)
 
         yield answered_with
 

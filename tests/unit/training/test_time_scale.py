@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from lumctl.training.bars import Scale, in_words, scale_for
+from lumctl.training.bars import TimeScale, in_words, scale_for
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_three_digits_at_most(seconds, words):
 
 
 def test_the_axis_grows_all_along_without_a_leap():
-    scale = Scale()
+    scale = TimeScale()
     times = [at / 1000 for at in range(0, 100_001, 7)]
     shares = [scale.share(seconds) for seconds in times]
     assert shares[0] == 0
@@ -39,8 +39,8 @@ def test_the_axis_grows_all_along_without_a_leap():
 
 
 def test_decades_are_equally_far_apart():
-    places = [Scale().share(decade) for decade in Scale().decades()]
-    assert Scale().decades() == (0.01, 0.1, 1.0, 10.0, 100.0)
+    places = [TimeScale().share(decade) for decade in TimeScale().decades()]
+    assert TimeScale().decades() == (0.01, 0.1, 1.0, 10.0, 100.0)
     gaps = [after - before for before, after in pairwise(places)]
     assert gaps == pytest.approx([gaps[0]] * 4)
 

@@ -20,7 +20,7 @@ from lumctl.training.example.serve.request_queue import RequestQueue
 
 
 @dataclass(frozen=True)
-class Options:
+class ServeOptions:
     """What is served, and where."""
 
     parallel: str
@@ -31,7 +31,7 @@ class Options:
     announce: Path | None
 
 
-def serve(options: Options) -> None:
+def serve(options: ServeOptions) -> None:
     """Take part in turns until the job is stopped.
 
     The weights come from the seed and never change, so no state is handed over: a spare has made its own.
@@ -64,7 +64,7 @@ def serve(options: Options) -> None:
             front[0].close()
 
 
-def _open(options: Options) -> tuple[HttpServer, RequestQueue]:
+def _open(options: ServeOptions) -> tuple[HttpServer, RequestQueue]:
     address = os.environ.get("LUMCTL_JOB_ADDRESS", "127.0.0.1")
     queue = RequestQueue(patience_s=options.patience)
     front = HttpServer(address, options.port, queue, patience_s=options.patience)
@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=5.0, help="seconds that a request waits for a recovery")
     parser.add_argument("--announce", type=Path, metavar="FILE", help="write the address to this file")
     try:
-        serve(Options(**vars(parser.parse_args())))
+        serve(ServeOptions(**vars(parser.parse_args())))
     except LumctlError as error:
         return told(error)
     except OSError as error:

@@ -14,7 +14,7 @@ from lumctl.training.agent.folder import listening, private_folder
 from lumctl.training.agent.logs import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
 from lumctl.training.agent.process import ProcessEnd
 from lumctl.training.agent.worker import BEATS, MOST_WAITING, Worker
-from lumctl.training.wire import Line, encoded
+from lumctl.training.wire import MessageLine, encoded
 
 HEARTBEAT_S = 2.0
 
@@ -65,17 +65,17 @@ class Turns:
         )
         self.open: list[socket.socket] = []
 
-    def connect(self, *messages) -> Line:
+    def connect(self, *messages) -> MessageLine:
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(str(self.folder.socket))
         self.open.append(connection)
-        line = Line(connection)
+        line = MessageLine(connection)
         for message in messages:
             line.send(message)
         self.agent.turn()
         return line
 
-    def coordinator(self) -> Line:
+    def coordinator(self) -> MessageLine:
         line = self.connect({"ask": "who", "who": "test"})
         assert line.receive()["tell"] == "list"
         return line

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.training.agent.peer import CHUNK_BYTES, MOST_UNSENT_BYTES, Peer
-from lumctl.training.wire import MOST_BYTES, BrokenLineError, Line, encoded
+from lumctl.training.agent.peer import CHUNK_BYTES, MOST_UNSENT_BYTES, AgentPeer
+from lumctl.training.wire import MOST_BYTES, BrokenLineError, MessageLine, encoded
 
 SMALL = 4096
 
@@ -18,7 +18,7 @@ SMALL = 4096
 def ends():
     """A peer, and the other end of its connection."""
     ours, theirs = socket.socketpair()
-    peer = Peer(ours)
+    peer = AgentPeer(ours)
     with theirs:
         yield peer, theirs
     peer.close()
@@ -37,7 +37,7 @@ def test_messages_come_whole_and_in_order_however_they_are_cut(messages, cuts):
     sent, got = b"".join(map(encoded, messages)), []
     places = sorted(round(cut * len(sent)) for cut in cuts)
     ours, theirs = socket.socketpair()
-    with closing(Peer(ours)) as peer, theirs:
+    with closing(AgentPeer(ours)) as peer, theirs:
         for start, end in zip([0, *places], [*places, len(sent)], strict=True):
             theirs.sendall(sent[start:end])
             while peer.read():
@@ -92,7 +92,7 @@ def test_a_peer_that_does_not_read_is_not_waited_for_and_gets_all_when_it_does(e
     for message in told:
         peer.send(message)
     assert peer.unsent
-    line = Line(theirs)
+    line = MessageLine(theirs)
     for message in told:
         peer.flush()
         assert line.receive() == message

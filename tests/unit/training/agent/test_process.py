@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lumctl.training.agent.process import NotStartedError, Process, ProcessEnd, belongs_to, stat_of
+from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError, belongs_to, stat_of
 
 GRANDCHILD = "sleep 300 & echo $!; wait"
 OWN_SESSION = (
@@ -118,5 +118,5 @@ def test_who_belongs_to_a_worker(start):
     ],
 )
 def test_why_a_program_cannot_be_run(tmp_path, argv, why):
-    with pytest.raises(NotStartedError, match=why):
+    with pytest.raises(WorkerNotStartedError, match=why):
         Process.start(argv, {}, tmp_path, tmp_path / "log")

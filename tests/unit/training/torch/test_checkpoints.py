@@ -11,7 +11,7 @@ from lumctl.errors import UsageError
 from lumctl.training.torch import persistence as room
 from lumctl.training.torch.checkpoints import Checkpoints, of_rank, read
 from lumctl.training.torch.persistence import Persistence
-from lumctl.training.torch.work import Work
+from lumctl.training.torch.training_state import TrainingState
 
 
 def saved(folder, *dones, rank=None):
@@ -125,7 +125,7 @@ def rank_0(tmp_path, monkeypatch):
 
     def rank(theirs):
         monkeypatch.setattr(room, "_gathered", lambda ours, _world, _device: [ours, theirs])
-        work = Work({"model": torch.nn.Linear(1, 1)}, layout="unique", seed=None, shape=None)
+        work = TrainingState({"model": torch.nn.Linear(1, 1)}, layout="unique", seed=None, shape=None)
         return work, Persistence(work, tmp_path, 25)
 
     return rank

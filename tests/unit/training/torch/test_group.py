@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from lumctl.training.torch import group as room
-from lumctl.training.torch.group import Group, Place
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.stores import GivenUpError, Patient
 
 ALONE = 1
@@ -18,7 +18,7 @@ ALONE = 1
 
 @pytest.fixture
 def group():
-    made = Group(torch.device("cpu"), "127.0.0.1")
+    made = ProcessGroup(torch.device("cpu"), "127.0.0.1")
     yield made
     made.close()
 
@@ -70,7 +70,7 @@ def at_the_first(monkeypatch, name, act):
 def test_a_connection_that_came_while_it_was_made_outlives_it(group, served, monkeypatch):
     ends = []
     at_the_first(monkeypatch, "set", lambda: ends.extend(served()))
-    group.make(Place(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
     group.abort()
     assert group.given_up
     assert works(ends)
@@ -85,7 +85,7 @@ def test_a_connection_outlives_a_group_that_is_given_up_before_it_is_made(group,
 
     at_the_first(monkeypatch, "wait", give_up)
     with pytest.raises(GivenUpError):
-        group.make(Place(2, 0, ALONE + 1, group.store), wanted=lambda: True)
+        group.make(JoinOrder(2, 0, ALONE + 1, group.store), wanted=lambda: True)
     assert works(ends)
 
 
@@ -93,7 +93,7 @@ def test_where_addresses_have_another_form_all_that_came_is_the_group_s(group, s
     ends = []
     monkeypatch.setattr("lumctl.training.torch.stores.is_address", lambda _key: False)
     at_the_first(monkeypatch, "set", lambda: ends.extend(served()))
-    group.make(Place(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
     group.abort()
     assert all(map(at_its_end, ends))
 
@@ -101,7 +101,7 @@ def test_where_addresses_have_another_form_all_that_came_is_the_group_s(group, s
 def test_the_sockets_of_a_group_that_is_made_are_found(group, monkeypatch):
     heard = []
     monkeypatch.setattr(room, "deafen", lambda made, _ports: heard.extend(made) or iter(()))
-    group.make(Place(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
     group.abort()
     assert heard, "gloo's listener, and the connection to the store"
 
@@ -115,8 +115,8 @@ def gloo_threads() -> int:
 def test_a_group_that_was_left_is_not_freed_by_whoever_lets_go_of_it_last() -> None:
     """To free it is to wait for its threads, and they may wait for the interpreter that the one who frees it holds."""
     before = gloo_threads()
-    group = Group(torch.device("cpu"), "127.0.0.1")
-    group.make(Place(1, 0, 1, group.store), wanted=lambda: True)
+    group = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+    group.make(JoinOrder(1, 0, 1, group.store), wanted=lambda: True)
     made = dist.distributed_c10d._get_default_group()
     dist.all_reduce(torch.zeros(1))  # at least one of its threads runs, and has its name
     running = gloo_threads()

@@ -7,7 +7,14 @@ from contextlib import closing
 import pytest
 import torch
 
-from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, Wanted, proved
+from lumctl.training.torch.state_transfer import (
+    Fetcher,
+    NotHereError,
+    StateServer,
+    StateTransferError,
+    WantedState,
+    proved,
+)
 from lumctl.training.torch.states import lay_out
 
 TOKEN = "correct horse"  # noqa: S105 - this test's
@@ -28,14 +35,14 @@ def server():
 
 
 def test_a_state_comes_whole(server):
-    fetched = Fetcher(TOKEN).fetch(server.address, Wanted(5, None))
+    fetched = Fetcher(TOKEN).fetch(server.address, WantedState(5, None))
     assert fetched.done == 5
     assert torch.equal(fetched.tree()["weights"], TREE["weights"])
 
 
 def test_the_token_is_asked_for_and_never_sent(server):
     with pytest.raises(StateTransferError, match="token is not this job's"):
-        Fetcher("another").fetch(server.address, Wanted(5, None))
+        Fetcher("another").fetch(server.address, WantedState(5, None))
     # What one answer proves is of no use for another challenge.
     assert proved(TOKEN, "a") != proved(TOKEN, "b")
     assert TOKEN not in proved(TOKEN, "a")
@@ -43,15 +50,15 @@ def test_the_token_is_asked_for_and_never_sent(server):
 
 def test_what_is_not_here_is_said(server):
     with pytest.raises(StateTransferError, match="nothing after 6 steps"):
-        Fetcher(TOKEN).fetch(server.address, Wanted(6, None))
+        Fetcher(TOKEN).fetch(server.address, WantedState(6, None))
 
 
 def test_a_worker_that_is_not_parked_hands_nothing_over(server):
     server.shut()
     with pytest.raises(StateTransferError, match="not parked"):
-        Fetcher(TOKEN).fetch(server.address, Wanted(5, None))
+        Fetcher(TOKEN).fetch(server.address, WantedState(5, None))
     server.open()
-    assert Fetcher(TOKEN).fetch(server.address, Wanted(5, None)).done == 5
+    assert Fetcher(TOKEN).fetch(server.address, WantedState(5, None)).done == 5
 
 
 def test_a_gate_that_shuts_cuts_what_is_on_its_way_rather_than_hand_over_what_steps_change():
@@ -68,7 +75,7 @@ def test_a_gate_that_shuts_cuts_what_is_on_its_way_rather_than_hand_over_what_st
 
         def fetch():
             with pytest.raises(StateTransferError):
-                Fetcher(TOKEN).fetch(server.address, Wanted(5, None))
+                Fetcher(TOKEN).fetch(server.address, WantedState(5, None))
             failed.append(True)
 
         fetching = threading.Thread(target=fetch)
@@ -90,7 +97,7 @@ def test_who_speaks_nonsense_is_left_and_others_are_served(server):
         odd.settimeout(10)
         assert b"challenge" in odd.recv(4096)
         assert odd.recv(4096) == b""
-    assert Fetcher(TOKEN).fetch(server.address, Wanted(5, None)).done == 5
+    assert Fetcher(TOKEN).fetch(server.address, WantedState(5, None)).done == 5
 
 
 def test_a_state_that_ends_too_early_is_none():
@@ -106,7 +113,7 @@ def test_a_state_that_ends_too_early_is_none():
         serving = threading.Thread(target=half)
         serving.start()
         with pytest.raises(StateTransferError, match="3996 bytes too early"):
-            Fetcher(TOKEN).fetch(listener.getsockname(), Wanted(5, None))
+            Fetcher(TOKEN).fetch(listener.getsockname(), WantedState(5, None))
         serving.join()
 
 
@@ -122,8 +129,8 @@ def test_a_fetch_from_who_hangs_can_be_cancelled():
         cancelling = threading.Thread(target=cancel)
         cancelling.start()
         with pytest.raises(StateTransferError):
-            fetcher.fetch(hung.getsockname(), Wanted(5, None))
+            fetcher.fetch(hung.getsockname(), WantedState(5, None))
         cancelling.join()
         kept[0].close()
     with pytest.raises(StateTransferError, match="not wanted any more"):
-        fetcher.fetch(("127.0.0.1", 1), Wanted(5, None), still=lambda: False)
+        fetcher.fetch(("127.0.0.1", 1), WantedState(5, None), still=lambda: False)

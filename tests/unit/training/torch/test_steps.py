@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.training.torch.collectives import average
 from lumctl.training.torch.environment import Environment
 from lumctl.training.torch.failures import in_short, of_group
-from lumctl.training.torch.work import Work
+from lumctl.training.torch.training_state import TrainingState
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_a_layout_that_is_not_known_is_refused():
 def test_a_part_that_is_interrupted_is_what_it_was_before():
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
     sampler = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), lr=1.0), 2)
-    work = Work({"model": model, "state.sampler": sampler}, layout="replicated", seed=1, shape=None)
+    work = TrainingState({"model": model, "state.sampler": sampler}, layout="replicated", seed=1, shape=None)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     work.begin(0)
     drawn = torch.randn(8, 4)
@@ -71,7 +71,7 @@ def test_a_part_that_is_interrupted_is_what_it_was_before():
 
 def test_a_state_of_another_script_is_refused_before_anything_is_replaced():
     model = torch.nn.Linear(1, 1)
-    work = Work({"model": model}, layout="replicated", seed=None, shape=None)
+    work = TrainingState({"model": model}, layout="replicated", seed=None, shape=None)
     with pytest.raises(UsageError, match="does not fit a script that has model"):
         work.load({"model": {}, "optimizer": {}}, 3)
     assert work.done == 0

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from lumctl.errors import UsageError
-from lumctl.training.torch.states import Layout, Snapshot, lay_out
+from lumctl.training.torch.states import Layout, StateSnapshot, lay_out
 
 REPLICATED, UNIQUE = "replicated", "unique"
 
 
-class Part(Protocol):
+class StatefulPart(Protocol):
     """What has a state: a model, an optimiser, a scheduler, a sampler."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class Part(Protocol):
         ...
 
 
-class Work:
+class TrainingState:
     """The state that steps change.
 
     Between :meth:`begin` and :meth:`end` a step is under way. The optimiser's step makes it count; until then
@@ -36,7 +36,7 @@ class Work:
 
     def __init__(
         self,
-        parts: Mapping[str, Part],
+        parts: Mapping[str, StatefulPart],
         *,
         layout: str,
         seed: int | None,
@@ -141,9 +141,9 @@ class Work:
         """Where the live tensors lie, for a worker that is parked."""
         return lay_out(self.tree())
 
-    def snapshot(self, *, into: Tensor | None = None) -> Snapshot:
+    def snapshot(self, *, into: Tensor | None = None) -> StateSnapshot:
         """A copy of the state, in the place of an earlier one if it fits."""
-        return Snapshot.take(self.tree(), self.done, into=into)
+        return StateSnapshot.take(self.tree(), self.done, into=into)
 
     def load(self, tree: Mapping[str, Any], done: int) -> None:
         """Replace the whole state.

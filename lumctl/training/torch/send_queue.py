@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from lumctl.training.wire import Line, Message
+from lumctl.training.wire import Message, MessageLine
 
 _ENDS_WITH = {
     "joined": ("broken", "held", "loaded", "unloaded"),
@@ -16,7 +16,7 @@ _ENDS_WITH = {
 """What is not true any more once something else is said."""
 
 
-class Outbox:
+class SendQueue:
     """Sends messages from any thread, and never waits for an agent that does not read.
 
     To such an agent the newest of each kind is said when it reads again: no more of it could matter. ``behind`` is
@@ -27,7 +27,7 @@ class Outbox:
         self._done, self._behind = done, behind
         self._newest: dict[str, Message] = {}
         self._late: dict[str, Message] = {}
-        self._line: Line | None = None
+        self._line: MessageLine | None = None
         self._lock = threading.RLock()
 
     @property
@@ -63,7 +63,7 @@ class Outbox:
             while self._late and self._line is not None and _takes(self._line):
                 self._send(self._late.pop(next(iter(self._late))))
 
-    def to(self, line: Line) -> None:
+    def to(self, line: MessageLine) -> None:
         """Send to this agent from now on, beginning with all that still holds.
 
         Raises:
@@ -100,7 +100,7 @@ class Outbox:
                 line.close()
 
 
-def _takes(line: Line) -> bool:
+def _takes(line: MessageLine) -> bool:
     """Whether a message can be sent without waiting."""
     poll = select.poll()
     try:

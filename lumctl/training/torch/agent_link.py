@@ -12,8 +12,8 @@ from queue import SimpleQueue
 
 from lumctl.training import death_watch
 from lumctl.training.torch.environment import Environment
-from lumctl.training.torch.outbox import Outbox
-from lumctl.training.wire import BrokenLineError, Line, Message
+from lumctl.training.torch.send_queue import SendQueue
+from lumctl.training.wire import BrokenLineError, Message, MessageLine
 
 PATIENCE_S = 1.0
 """How long an agent may take to read who we are, and our last words."""
@@ -21,7 +21,7 @@ AGAIN_S, LATER_AGAIN_S = 0.05, 1.0
 _log = logging.getLogger(__name__)
 
 
-class Control:
+class AgentLink:
     """Speaks with the agent; a thread of its own listens and beats.
 
     Orders are put into ``orders``, each with the number of holds that came before it. An agent that is gone is looked
@@ -34,7 +34,7 @@ class Control:
         """How many holds have come."""
         self.answered = 0
         """How many of them the main thread has answered."""
-        self.outbox = Outbox(done, self._wake)
+        self.outbox = SendQueue(done, self._wake)
         self.say = self.outbox.say
         self._environment = environment
         self._hold = hold
@@ -42,7 +42,7 @@ class Control:
         """No more is to be said or heard. Told with a byte: an end of file would wait for forked processes too."""
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)  # noqa: FBT003 - as it is called
-        self._line: Line | None = None
+        self._line: MessageLine | None = None
         self._thread = threading.Thread(target=self._run, name="lumctl-agent", daemon=True)
 
     @property
@@ -97,21 +97,21 @@ class Control:
         self._woken.recv(4096)
         return self._over.is_set()
 
-    def _connected(self) -> Line | None:
+    def _connected(self) -> MessageLine | None:
         """A line to an agent that has been told all that still holds; ``None`` if there is no agent."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(PATIENCE_S)
         try:
             connection.connect(str(self._environment.socket))
             connection.settimeout(None)
-            line = self._line = Line(connection, patience_s=PATIENCE_S)
+            line = self._line = MessageLine(connection, patience_s=PATIENCE_S)
             self.outbox.to(line)
         except OSError:
             connection.close()
             return None
         return line
 
-    def _listen(self, line: Line) -> None:
+    def _listen(self, line: MessageLine) -> None:
         """Take in orders until the line breaks, or until we end it."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)

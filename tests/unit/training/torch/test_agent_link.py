@@ -6,9 +6,9 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from lumctl.training.torch.control import Control
+from lumctl.training.torch.agent_link import AgentLink
 from lumctl.training.torch.environment import Environment
-from lumctl.training.wire import Line
+from lumctl.training.wire import MessageLine
 
 MANY = 5000
 
@@ -24,7 +24,7 @@ class Agent:
         self.listener.settimeout(10)
 
     def take(self):
-        return Line(self.listener.accept()[0])
+        return MessageLine(self.listener.accept()[0])
 
     def close(self):
         self.listener.close()
@@ -34,7 +34,7 @@ class Agent:
 @contextmanager
 def spoken(path, **more):
     environment = Environment("j", "w#1", path, "127.0.0.1", path.parent, 0.01, "t")
-    with closing(Control(environment, done=lambda: 7, hold=more.get("hold", lambda: None))) as control:
+    with closing(AgentLink(environment, done=lambda: 7, hold=more.get("hold", lambda: None))) as control:
         control.start()
         yield control
 
