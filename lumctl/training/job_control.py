@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
-from lumctl.training.job_folder import coordinator_socket
-from lumctl.training.last_status import OVER
+from lumctl.training.job_folder import FINAL_STATES, coordinator_socket
 from lumctl.training.wire import BrokenLineError, MessageLine
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class WorkersControl:
     def status(self) -> str | None:
         """Running, paused (its processes hold), or stopped (no coordinator runs it from this machine)."""
         found = ask(self._socket, "status", timeout_s=ANSWER_S)
-        if found is None or found["state"] in OVER:
+        if found is None or found["state"] in FINAL_STATES:
             return STOPPED
         return PAUSED if found["state"] in {"paused", "recovering", "waiting"} and found["parked"] else RUNNING
 

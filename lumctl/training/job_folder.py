@@ -1,19 +1,26 @@
-"""The private folder of a running job on this machine: the coordinator's socket, its lock and the workers' token."""
+"""The private folder of a job on this machine: the coordinator's socket and lock, the token, the last status."""
 
 import fcntl
 import hashlib
+import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from lumctl.devices.endpoints import private_runtime_folder
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import make_private
 
 COORDINATOR, TOKEN, LOCK = "c.sock", "token", "lock"
+STATUS = "last.json"
+SCHEMA = "lumctl/job-kept/v1"
+ENDED, STOPPED = "ended", "stopped"
+FINAL_STATES = frozenset({ENDED, STOPPED})
+"""States of a job after which nothing follows."""
 _DIGEST = 8
 _TOKEN_BYTES = 32
 
@@ -65,7 +72,7 @@ def token_of(folder: Path) -> str:
     """
     path = folder / TOKEN
     if not path.exists():
-        _keep(path, secrets.token_hex(_TOKEN_BYTES))
+        _write_token(path, secrets.token_hex(_TOKEN_BYTES))
     if len(token := path.read_text(errors="replace").strip()) != 2 * _TOKEN_BYTES:
         raise RefusedError(
             f"{path} holds no token: its workers would let anybody in",
@@ -74,7 +81,7 @@ def token_of(folder: Path) -> str:
     return token
 
 
-def _keep(path: Path, token: str) -> None:
+def _write_token(path: Path, token: str) -> None:
     """Write a token atomically; an existing one stays."""
     try:
         with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.") as beside:
@@ -85,3 +92,47 @@ def _keep(path: Path, token: str) -> None:
                 os.link(beside.name, path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", hint="make room for it there") from error
+
+
+def save_status(folder: Path, document: Mapping[str, Any]) -> None:
+    """Save the status of a job atomically, readable by this user only.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    made: Path | None = None
+    try:
+        with NamedTemporaryFile("w", dir=folder, prefix=f".{STATUS}.", delete=False, encoding="utf-8") as beside:
+            made = Path(beside.name)
+            json.dump({"schema": SCHEMA, "status": document}, beside)
+        # Not synchronised: where the power fails, the job's processes and this folder are gone as well.
+        made.replace(folder / STATUS)
+    except BaseException:
+        if made is not None:
+            with suppress(OSError):
+                made.unlink()
+        raise
+
+
+def saved_status(folder: Path) -> dict[str, Any] | None:
+    """The last saved status of a job; ``None`` if none can be read."""
+    try:
+        found = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("status"), dict):
+        return None
+    status: dict[str, Any] = found["status"]
+    return status
+
+
+def earlier_recoveries(folder: Path) -> tuple[dict[str, Any], ...]:
+    """The recoveries in the saved status of a job that has not ended, for the lumctl that takes it over."""
+    status = saved_status(folder)
+    return tuple(status["recoveries"]) if status is not None and status["state"] not in FINAL_STATES else ()
+
+
+def ended_status(folder: Path) -> dict[str, Any] | None:
+    """The saved status of a job that has ended; ``None`` if there is none."""
+    status = saved_status(folder)
+    return status if status is not None and status["state"] in FINAL_STATES else None

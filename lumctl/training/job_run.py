@@ -27,8 +27,7 @@ from lumctl.training.coordinator import agent_reports, job_end, repair, requests
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobEnd, JobState, Reply
 from lumctl.training.healer import Consent, Healer
-from lumctl.training.job_folder import COORDINATOR, claimed, job_folder, token_of
-from lumctl.training.last_status import keep, recoveries_before
+from lumctl.training.job_folder import COORDINATOR, claimed, earlier_recoveries, job_folder, save_status, token_of
 from lumctl.training.simulator_watch import GONE, SimulatorWatch
 from lumctl.training.wire import Message
 
@@ -91,7 +90,7 @@ def begun(
             environment=_environment(site, job, run, token_of(folder), mode),
             log=_log(folder, job, mode),
             keep=_keeper(folder),
-            before=recoveries_before(folder),
+            before=earlier_recoveries(folder),
             lost=lambda: GONE if lanes is not None and not lanes.exists() else "",
             lanes={"socket": str(lanes)} if lanes is not None else None,
             say=say,
@@ -124,7 +123,7 @@ def _require_programmed(site: Site, job: str, rack: str) -> None:
 def _keeper(folder: Path) -> Callable[[Mapping[str, Any]], None]:
     def keep_it(document: Mapping[str, Any]) -> None:
         with suppress(OSError):  # the job goes on without
-            keep(folder, document)
+            save_status(folder, document)
 
     return keep_it
 

@@ -1,5 +1,7 @@
-"""The addresses at which gloo listens, in the form in which the ranks of a group publish them through its store."""
+"""Addresses of this machine's interfaces, and those at which gloo listens, as ranks publish them."""
 
+import array
+import fcntl
 import re
 import socket
 import struct
@@ -80,3 +82,30 @@ def strange(what: str) -> RefusedError:
         f"gloo of PyTorch {torch.__version__} publishes addresses in a form that lanes do not know: {what}",
         hint="the lanes of a simulated rack are known to work with PyTorch 2.13, over IPv4",
     )
+
+
+_ADDRESS_OF = 0x8915
+"""``SIOCGIFADDR`` of netdevice(7)."""
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """Of which family a socket for an address is."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def interface_with(address: str) -> str | None:
+    """The interface that has an IPv4 address; ``None`` if none has."""
+    try:
+        wanted = socket.inet_pton(socket.AF_INET, address)
+    except OSError:
+        return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            request = array.array("B", name.encode()[:15].ljust(40, b"\0"))
+            try:
+                fcntl.ioctl(any_socket, _ADDRESS_OF, request)
+            except OSError:
+                continue
+            if request.tobytes()[20:24] == wanted:
+                return name
+    return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     from torch.distributed import PrefixStore, Store
 
-from lumctl.training.torch.interfaces import interface_with
+from lumctl.training.torch.addresses import interface_with
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.training.torch.stores import GivenUpError, Patient, reach, serve
 from lumctl.training.torch.waits import Waits, keep

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from lumctl.training.torch.interfaces import family_of
+from lumctl.training.torch.addresses import family_of
 from lumctl.training.torch.states import Layout, StateSnapshot, memory
 
 LONGEST_LINE = 64 * 1024 * 1024

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 else:
     from torch.distributed import Store, TCPStore
 
-from lumctl.training.torch.addresses import is_address, port_in
-from lumctl.training.torch.interfaces import family_of
+from lumctl.training.torch.addresses import family_of, is_address, port_in
 
 FOUND_WITHIN_S = 10.0
 LOOKS_AGAIN_S, LATER_S = 0.001, 0.05

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from lumctl.errors import UnreachableError
 from lumctl.training.example.serve.request_queue import BusyError, RequestQueue
-from lumctl.training.torch.interfaces import family_of
+from lumctl.training.torch.addresses import family_of
 
 MOST_BYTES = 64 * 1024
 MOST_TOKENS = 1024
