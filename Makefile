@@ -67,7 +67,7 @@ campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a 
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays tests/system/hostile \
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
 	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py
-	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/recovery/test_drawn.py
+	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/training/test_random_failures.py
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -10,13 +10,12 @@ from lumctl.cli.recovery_tables import print_recovery
 from lumctl.errors import UsageError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.recovery.about import About
-from lumctl.recovery.machine import this_machine
-from lumctl.recovery.saving import require_place, save
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder, write_private
 from lumctl.runbook.writing import dump
 from lumctl.store import state_folder
+from lumctl.training.coordinator.status import steps_per_s
+from lumctl.training.picture import About, require_place, save, this_machine
 
 VICTIM = 1
 """The rank that dies."""
@@ -38,19 +37,20 @@ def recover(cx: Invocation, picture: Path | None) -> None:
     cx.out.narrate(f"the rack of {inventory.path.name} comes up on loopback, and its job {job} is started ...")
     with drilling(inventory, job, say=lambda line: cx.out.detail(f"    {line}")) as drill:
         drill.settle()
-        rate = drill.coordinator.document()["rate_steps_per_s"]
-        cx.out.narrate(f"    {len(drill.coordinator.group.crew)} ranks train, {rate:.3g} steps/s; spares are ready")
-        victim = drill.coordinator.placement[VICTIM]
+        state = drill.coordinator.state
+        rate = steps_per_s(state)
+        cx.out.narrate(f"    {len(state.group.members)} ranks train, {rate:.3g} steps/s; spares are ready")
+        victim = state.placement[VICTIM]
         cx.out.narrate(f"{victim} falls off the bus, and the process of rank {VICTIM} is killed ...")
         timeline = drill.strike([VICTIM], lost=True)
-        drill.wait(lambda: not drill.coordinator.looking, "the end of the run", 30.0)
-        run = drill.coordinator.told[-1].run or ""
+        drill.wait(lambda: not state.under_examination, "the end of the run", 30.0)
+        run = state.recoveries[-1].run or ""
         runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}-recover.yaml"
         make_private_folder(runbook.parent)
         write_private(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)))
     if picture is not None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
-        save(picture, timeline, about, title=f"A rank and its GPU die, of {len(drill.coordinator.group.crew)} ranks")
+        save(picture, timeline, about, title=f"A rank and its GPU die, of {len(state.group.members)} ranks")
     if cx.out.structured:
         made = {"run": run, "runbook": str(runbook), "picture": str(picture) if picture is not None else None}
         cx.out.document("demo-recover", {**timeline.document(), **made})

@@ -20,19 +20,19 @@ from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.running import run_of
-from lumctl.jobs.agent.folder import LOCK, Folder, claimed
-from lumctl.jobs.place import job_folder
-from lumctl.recovery.coordinator import Coordinator
-from lumctl.recovery.healer import Consent
-from lumctl.recovery.reading import told
-from lumctl.recovery.running import Ways, begun, with_this_python
-from lumctl.recovery.standing import Phase
-from lumctl.recovery.timeline import Timeline
-from lumctl.recovery.workers import Worker
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
 from lumctl.swap import commission
+from lumctl.training.agent.folder import LOCK, Folder, claimed
+from lumctl.training.coordinator import job_end
+from lumctl.training.coordinator.coordinator import Coordinator
+from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.healer import Consent
+from lumctl.training.job_folder import job_folder
+from lumctl.training.job_run import RunMode, begun, with_this_python
+from lumctl.training.timeline import Timeline, timeline_of
 
 BEHIND = ("nice", "-n", "10")
 """The ranks of all hosts share this machine's cores with what has cores of its own on a rack: it goes first."""
@@ -62,24 +62,24 @@ class Drill:
         with self._changed:
             while not so():
                 left = deadline - time.monotonic()
-                over = self.coordinator.phase.over
+                over = self.coordinator.state.phase.over
                 if left <= 0 or over or not self._changed.wait(left):
-                    why = f": {self.coordinator.why_ended}" if over else f" within {within_s:g} s"
+                    why = f": {self.coordinator.state.why_ended}" if over else f" within {within_s:g} s"
                     raise UnreachableError(f"{what}: that did not come{why}")
 
     @property
     def done(self) -> int:
         """How many steps the rank has done that has done fewest."""
-        return min((worker.done for worker in self.coordinator.members()), default=0)
+        return min((worker.done for worker in self.coordinator.state.living_members()), default=0)
 
     def _all_ready(self) -> bool:
         """The job does steps, and a process waits wherever one should."""
-        coordinator = self.coordinator
-        if coordinator.phase is not Phase.RUNNING or coordinator.trouble is not None or not self.done:
+        state = self.coordinator.state
+        if state.phase is not JobPhase.RUNNING or state.recovery is not None or not self.done:
             return False
-        beside = coordinator.placement if coordinator.run_as.standby else ()
-        waiting = {w.accelerator for w in coordinator.roster if w.usable and not coordinator.is_member(w)}
-        return {*coordinator.means.ready_on(), *beside} <= waiting
+        beside = state.placement if state.run.standby else ()
+        waiting = {w.accelerator for w in state.workers if w.usable and not state.is_member(w)}
+        return {*state.effects.ready_on(), *beside} <= waiting
 
     def settle(self, steps: int = 3) -> None:
         """Wait until all processes are ready that should be, and some steps have followed."""
@@ -95,8 +95,8 @@ class Drill:
         Raises:
             UnreachableError: one of them has no process, or the next step did not come.
         """
-        coordinator, before = self.coordinator, len(self.coordinator.told)
-        victims = [coordinator.roster[coordinator.group.crew[rank]] for rank in ranks]
+        state, before = self.coordinator.state, len(self.coordinator.state.recoveries)
+        victims = [state.workers[state.group.members[rank]] for rank in ranks]
         pids = [_pid(victim) for victim in victims]
         if lost:
             for victim in victims:
@@ -104,8 +104,8 @@ class Drill:
         struck_at = time.time()
         for pid in pids:
             os.kill(pid, how)
-        self.wait(lambda: len(coordinator.told) > before, "the next step", RECOVERS_WITHIN_S)
-        return told(coordinator.told[-1].document(), job=self.job, killed_at=struck_at)
+        self.wait(lambda: len(state.recoveries) > before, "the next step", RECOVERS_WITHIN_S)
+        return timeline_of(state.recoveries[-1].document(), job=self.job, killed_at=struck_at)
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def drilling(
         commission(site, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
         stack.callback(_remove, job_folder(own.path, site.target, job))
         consent = Consent("the drill")
-        coordinator = stack.enter_context(begun(open_site, job, consent, Ways(local=True), say))
+        coordinator = stack.enter_context(begun(open_site, job, consent, RunMode(local=True), say))
         changed = threading.Condition()
 
         def notify() -> None:
@@ -153,11 +153,11 @@ def drilling(
         try:
             yield Drill(job, own, sim, site, site.store(own.jobs[job].rack), coordinator, changed)
         finally:
-            coordinator.post(lambda: coordinator.stop("the drill is over"))
+            coordinator.post(lambda: job_end.stop(coordinator.state, "the drill is over"))
             thread.join(RECOVERS_WITHIN_S)
 
 
-def _pid(victim: Worker) -> int:
+def _pid(victim: JobWorker) -> int:
     if victim.pid is None or not victim.alive:
         raise UnreachableError(f"worker {victim.name} has no process that could be killed", hint="try again")
     return victim.pid

@@ -19,7 +19,7 @@ from lumctl.inventory.running import run_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lumctl.recovery.running import Ways
+    from lumctl.training.job_run import RunMode
 
 STOP_WITHIN_S = 120.0
 """How long a job may take to write its checkpoint and end."""
@@ -55,9 +55,9 @@ def run(
     go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
     from lumctl.cli.job import find_job
-    from lumctl.recovery.healer import Consent
-    from lumctl.recovery.running import run_job
     from lumctl.site import Site
+    from lumctl.training.healer import Consent
+    from lumctl.training.job_run import run_job
 
     run_of(find_job(cx.inventory, job))
     if not no_swap:
@@ -67,17 +67,19 @@ def run(
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
-        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _ways(cx, take=take), say)
+        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _run_mode(cx, take=take), say)
     except KeyboardInterrupt:
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
-    show(cx, ended.document())
-    end = ended.end
+    from lumctl.training.coordinator.status import document
+
+    show(cx, document(ended.state))
+    end = ended.state.end
     if end is not None and end.exit_code is not ExitCode.DONE:
         raise JobFailedError(
-            f"job {job} has stopped ({end}): {ended.why_ended}",
+            f"job {job} has stopped ({end}): {ended.state.why_ended}",
             end.exit_code,
-            hint=_how_to_begin_again(job, ended.why_ended),
+            hint=_how_to_begin_again(job, ended.state.why_ended),
         )
 
 
@@ -95,8 +97,8 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     The next lumctl job run goes on from there; see lumctl-job(7).
     """
     from lumctl.cli.job import find_job
-    from lumctl.jobs.place import coordinator_socket
-    from lumctl.jobs.workers import ask
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import coordinator_socket
 
     run_of(find_job(cx.inventory, job))
     cx.confirm(f"Stop job {job}", yes=yes)
@@ -123,10 +125,10 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
         print_job(cx, document)
 
 
-def _ways(cx: Invocation, *, take: bool) -> "Ways":
-    from lumctl.recovery.running import Ways
+def _run_mode(cx: Invocation, *, take: bool) -> "RunMode":
+    from lumctl.training.job_run import RunMode
 
-    return Ways(local=cx.target is Target.SIM, take=take)
+    return RunMode(local=cx.target is Target.SIM, take=take)
 
 
 def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
@@ -139,7 +141,7 @@ def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
 
 
 def _how_to_begin_again(job: str, why: str) -> str:
-    from lumctl.recovery.simulator import GONE
+    from lumctl.training.simulator_watch import GONE
 
     if why == GONE:
         return f"begin again: lumctl sim up --detach, lumctl fabric apply --target sim, lumctl job run {job}"

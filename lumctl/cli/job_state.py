@@ -35,21 +35,19 @@ def state_of(cx: Invocation, job: str) -> str | None:
 
 def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
     """What the coordinator of a job says of it, or else how the job ended; ``None`` if neither is known."""
-    from lumctl.jobs.kept import ended
-    from lumctl.jobs.place import COORDINATOR, job_folder
-    from lumctl.jobs.workers import ask
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import COORDINATOR, ended_status, job_folder
 
     folder = job_folder(cx.inventory.path, str(cx.target), job)
-    return ask(folder / COORDINATOR, "status", timeout_s=within_s) or ended(folder)
+    return ask(folder / COORDINATOR, "status", timeout_s=within_s) or ended_status(folder)
 
 
 def nobody(cx: Invocation, job: str) -> RefusedError:
     """Why a job cannot be asked or stopped: nobody runs it from this machine."""
     from lumctl.cli.job_tables import ended_line
-    from lumctl.jobs.kept import ended
-    from lumctl.jobs.place import job_folder
+    from lumctl.training.job_folder import ended_status, job_folder
 
-    last = ended(job_folder(cx.inventory.path, str(cx.target), job))
+    last = ended_status(job_folder(cx.inventory.path, str(cx.target), job))
     how = f": it {ended_line(last)}" if last is not None else ""
     return RefusedError(
         f"nobody runs job {job} from this machine{how}",

@@ -8,7 +8,7 @@ from lumctl.cli.output import Column
 from lumctl.cli.times import to_the_second
 from lumctl.counts import counted
 from lumctl.inventory.folding import fold
-from lumctl.recovery.scale import in_words
+from lumctl.training.bars import in_words
 
 Row = Mapping[str, Any]
 

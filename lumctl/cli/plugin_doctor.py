@@ -37,9 +37,9 @@ def command(
     their devices answer on the target, and lists the others as not used. Without one, it checks all installed plug-ins.
     Exits 4 if a check fails.
     """
-    from lumctl.jobs import examining
+    from lumctl.jobs import doctor
 
-    kinds = examining.kinds()
+    kinds = doctor.kinds()
     named, inventory = _named(name, (*installed(), *kinds)), _inventory(cx)
     found: list[Finding] = []
     if inventory is not None and name is None:
@@ -49,7 +49,7 @@ def command(
     controls = [info for info in named if info in kinds]
     drivers = [info for info in named if info not in controls]
     found += [finding for info in drivers for finding in examine(info)]
-    found += [finding for info in controls for finding in examining.examine(info, inventory)]
+    found += [finding for info in controls for finding in doctor.examine(info, inventory)]
     if inventory is not None:
         lacking = not_installed(inventory).items() if name is None else ()
         found += [Finding(driver, ok=False, text=text, advice=advice) for driver, (text, advice) in lacking]

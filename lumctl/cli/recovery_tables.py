@@ -5,12 +5,23 @@ import sys
 from collections.abc import Sequence
 
 from lumctl.cli.output import Column, Output, OutputFormat
-from lumctl.recovery.published import MORPHLUX, Published
-from lumctl.recovery.rows import Measured, Row, ours, theirs, typical_of
-from lumctl.recovery.scale import Scale, in_words, scale_for
-from lumctl.recovery.several import Several
-from lumctl.recovery.text import LEAST_WIDTH, axis_text, bar_text
-from lumctl.recovery.timeline import STEP, VERIFIED
+from lumctl.training.bars import (
+    LEAST_WIDTH,
+    MORPHLUX,
+    BarRow,
+    Measured,
+    Published,
+    TimeScale,
+    axis_text,
+    bar_text,
+    in_words,
+    ours,
+    scale_for,
+    theirs,
+    typical_of,
+)
+from lumctl.training.repeated_recoveries import RepeatedRecoveries
+from lumctl.training.timeline import STEP, VERIFIED
 
 _MOST_WIDTH = 72
 _PIPE_WIDTH = 120
@@ -30,7 +41,7 @@ def print_recovery(out: Output, measured: Measured, published: Published | None 
         blocks.append((f"published: {published.source}", _spans(theirs(published))))
     rows = [row for _, block in blocks for row in block]
     scale = scale_for(max((row.latest_s for row in rows), default=0.0))
-    with_worst = isinstance(measured, Several)
+    with_worst = isinstance(measured, RepeatedRecoveries)
     width = _width(out, rows, with_worst=with_worst)
     for name, block in blocks:
         out.text()
@@ -51,26 +62,26 @@ def figure_lines(measured: Measured, published: Published | None = MORPHLUX) -> 
     lines = []
     for words, seconds, name, field in figures:
         told = "-" if seconds is None else in_words(seconds)
-        if isinstance(measured, Several) and seconds is not None:
+        if isinstance(measured, RepeatedRecoveries) and seconds is not None:
             told = f"{told} in the median, {in_words(measured.worst[name])} at worst, of {measured.reached(name)} runs"
         beside = f" (published: {in_words(getattr(published, field))})" if published else ""
         lines.append(f"failure -> {words}: {told}{beside}")
     return (*lines, f"the failure is known by its {known}")
 
 
-def _spans(rows: Sequence[Row]) -> list[Row]:
+def _spans(rows: Sequence[BarRow]) -> list[BarRow]:
     """The rows without the figures, which have lines of their own."""
     return [row for row in rows if not row.main]
 
 
-def _columns(scale: Scale, width: int, *, with_worst: bool) -> list[Column]:
+def _columns(scale: TimeScale, width: int, *, with_worst: bool) -> list[Column]:
     worst = [Column("WORST", "worst", right=True)] if with_worst else []
     bars = [Column(axis_text(scale, width), "bar")] if width else []
     spans = [Column("WHAT", "what"), Column("FROM", "from", right=True), Column("UNTIL", "until", right=True)]
     return [*spans, *worst, *bars]
 
 
-def _cells(row: Row, scale: Scale, width: int, *, ascii_only: bool) -> dict[str, str]:
+def _cells(row: BarRow, scale: TimeScale, width: int, *, ascii_only: bool) -> dict[str, str]:
     return {
         "what": row.label,
         "from": in_words(row.starts_s),
@@ -80,7 +91,7 @@ def _cells(row: Row, scale: Scale, width: int, *, ascii_only: bool) -> dict[str,
     }
 
 
-def _width(out: Output, rows: Sequence[Row], *, with_worst: bool) -> int:
+def _width(out: Output, rows: Sequence[BarRow], *, with_worst: bool) -> int:
     """The columns that are left for bars; 0 where they are not wanted or too few."""
     on_terminal = sys.stdout.isatty()
     if not on_terminal and out.format is not OutputFormat.WIDE:

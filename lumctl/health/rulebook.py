@@ -30,8 +30,8 @@ class Verdict:
     A finding stands once its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings, and it stays
     until the case was not seen for ``clears_after_s``. State ``ok`` makes a note: shown to whoever looks, but of no
     weight. ``gravity`` ranks findings of equal states. ``edition`` is that of the file it stands in. ``ends`` says what
-    ends an event of the kernel log: ``age``, ``reset`` (a GPU reset or a reboot of the host), or ``reboot``; an operator
-    may end it as well.
+    ends an event of the kernel log: ``age``, ``reset`` (a GPU reset or a reboot of its host), or ``reboot``; an
+    operator may end it as well.
     """
 
     rule: str

@@ -15,7 +15,7 @@ _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 class JobRunEntry(Entry):
     """How ``lumctl job run`` runs a job."""
 
-    command: Command = Field(description="Program and arguments of one process; it uses lumctl.jobs.torch.")
+    command: Command = Field(description="Program and arguments of one process; it uses lumctl.training.torch.")
     folder: Text | None = Field(None, description="Where it runs, on each host; the home folder unless given.")
     environment: dict[Annotated[str, Field(pattern=_VARIABLE)], str] = Field(
         {}, description="Variables that it is given. No secrets: they are shown."

@@ -38,7 +38,7 @@ class JobRun:
     command: tuple[str, ...]
     folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    agent: tuple[str, ...] = ("python3", "-m", "lumctl.jobs.agent")
+    agent: tuple[str, ...] = ("python3", "-m", "lumctl.training.agent")
     heartbeat_s: float = 2.0
     stall_s: float = 600.0
     start_s: float = 600.0

@@ -1,4 +1,4 @@
-"""Jobs are paused before light moves and go on afterwards, by hooks: programs of the operator's own."""
+"""Hooks of a job: it is paused before light moves and resumed afterwards, by an operator's programs or a plug-in."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What hooks need, when it is first asked for: an agent and its workers need neither an inventory nor a rack."""
+    """Import the hooks when one is first used: they need the inventory, which loads the kinds of job control here."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lumctl.jobs import hooks  # noqa: PLC0415 - as the docstring says

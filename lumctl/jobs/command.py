@@ -31,7 +31,7 @@ BY_SIGNAL = range(129, 193)
 """Exit codes that tell of a hook, or of what it ran, that a signal has ended: it did not say no."""
 
 
-class Command:
+class CommandControl:
     """Programs that pause a job, have it go on, and tell of it."""
 
     api_version: ClassVar[int] = 1

@@ -22,7 +22,7 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.hook_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job, JobHook
-from lumctl.jobs import leash
+from lumctl.jobs import hook_runner
 from lumctl.jobs.control import (
     NOBODY,
     PAUSE,
@@ -166,7 +166,14 @@ class Hooks:
     ) -> Ended:
         files = self._site.store(self._rack).files
         make_private(files)
-        held = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), str(files / f"hook-{self._job}.lock")]
+        held = [
+            sys.executable,
+            "-I",
+            "-S",
+            hook_runner.__file__,
+            str(os.getpid()),
+            str(files / f"hook-{self._job}.lock"),
+        ]
         try:
             return run_program(
                 [*held, *argv], timeout_s=timeout_s, variables=self._variables(act), begun=self._began, **more

@@ -11,9 +11,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from lumctl.jobs.agent import open_agent
-from lumctl.jobs.agent.folder import Folder, holder
-from lumctl.jobs.wire import Line
+from lumctl.training.agent import open_agent
+from lumctl.training.agent.folder import Folder, holder
+from lumctl.training.wire import MessageLine
 
 HEARTBEAT_S = 1.0
 """Long enough for a machine that is busy."""
@@ -23,7 +23,7 @@ WORKER = Path(__file__).with_name("agent_worker.py")
 class Coordinator:
     """A coordinator's end of a line. ``heard`` is all that it was told."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: MessageLine) -> None:
         self.line = line
         self.heard: list[dict] = []
 
@@ -76,7 +76,7 @@ class Agents:
 
     def __init__(self) -> None:
         self._folders: list[Path] = []
-        self._open: list[Line] = []
+        self._open: list[MessageLine] = []
 
     def folder(self) -> Path:
         self._folders.append(Path(tempfile.mkdtemp(prefix="agent-")))
@@ -86,7 +86,7 @@ class Agents:
         """A line to the agent of a folder; its first message is still to be read."""
         return self.line(open_agent(folder, **how))
 
-    def line(self, line: Line) -> Coordinator:
+    def line(self, line: MessageLine) -> Coordinator:
         self._open.append(line)
         return Coordinator(line)
 
@@ -105,8 +105,8 @@ class Agents:
         for line in self._open:
             line.close()
         for folder in self._folders:
-            book = Folder(folder).book
-            pids = [each["pid"] for each in json.loads(book.read_text())["workers"]] if book.exists() else []
+            records = Folder(folder).records
+            pids = [each["pid"] for each in json.loads(records.read_text())["workers"]] if records.exists() else []
             for pid in [holder(Folder(folder)), *pids]:
                 if pid is not None and str(folder) in _environment_and_command(pid):
                     end(pid)

@@ -80,7 +80,7 @@ def unfailed(folder: Path, *, parallel: str, ranks: int, steps: int, every: int)
     """The same training without lumctl and without a failure: the folder of its losses and checkpoints."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "lumctl.jobs.example", "--parallel", parallel, "--size", "tiny"]
+    command = [sys.executable, "-m", "lumctl.training.example", "--parallel", parallel, "--size", "tiny"]
     command += ["--steps", str(steps), "--every", str(every)]
     command += ["--losses", str(folder / "losses.txt"), "--checkpoint", str(folder / "checkpoints")]
     world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lumctl.jobs.wire import Line
+from lumctl.training.wire import MessageLine
 
 WITHIN_S = 20.0
 WORKER = Path(__file__).parents[1] / "system" / "jobs" / "torch_worker.py"
@@ -51,7 +51,7 @@ class Worker:
 
     def __init__(self, desk: "Desk", name: str, options: dict) -> None:
         self.desk, self.name = desk, name
-        self.line: Line | None = None
+        self.line: MessageLine | None = None
         self.said: list[dict] = []
         self.log, self.result = desk.folder / f"{name}.log", desk.folder / f"{name}.json"
         environment = {
@@ -102,7 +102,7 @@ class Desk:
         self.path = self.folder / "agent.sock"
         self.token = secrets.token_hex(16)
         self.workers: dict[str, Worker] = {}
-        self._new: list[Line] = []
+        self._new: list[MessageLine] = []
         self.listen()
 
     def listen(self) -> None:
@@ -164,13 +164,13 @@ class Desk:
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll(1000 * within_s):
             if descriptor == self._listener.fileno():
-                self._new.append(Line(self._listener.accept()[0]))
+                self._new.append(MessageLine(self._listener.accept()[0]))
             elif descriptor in new:
                 self._greeted(new[descriptor])
             else:
                 self._heard(lines[descriptor])
 
-    def _greeted(self, line: Line) -> None:
+    def _greeted(self, line: MessageLine) -> None:
         hello = line.receive()
         self._new.remove(line)
         worker = self.workers[hello["worker"]]

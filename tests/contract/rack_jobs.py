@@ -14,9 +14,9 @@ from running_jobs import RunningJob
 from sshds import Sshds
 
 from lumctl.inventory.load import load_inventory
-from lumctl.jobs.agent.folder import holder, private_folder
+from lumctl.training.agent.folder import holder, private_folder
 
-AGENT = (sys.executable, "-P", "-m", "lumctl.jobs.agent")
+AGENT = (sys.executable, "-P", "-m", "lumctl.training.agent")
 
 
 class RackJob(RunningJob):

@@ -23,13 +23,13 @@ from job_coordinator import JOB, WITHIN_S, Coordinator
 from lumctl.errors import LumctlError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.jobs.example.losses import read_losses
-from lumctl.jobs.place import coordinator_socket, job_folder
-from lumctl.jobs.workers import ask
 from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Run
 from lumctl.swap import commission
+from lumctl.training.example.losses import read_losses
+from lumctl.training.job_control import ask
+from lumctl.training.job_folder import coordinator_socket, job_folder
 
 GONE_WITHIN_S = 90.0
 """An agent whose line was not open yet when its job stopped ends when nobody has needed it for a minute."""
@@ -98,7 +98,7 @@ class RunningJob:
         return [
             sys.executable,
             "-m",
-            "lumctl.jobs.example",
+            "lumctl.training.example",
             *("--parallel", parallel, "--size", "tiny", "--steps", str(steps), "--every", str(every)),
             *("--losses", str(self.losses_file), "--checkpoint", str(self.checkpoints)),
         ]
@@ -250,7 +250,7 @@ class RunningJob:
     def agent(self, host: str) -> int:
         """The process that is the agent of a host."""
         folder = str(job_folder(self.inventory.path, self.target, JOB) / host)
-        return next(pid for pid, words in self._ours() if "lumctl.jobs.agent" in words and folder in words)
+        return next(pid for pid, words in self._ours() if "lumctl.training.agent" in words and folder in words)
 
     # What is left.
 

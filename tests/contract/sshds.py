@@ -36,7 +36,7 @@ HOME={home}; export HOME
 unset XDG_RUNTIME_DIR
 cd "$HOME" || exit 1
 case $SSH_ORIGINAL_COMMAND in
-*lumctl.jobs.agent*) exec /bin/sh -c "$SSH_ORIGINAL_COMMAND" ;;
+*lumctl.training.agent*) exec /bin/sh -c "$SSH_ORIGINAL_COMMAND" ;;
 *) exec {forward} ;;
 esac
 """

@@ -112,8 +112,8 @@ class Recorder:
         return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]
 
     def _working(self) -> "list[Working]":
-        from lumctl.jobs.place import coordinator_socket
-        from lumctl.jobs.workers import ask
+        from lumctl.training.job_control import ask
+        from lumctl.training.job_folder import coordinator_socket
         from lumctl.tui.told.seen import Working
 
         found = []

@@ -11,7 +11,7 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.hook_entries import JobKindEntry
 from lumctl.inventory.job_kinds import API
 from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobContext, JobControl, Placement
-from lumctl.jobs.testing.interception import Cut
+from lumctl.jobs.testing.interception import CutShortProgram
 from lumctl.programs import Ended
 
 RULES = {
@@ -213,7 +213,7 @@ def _cut_each(job: JobUnderTest, name: str, act: Callable[[JobControl], object],
         if quiet:
             job.control.pause(job.facts, job.placement)
         before = _state(job)
-        cut = Cut(job.context, passed, job.refusal)
+        cut = CutShortProgram(job.context, passed, job.refusal)
         try:
             act(type(job.control)(replace(job.context, run=cut.run, now=cut.now, wait=cut.wait)))
         except RefusedError as error:

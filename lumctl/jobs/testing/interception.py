@@ -7,7 +7,7 @@ from lumctl.jobs.control import JobContext, More
 from lumctl.programs import Ended
 
 
-class Cut:
+class CutShortProgram:
     """Lets the first ``passed`` programs run and has each later one end as ``refusal``, without running it.
 
     Its clock jumps ahead where a control waits: a control that waits for what never comes gives up at once.

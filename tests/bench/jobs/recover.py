@@ -35,13 +35,11 @@ from lumctl.cli.drill import Drill, drilling
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.recovery.about import About
-from lumctl.recovery.machine import this_machine
-from lumctl.recovery.saving import save
-from lumctl.recovery.several import several
-from lumctl.recovery.timeline import Timeline
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
+from lumctl.training.picture import About, save, this_machine
+from lumctl.training.repeated_recoveries import several
+from lumctl.training.timeline import Timeline
 
 LIMIT_S = 0.25
 WELL, WELL_WITHIN_S = {State.OK, State.DISABLED}, 30.0
@@ -55,11 +53,15 @@ MOMENTS = ("detected", "held", "health", "planned", "circuits", "verified", "sta
 
 def strike(drill: Drill, kind: str, choice: random.Random) -> Timeline:
     """One failure of a kind."""
-    ranks = len(drill.coordinator.group.crew)
+    ranks = len(drill.coordinator.state.group.members)
     rank = choice.randrange(ranks)
     if kind == "host":
-        host = drill.coordinator.host_of(drill.coordinator.placement[rank])
-        beside = [r for r, name in enumerate(drill.coordinator.placement) if drill.coordinator.host_of(name) == host]
+        host = drill.coordinator.state.host_of(drill.coordinator.state.placement[rank])
+        beside = [
+            r
+            for r, name in enumerate(drill.coordinator.state.placement)
+            if drill.coordinator.state.host_of(name) == host
+        ]
         return drill.strike(beside, lost=True)
     how = signal.SIGSTOP if kind == "hang" else signal.SIGKILL
     return drill.strike([rank], lost=kind == "gpu", how=how)
@@ -67,9 +69,9 @@ def strike(drill: Drill, kind: str, choice: random.Random) -> Timeline:
 
 def mend(drill: Drill) -> None:
     """All accelerators are well again, and each rank is back on its own."""
-    drill.wait(lambda: not drill.coordinator.looking, "the end of the run", 30.0)
+    drill.wait(lambda: not drill.coordinator.state.under_examination, "the end of the run", 30.0)
     drill.sim.clear()
-    if tuple(drill.coordinator.placement) != drill.inventory.jobs[drill.job].ranks:
+    if tuple(drill.coordinator.state.placement) != drill.inventory.jobs[drill.job].ranks:
         repaired(drill)
         apply(drill.site, plan_return(drill.site, drill.job))
     drill.settle(steps=5)

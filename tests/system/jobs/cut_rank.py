@@ -8,10 +8,10 @@ import sys
 import collectives
 import torch
 
-from lumctl.jobs.torch.group import Group, Place
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
 
 generation, port, operation, elements = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-group = Group(torch.device("cpu"), "127.0.0.1")
-group.make(Place(generation, 1, 2, ("127.0.0.1", port)), wanted=lambda: True)
+group = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+group.make(JoinOrder(generation, 1, 2, ("127.0.0.1", port)), wanted=lambda: True)
 collectives.OPERATIONS[operation](torch.ones(elements), 1)
 group.close()

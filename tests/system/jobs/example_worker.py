@@ -6,8 +6,8 @@ import sys
 
 import torch._dynamo  # the first optimiser imports it, and each worker would
 
-import lumctl.jobs.example.__main__ as training
-import lumctl.jobs.example.serve.__main__ as serving
+import lumctl.training.example.__main__ as training
+import lumctl.training.example.serve.__main__ as serving
 
 PROGRAMS = {"train": training.main, "serve": serving.main}
 

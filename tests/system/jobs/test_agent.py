@@ -13,9 +13,9 @@ import pytest
 from agents import HEARTBEAT_S, Agents, Coordinator, end, listed
 
 from lumctl.errors import RefusedError, UsageError
-from lumctl.jobs.agent import open_agent
-from lumctl.jobs.agent.logs import KEPT, KEPT_BYTES, LONGEST_BYTES
-from lumctl.jobs.wire import Line
+from lumctl.training.agent import open_agent
+from lumctl.training.agent.logs import KEPT, KEPT_BYTES, LONGEST_BYTES
+from lumctl.training.wire import MessageLine
 
 TREE = "sleep 300 & echo $!; wait"
 
@@ -98,12 +98,12 @@ HOLDER = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from lumctl.jobs import lifeline
+from lumctl.training import death_watch
 memory = bytearray(b"1") * (256 << 20)
 import json, socket
 line = socket.socket(socket.AF_UNIX)
 line.connect(os.environ["LUMCTL_JOB_SOCKET"])
-held = lifeline.hold(Path(os.environ["LUMCTL_JOB_LIFELINE"]))
+held = death_watch.hold(Path(os.environ["LUMCTL_JOB_LIFELINE"]))
 for message in ({{"say": "hello", "worker": "a#1", "pid": os.getpid(), "lifeline": held}}, {{"say": "ready"}}):
     line.sendall(json.dumps(message).encode() + b"\\n")
 line.recv(1)
@@ -307,7 +307,7 @@ def test_who_sends_what_is_no_message_is_hung_up_on(agents, job, line):
     folder, coordinator = job
     with agents.raw(folder) as stranger:
         stranger.sendall(line)
-        theirs = Coordinator(Line(stranger))
+        theirs = Coordinator(MessageLine(stranger))
         assert "was hung up on" in theirs.until("refused")["why"]
         assert theirs.hung_up()
     assert f"process {os.getpid()} was hung up on" in coordinator.until("refused")["why"]
@@ -406,7 +406,7 @@ def test_an_agent_is_nobodys_child_and_one_of_its_kind(agents, job):
     folder, _ = job
     pid = agents.pid(folder)
     assert os.getsid(pid) == pid
-    serve = [sys.executable, "-m", "lumctl.jobs.agent", "serve", str(folder)]
+    serve = [sys.executable, "-m", "lumctl.training.agent", "serve", str(folder)]
     again = subprocess.run(serve, capture_output=True, text=True, check=False)
     assert (again.returncode, again.stderr.splitlines()[0]) == (
         5,
@@ -425,6 +425,6 @@ def test_a_folder_that_is_not_private_or_too_deep_is_refused(tmp_path):
 
 
 def test_an_agent_loads_nothing_large():
-    listing = "import sys, lumctl.jobs.agent.__main__; print(*sys.modules)"
+    listing = "import sys, lumctl.training.agent.__main__; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pydantic", "typer", "torch", "sqlalchemy", "paramiko", "yaml", "asyncio"} & set(loaded)

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 import pytest
 from agents import Agents, end, listed
 
-from lumctl.jobs.wire import Line
+from lumctl.training.wire import MessageLine
 
-AGENT = (sys.executable, "-P", "-m", "lumctl.jobs.agent")
+AGENT = (sys.executable, "-P", "-m", "lumctl.training.agent")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def bridged(agents):
             with theirs:
                 process = running.enter_context(subprocess.Popen(command, stdin=theirs, stdout=theirs))
             running.callback(process.kill)
-            return agents.line(Line(ours)), process
+            return agents.line(MessageLine(ours)), process
 
         yield start
 

@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from collectives import OPERATIONS
 
-from lumctl.jobs.torch.failures import of_group
-from lumctl.jobs.torch.group import CLOSED_WITHIN_S, Group, Place
+from lumctl.training.torch.failures import of_group
+from lumctl.training.torch.group import CLOSED_WITHIN_S, JoinOrder, ProcessGroup
 
 PEER = Path(__file__).with_name("cut_rank.py")
 ELEMENTS = 60_000_000
@@ -26,7 +26,7 @@ WITHIN_S = 40.0
 
 @pytest.fixture
 def group():
-    with closing(Group(torch.device("cpu"), "127.0.0.1")) as made:
+    with closing(ProcessGroup(torch.device("cpu"), "127.0.0.1")) as made:
         yield made
 
 
@@ -40,7 +40,7 @@ def joined(group):
         path = os.pathsep.join(filter(None, sys.path))
         peer = subprocess.Popen([sys.executable, str(PEER), *words], env={**os.environ, "PYTHONPATH": path})
         peers.append(peer)
-        group.make(Place(generation, 0, 2, group.store), wanted=lambda: True)
+        group.make(JoinOrder(generation, 0, 2, group.store), wanted=lambda: True)
         return peer
 
     yield join

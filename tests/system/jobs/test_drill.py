@@ -12,8 +12,8 @@ from lumctl.cli.drill import Drill, _remove, drilling
 from lumctl.errors import UnreachableError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.jobs.agent import open_agent
-from lumctl.recovery.workers import Worker
+from lumctl.training.agent import open_agent
+from lumctl.training.coordinator.job_workers import JobWorker
 
 WITHIN_S = 120.0
 
@@ -34,10 +34,10 @@ def test_a_rank_and_its_gpu_are_replaced_in_a_drill_of_which_nothing_is_left(run
     with drilling(load_inventory(example("ring4")), "train", standby=False) as drill:
         drill.settle()
         assert [path.name for path in runtime.rglob("token")] == ["token"]
-        victim = drill.coordinator.placement[1]
+        victim = drill.coordinator.state.placement[1]
         timeline = drill.strike([1], lost=True)
-        drill.wait(lambda: not drill.coordinator.looking, "the end of the run", WITHIN_S)
-        told = drill.coordinator.told[-1]
+        drill.wait(lambda: not drill.coordinator.state.under_examination, "the end of the run", WITHIN_S)
+        told = drill.coordinator.state.recoveries[-1]
         assert told.replaced.keys() == {victim}
         assert drill.store.run(told.run).state == "done"
         assert timeline.at("detected") < timeline.at("circuits") < timeline.at("verified") < timeline.at("step")
@@ -59,12 +59,16 @@ def test_a_folder_in_which_an_agent_is_at_work_is_left(runtime, caplog):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("victim", [Worker("h1-a#1", "h1-a", "h1"), Worker("h1-a#1", "h1-a", "h1", pid=1, alive=False)])
+@pytest.mark.parametrize(
+    "victim", [JobWorker("h1-a#1", "h1-a", "h1"), JobWorker("h1-a#1", "h1-a", "h1", pid=1, alive=False)]
+)
 def test_who_has_no_process_is_not_killed(victim, monkeypatch):
     struck = []
     monkeypatch.setattr(f"{drilling.__module__}.os.kill", lambda *what: struck.append(what))
-    coordinator = SimpleNamespace(told=[], roster={victim.name: victim}, group=SimpleNamespace(crew={0: victim.name}))
-    drill = Drill("train", None, None, None, None, coordinator, None)
+    state = SimpleNamespace(
+        recoveries=[], workers={victim.name: victim}, group=SimpleNamespace(members={0: victim.name})
+    )
+    drill = Drill("train", None, None, None, None, SimpleNamespace(state=state), None)
     with pytest.raises(UnreachableError, match="worker h1-a#1 has no process"):
         drill.strike([0], lost=False)
     assert struck == []

@@ -79,6 +79,6 @@ def test_connections_break_lumctl_is_killed_and_a_host_is_lost(require_program) 
 
 @campaign
 def test_a_host_without_lumctl_is_named_with_what_it_says(require_program) -> None:
-    with RackJob(require_program, edited=of_two_ranks, agent=["no-such-python", "-m", "lumctl.jobs.agent"]) as job:
+    with RackJob(require_program, edited=of_two_ranks, agent=["no-such-python", "-m", "lumctl.training.agent"]) as job:
         job.run("--no-swap", yes=False).heard("host h1 is not heard: no agent starts there", "no-such-python")
         job.stop()

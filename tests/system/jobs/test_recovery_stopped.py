@@ -7,14 +7,14 @@ from campaigning import campaign
 from job_coordinator import JOB
 from running_jobs import RunningJob
 
-from lumctl.jobs.place import job_folder
+from lumctl.training.job_folder import job_folder
 
 
 @campaign
 @pytest.mark.parametrize("parallel", ["data", "pipeline"])
 def test_it_goes_on_where_it_was_stopped(parallel: str) -> None:
     words = ["--parallel", parallel, "--size", "tiny", "--steps", "100000"]
-    with RunningJob(command=[sys.executable, "-m", "lumctl.jobs.example", *words]) as job:
+    with RunningJob(command=[sys.executable, "-m", "lumctl.training.example", *words]) as job:
         job.run()
         job.until(lambda found: found["done"] >= 5)
         job.stop()

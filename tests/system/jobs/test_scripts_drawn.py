@@ -15,7 +15,7 @@ import time
 import pytest
 from script_jobs import RANKS, ScriptJob, done_by_all
 
-from lumctl.recovery.ends import End
+from lumctl.training.coordinator.state import JobEnd
 
 pytestmark = pytest.mark.timeout(600)  # not that it takes so long: machines may be busy
 
@@ -74,7 +74,7 @@ def judged(job: ScriptJob, kind: str, *, struck: bool) -> None:
     code = job.coordinator.ended()
     said = "\n".join(job.coordinator.said)
     found = job.ended(code)
-    assert code == End(found["end"]).exit_code, said
+    assert code == JobEnd(found["end"]).exit_code, said
     recoveries = [each["cause"] for each in found["recoveries"]]
     if kind.startswith("bug"):
         error = found["script_error"]

@@ -23,7 +23,7 @@ class ServedJob(RunningJob):
 
     def __init__(self, way: str, *, patience_s: float = WITHIN_S, **more: object) -> None:
         options = ["--parallel", way, "--port", "0", "--patience", str(patience_s)]
-        super().__init__(command=[sys.executable, "-m", "lumctl.jobs.example.serve", *options], **more)
+        super().__init__(command=[sys.executable, "-m", "lumctl.training.example.serve", *options], **more)
 
     def _set_up(self, name, command, run, edited) -> None:
         super()._set_up(name, [*command, "--announce", str(self.home / "url")], run, edited)

@@ -10,8 +10,8 @@ from itertools import count
 import pytest
 from job_desk import Desk, Nursery
 
-from lumctl.jobs.torch.checkpoints import Checkpoints, read
-from lumctl.jobs.torch.saving import STOPS
+from lumctl.training.torch.checkpoints import Checkpoints, read
+from lumctl.training.torch.persistence import STOPS
 
 STEPS = 8
 LOST_AT = 4

@@ -20,8 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-import lumctl.jobs.torch as recovery
-from lumctl.jobs.torch import stores
+import lumctl.training.torch as recovery
+from lumctl.training.torch import stores
 
 PARENT_DIED = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""

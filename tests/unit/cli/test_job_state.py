@@ -10,9 +10,8 @@ from lumctl.cli import job_run
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.inventory.examples import example
-from lumctl.jobs.kept import keep
-from lumctl.jobs.place import COORDINATOR, job_folder
-from lumctl.recovery.desk import Desk
+from lumctl.training.control_socket import ControlSocket
+from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
 
 ENDED = {
     "job": "train",
@@ -61,7 +60,7 @@ def listed(job):
 
 
 def test_how_a_job_has_ended_is_told_after_its_end(job, folder):
-    keep(folder, ENDED)
+    save_status(folder, ENDED)
     code, out, _ = job("status", "train")
     assert code == 0
     lines = out.splitlines()
@@ -74,7 +73,7 @@ def test_how_a_job_has_ended_is_told_after_its_end(job, folder):
 
 
 def test_who_stops_a_job_that_has_ended_is_told_how(job, folder):
-    keep(folder, ENDED)
+    save_status(folder, ENDED)
     code, _, err = job("stop", "train", "--yes")
     assert code == ExitCode.REFUSED
     assert "nobody runs job train from this machine: it stopped after 200 steps at 2027-01-1" in err
@@ -83,7 +82,7 @@ def test_who_stops_a_job_that_has_ended_is_told_how(job, folder):
 @pytest.mark.parametrize("left", ["nothing", "running", "what cannot be read"])
 def test_of_a_job_whose_end_nobody_saw_nothing_is_told(job, folder, left):
     if left == "running":
-        keep(folder, {**ENDED, "state": "running", "ended_at": None})
+        save_status(folder, {**ENDED, "state": "running", "ended_at": None})
     elif left == "what cannot be read":
         (folder / "last.json").write_text("{")
     code, out, err = job("status", "train")
@@ -94,12 +93,12 @@ def test_of_a_job_whose_end_nobody_saw_nothing_is_told(job, folder, left):
 
 
 def test_what_runs_is_asked_and_what_it_left_before_is_no_news(job, folder):
-    keep(folder, ENDED)
-    desk = Desk(folder / COORDINATOR, lambda _request, answer: answer({"state": "recovering"}))
+    save_status(folder, ENDED)
+    socket = ControlSocket(folder / COORDINATOR, lambda _request, answer: answer({"state": "recovering"}))
     try:
         assert listed(job) == "recovering"
     finally:
-        desk.close()
+        socket.close()
 
 
 def test_lines_have_the_time_of_day_in_front():

@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from steps import Voice
 
-from lumctl.jobs.example.config import SIZES
-from lumctl.jobs.example.data import Windows, own_text
-from lumctl.jobs.example.replicated import Replicated
+from lumctl.training.example.config import SIZES
+from lumctl.training.example.data import Windows, own_text
+from lumctl.training.example.replicated import Replicated
 
 
 def average(parameters):

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-import lumctl.jobs.torch as recovery
+import lumctl.training.torch as recovery
 
 BATCH, SIDE, CLASSES = 8, 8, 10
 

@@ -1,9 +1,0 @@
-"""The agent of a job on one host: it starts the job's workers, watches them, and relays what they say.
-
-It outlives its coordinator, and its workers outlive it: the next agent finds them again. Nothing but the standard
-library is imported here, so that an agent is there at once.
-"""
-
-from lumctl.jobs.agent.opening import open_agent
-
-__all__ = ["open_agent"]

@@ -1,0 +1,48 @@
+"""Workers that are dying: their lifelines break long before the kernel reports their end."""
+
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from lumctl.training import death_watch
+from lumctl.training.agent.worker import Worker
+
+
+class Deaths:
+    """Waits for lifelines to break, one thread each; its descriptor is readable when one has."""
+
+    def __init__(self) -> None:
+        self._found: SimpleQueue[Worker] = SimpleQueue()
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._ours.fileno()
+
+    def watch(self, worker: Worker, path: Path) -> None:
+        """Watch a worker's lifeline, which it holds already."""
+        threading.Thread(target=self._wait, args=(worker, path), name=f"lifeline-{worker.worker}", daemon=True).start()
+
+    def found(self) -> list[Worker]:
+        """The workers whose lifelines broke since the last call."""
+        found = []
+        try:
+            self._ours.recv(4096)
+            while True:
+                found.append(self._found.get_nowait())
+        except (BlockingIOError, Empty):
+            return found
+
+    def close(self) -> None:
+        """Stop watching. Threads that still wait end with their workers, or with this process."""
+        self._ours.close()
+        self._theirs.close()
+
+    def _wait(self, worker: Worker, path: Path) -> None:
+        if death_watch.breaks(path):
+            self._found.put(worker)
+            with suppress(OSError):  # nobody asks any more
+                self._theirs.send(b".")

@@ -1,0 +1,150 @@
+"""What an agent knows of one worker: its process, its newest message of each kind, and whether it is silent."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lumctl.training.wire import BrokenLineError, Message
+
+if TYPE_CHECKING:
+    from lumctl.training.agent.peer import AgentPeer
+    from lumctl.training.agent.process import Process
+
+FAILED, ENDED, EXITING = "failed", "ended", "exiting"
+WATCHED_FROM = frozenset({"ready", "joined"})
+"""Once it has said one of these, a worker must be heard."""
+FLEETING = frozenset({"hello", "beat", "stepped"})
+"""Said often, and worth nothing to the next agent."""
+REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED, EXITING}
+HEARTBEAT_S, SILENCE_S = 2.0, 600.0
+BEATS = 8
+"""How often a worker speaks within a heartbeat, and how often one that says nothing is looked at."""
+STALLED = 0.25
+"""An agent that was itself held up for this part of that time cannot say who was silent meanwhile."""
+MOST_WAITING = 100
+LONGEST_NAME = 100
+_KEPT: Mapping[str, Any] = {
+    "worker": str,
+    "accelerator": str,
+    "heartbeat_s": int | float,
+    "silence_s": int | float,
+    "pid": int | None,
+    "started": int | None,
+    "alive": bool,
+    "code": int | None,
+    "signal": int | None,
+    "at": int | float | None,
+    "last": dict,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One worker. ``alive`` before it has a ``pid``: it is being started.
+
+    ``at`` is when its end was seen (time.time()), ``heard_at`` when it last spoke (time.monotonic()).
+    """
+
+    worker: str
+    accelerator: str
+    heartbeat_s: float = HEARTBEAT_S
+    silence_s: float = SILENCE_S
+    pid: int | None = None
+    started: int | None = None
+    alive: bool = True
+    code: int | None = None
+    signal: int | None = None
+    at: float | None = None
+    last: dict[str, Message] = field(default_factory=dict)
+    process: "Process | None" = None
+    peer: "AgentPeer | None" = None
+    waiting: list[Message] = field(default_factory=list)
+    heard_at: float = 0.0
+    ran_at: float = 0.0
+    """When it was last found to run, though it said nothing: a thread may hold Python's interpreter for long."""
+    looked_at: float = 0.0
+    silent: bool = False
+    guarded: bool = False
+    """Its lifeline is watched."""
+    prints_from: int | None = None
+    """How long its log was when it began to write there, in bytes; ``None`` where another agent has started it."""
+
+    def said(self, message: Message, now: float) -> bool:
+        """Remember its newest message of each kind; whether it had been silent.
+
+        Raises:
+            BrokenLineError: the message has no kind.
+        """
+        kind = message.get("say")
+        if not isinstance(kind, str):
+            raise BrokenLineError("a message without a word in `say`")
+        if kind in REMEMBERED:
+            self.last.pop(kind, None)
+            self.last[kind] = message
+        self.heard_at = now
+        was, self.silent = self.silent, False
+        return was
+
+    @property
+    def got_ready(self) -> bool:
+        """Whether it was ever ready for a rank, or had one."""
+        return bool(WATCHED_FROM & self.last.keys())
+
+    @property
+    def look_at(self) -> float:
+        """When to check whether it runs; infinity if it need not report, or its silence was reported."""
+        if not self.alive or self.silent or not self.got_ready or EXITING in self.last:
+            return math.inf
+        beat_s = self.heartbeat_s / BEATS
+        return max(self.heard_at + 2 * beat_s, self.looked_at + beat_s)
+
+    def falls_silent(self, now: float, *, runs: bool, late_s: float) -> bool:
+        """Whether it is found to hang: it is stopped, or runs and has been silent for too long.
+
+        ``late_s``: how long the agent itself was held up, in seconds.
+        """
+        if now < self.look_at:
+            return False
+        self.looked_at = now
+        if late_s > STALLED * self.heartbeat_s:
+            # Perhaps the whole host stood still: it gets the same time again.
+            self.heard_at = now
+            return False
+        if runs:
+            self.ran_at = now
+            self.silent = now >= self.heard_at + self.silence_s
+        else:
+            self.silent = now >= max(self.heard_at, self.ran_at) + self.heartbeat_s
+        return self.silent
+
+    def told(self) -> dict[str, Any]:
+        """The worker as ``list`` reports it."""
+        return {
+            "worker": self.worker,
+            "accelerator": self.accelerator,
+            "pid": self.pid,
+            "alive": self.alive,
+            "code": self.code,
+            "signal": self.signal,
+            "at": self.at,
+            "silent": self.silent,
+            "connected": self.peer is not None,
+            "last": self.last,
+        }
+
+    def kept(self) -> dict[str, Any]:
+        """The worker as the next agent needs it."""
+        last = {kind: message for kind, message in self.last.items() if kind not in FLEETING}
+        return {**{name: getattr(self, name) for name in _KEPT}, "last": last}
+
+
+def worker_of(kept: Mapping[str, Any]) -> Worker:
+    """A worker from an agent's records.
+
+    Raises:
+        TypeError: the records are not an agent's.
+    """
+    if set(kept) != _KEPT.keys() or not all(isinstance(kept[name], kind) for name, kind in _KEPT.items()):
+        raise TypeError("not what an agent writes of a worker")
+    return Worker(**kept)

@@ -1,0 +1,153 @@
+"""The workers of an agent: started, recorded, ended."""
+
+import os
+from collections.abc import Callable, Mapping
+
+from lumctl.training import death_watch, variables
+from lumctl.training.agent import logs, worker_records
+from lumctl.training.agent.folder import Folder
+from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError
+from lumctl.training.agent.requests import RequestRefusedError, StartOrder
+from lumctl.training.agent.worker import BEATS, ENDED, FAILED, Worker
+from lumctl.training.wire import Message
+
+NOT_STARTED = 127
+"""The exit code of a program that could not be run, as shells have it."""
+MOST_ENDED = 100
+"""Workers that have ended and are remembered."""
+
+
+class WorkerTable:
+    """All workers by name; ``wall`` gives time.time()."""
+
+    def __init__(self, folder: Folder, workers: dict[str, Worker], wall: Callable[[], float]) -> None:
+        self.workers = workers
+        self.changed = True
+        self._unwritten = False
+        self._folder, self._wall = folder, wall
+
+    @property
+    def living(self) -> list[Worker]:
+        """Those that have not ended."""
+        return [each for each in self.workers.values() if each.alive]
+
+    def alive(self, name: str) -> Worker:
+        """A worker that has not ended.
+
+        Raises:
+            RequestRefusedError: there is none of this name, or it has ended.
+        """
+        worker = self.workers.get(name)
+        if worker is None:
+            raise RequestRefusedError(f"there is no worker {name} here")
+        if not worker.alive:
+            raise RequestRefusedError(f"worker {name} has ended")
+        return worker
+
+    def start(self, order: StartOrder, now: float) -> Worker:
+        """Start a worker; if its program cannot be run, it ends with code 127 and a ``failed`` message.
+
+        Raises:
+            RequestRefusedError: a worker of this name lives.
+        """
+        former = self.workers.pop(order.worker, None)
+        if former is not None and former.alive:
+            self.workers[order.worker] = former
+            raise RequestRefusedError(f"a worker {order.worker} is there already (pid {former.pid})")
+        worker = Worker(order.worker, order.accelerator, order.heartbeat_s, order.silence_s, heard_at=now)
+        logs.forget(self._folder, order.accelerator, [*self.workers.values(), worker])
+        self._forget()
+        self.workers[order.worker] = worker
+        worker.prints_from = logs.size(self._folder.log(order.worker))
+        # Before it lives: whoever comes after an agent that is killed in this moment knows to look for it.
+        self._write_early()
+        guarded = self._guarded(order.worker)
+        try:
+            worker.process = Process.start(
+                order.argv,
+                self._environment(order, guarded=guarded),
+                order.folder or self._folder.path,
+                self._folder.log(order.worker),
+            )
+        except WorkerNotStartedError as error:
+            worker.said({"say": FAILED, "error": f"worker {order.worker} was not started: {error}"}, now)
+            self._end(worker, ProcessEnd(NOT_STARTED, None))
+        else:
+            worker.pid, worker.started = worker.process.pid, worker.process.started
+        self.changed = True
+        return worker
+
+    def end(self, worker: Worker) -> None:
+        """Record how a worker's process ended; unless it ended well, kill the processes it left behind."""
+        if worker.process is None:
+            return
+        end = worker.process.end()
+        if end.code != 0 and not (end == ProcessEnd(None, None) and ENDED in worker.last):
+            worker.process.kill()  # what holds the accelerator's memory and ports
+        worker.process.close()
+        worker.process = None
+        self._folder.remove(self._folder.lifeline(worker.worker).name)
+        self._end(worker, end)
+
+    def told(self) -> Message:
+        """The ``list`` message for the coordinator."""
+        return {"tell": "list", "workers": [each.told() for each in self.workers.values()]}
+
+    def write(self) -> None:
+        """Write the records if they changed.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.changed:
+            self.changed = False
+            worker_records.write_records(self._folder, self.workers.values())
+
+    def try_to_write(self) -> str | None:
+        """Write the records if they changed; if that fails, the reason, once."""
+        try:
+            self.write()
+        except OSError as error:
+            known, self.changed, self._unwritten = self._unwritten, True, True
+            lost = "should this agent be killed, the next will not know its workers"
+            return None if known else f"{self._folder.records} cannot be written: {error}; {lost}"
+        self._unwritten = False
+        return None
+
+    def _end(self, worker: Worker, end: ProcessEnd) -> None:
+        worker.alive, worker.at = False, self._wall()
+        worker.code, worker.signal = end
+        worker.waiting.clear()
+        self.changed = True
+
+    def _write_early(self) -> None:
+        self.changed = True
+        try:
+            self.write()
+        except OSError:
+            self.changed = True  # told when the turn is over; a job starts on a full disk too
+
+    def _forget(self) -> None:
+        ended = [name for name, each in self.workers.items() if not each.alive]
+        for name in ended[:-MOST_ENDED]:
+            del self.workers[name]
+
+    def _guarded(self, name: str) -> bool:
+        """Make a lifeline for a worker; whether it has one: without one its death is noticed later."""
+        try:
+            return death_watch.make(self._folder.lifeline(name))
+        except OSError:
+            return False
+
+    def _environment(self, order: StartOrder, *, guarded: bool) -> Mapping[str, str]:
+        own = {variables.LIFELINE: str(self._folder.lifeline(order.worker))} if guarded else {}
+        return {
+            **os.environ,
+            variables.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
+            **order.environment,
+            variables.SOCKET: str(self._folder.socket),
+            variables.WORKER: order.worker,
+            variables.ACCELERATOR: order.accelerator,
+            variables.FOLDER: str(self._folder.path),
+            **own,
+        }

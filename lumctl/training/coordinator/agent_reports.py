@@ -1,0 +1,244 @@
+"""What agents report about hosts and workers, and what follows from it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from lumctl.training.coordinator import failures, groups, job_end, orders
+from lumctl.training.coordinator.failures import EARLY
+from lumctl.training.coordinator.job_workers import JobWorker, still_holds
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.wire import Message, told_line
+
+_SHOWN = 200
+"""How many characters of a message that is not understood are shown."""
+
+
+def receive(state: JobState, host: str, message: Message | None, why: str) -> None:
+    """Take in a message of a host's agent; ``None``: the line to it is lost."""
+    if message is None:
+        _line_lost(state, host, why)
+        return
+    _understood(state, host, message, lambda: _take_in(state, host, message))
+
+
+def _understood(state: JobState, host: str, message: Mapping[str, Any], take_in: Callable[[], None]) -> None:
+    """Take a message in; if its fields are malformed, report that and go on."""
+    try:
+        take_in()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        state.effects.say(f"{host}: what its agent tells is not understood ({what}): {str(message)[:_SHOWN]}")
+
+
+def _take_in(state: JobState, host: str, message: Message) -> None:
+    worker = state.workers.get(str(message.get("worker")))
+    match message.get("tell"):
+        case "list":
+            _list(state, host, message["workers"])
+        case "said" if worker is not None and worker.alive:
+            _said(state, worker, message["message"], float(message["at"]))
+        case "dying" if worker is not None and worker.alive:
+            worker.dying, worker.dies_at = True, state.effects.now()
+            failures.gone(state, worker, _with_why(worker, "dies"), float(message["at"]))
+        case "exited" if worker is not None and (worker.alive or worker.dying):
+            _exited(state, worker, message)
+        case "silent" if worker is not None and worker.alive:
+            _silent(state, worker, message)
+        case "taken" if not state.effects.who or message.get("by") != state.effects.who:
+            state.why_ended, state.phase = f"the agent on {host} works for {message.get('by')}", JobPhase.LEFT
+            state.end = JobEnd.LEFT
+        case "refused" if state.phase.over and message.get("ask") == "quit":
+            state.hosts_left.add(host)
+        case "refused" if worker is None or worker.alive:  # an order to a worker that died meanwhile is no news
+            state.effects.say(f"{host}: {message.get('why')}")
+        case _:
+            pass
+
+
+def _exited(state: JobState, worker: JobWorker, message: Message) -> None:
+    worker.error = worker.error or told_line(str(message.get("printed") or ""))
+    worker.code, worker.how = message.get("code"), worker.how or _how(worker, message)
+    if worker.dying:
+        failures.dead(state, worker, _how(worker, message))
+    else:
+        failures.gone(state, worker, _how(worker, message), float(message["at"]))
+
+
+def _silent(state: JobState, worker: JobWorker, message: Message) -> None:
+    for_s = f"{float(message['for_s']):.1f} s"
+    what = f"it has been stopped for {for_s}" if message.get("stopped") else f"it has said nothing for {for_s}"
+    worker.silent, worker.how = True, f"hangs: {what}"
+    state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
+    if not worker.ended:  # how one that has ended its steps comes to its end is told by its exit
+        failures.gone(state, worker, worker.how, state.effects.now())
+
+
+def _line_lost(state: JobState, host: str, why: str) -> None:
+    if state.phase.over:  # the host is left: nothing more is expected from it
+        state.hosts_left.add(host)
+        for worker in state.workers:
+            worker.alive = worker.alive and worker.host != host
+        return
+    if not state.lines.lost(host, why, state.effects.now()):
+        return
+    state.effects.say(f"host {host} is not heard: {why}")
+    for worker in state.workers:
+        worker.dying = worker.dying and worker.host != host
+    for worker in [each for each in state.workers if each.host == host and each.alive]:
+        worker.away, worker.how = True, f"is on host {host}, which is not heard"
+        failures.gone(state, worker, f"is on host {host}, which is not heard", state.effects.now())
+
+
+def _list(state: JobState, host: str, told: Sequence[Mapping[str, Any]]) -> None:
+    """Catch up with a host: take in what its workers reported meanwhile, and repeat unanswered orders."""
+    now = state.effects.now()
+    state.lines.told(host)
+    state.store_placement.changed()
+    before = [worker for worker in state.workers if worker.host == host and worker.alive]
+    _workers_that_are_back(state, host, told)
+    for each in told:
+        if (worker := state.workers.get(str(each["worker"]))) is not None and worker.alive:
+            for message in still_holds(each.get("last") or {}):
+                _understood(state, host, message, partial(_said, state, worker, message, now))
+    new = state.workers.listed(host, told)
+    for worker in new:
+        worker.begun_at = now
+    state.most_done = max([state.most_done, *(worker.done for worker in state.workers)])
+    if state.group.members:
+        for worker in new:
+            orders.hold_also(state, worker)
+    for worker in before:
+        if not worker.alive:
+            failures.gone(state, worker, "ended while its agent was away", now)
+    _repeat_orders(state, host)
+
+
+def _workers_that_are_back(state: JobState, host: str, told: Sequence[Mapping[str, Any]]) -> None:
+    """Workers that counted as dead but live: keep those that still have their ranks, and kill the others."""
+    back = False
+    for each in told:
+        worker = state.workers.get(str(each["worker"]))
+        if worker is None or worker.alive or not each["alive"]:
+            continue
+        if worker.away and state.is_member(worker) and state.is_forming:
+            worker.alive, worker.away, back = True, False, True
+            state.effects.say(f"{worker.name} is there again")
+        else:
+            state.effects.ask(host, {"ask": "kill", "worker": worker.name})
+    if back:
+        orders.hold(state)
+
+
+def _repeat_orders(state: JobState, host: str) -> None:
+    """Repeat orders that may be lost. A second join would make a worker leave its group, so all hold instead."""
+    waiting = [(each, each.order) for each in state.workers if each.host == host and each.alive]
+    for worker, order in waiting:
+        if order is not None and order is worker.order:
+            if order.get("do") != "join":
+                orders.tell(state, worker, order)
+            elif state.group.join_sent and state.is_forming:
+                orders.hold(state)
+
+
+def _said(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+    if state.phase is JobPhase.STARTING and not state.group.members:
+        worker.takes(message)  # the job may run already, and its newest group is not known yet
+        state.most_done = max(state.most_done, worker.done)
+        return
+    generation = state.group.generation
+    if message.get("generation", generation) != generation:
+        worker.recalls(message)  # the message is from an earlier group
+        return
+    if worker.repeats(message):
+        return
+    worker.takes(message)
+    state.most_done = max(state.most_done, worker.done)
+    _follows(state, worker, message, at)
+
+
+def _follows(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+    """Act on a worker's message."""
+    group, record = state.group, state.recovery.record if state.recovery is not None else None
+    match message.get("say"):
+        case "ready":
+            state.standby_retries.over(worker.accelerator)
+        case "loaded" if record is not None:
+            record.mark("state", at)
+        case "held" if record is not None and state.all_parked():
+            record.mark("held", at)
+        case "unloaded" if group.resume_point is not None and not group.join_sent:
+            groups.unloaded(state, worker, str(message.get("error", "")))
+        case "joined":
+            groups.joined(state, worker, at)
+        case "broken" if state.phase is JobPhase.RUNNING or group.join_sent:
+            failures.broken(state, worker, str(message.get("error", "")), at)
+        case "stepped":
+            _stepped(state, worker, float(message.get("at", at)))
+        case "failed" | "exiting" | "ended":
+            _comes_to_its_end(state, worker, message, at)
+        case _:
+            pass
+
+
+def _comes_to_its_end(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+    match message.get("say"):
+        case "failed" if worker.script_error is not None and not worker.ended:
+            failures.script_failed(state, worker, worker.script_error)
+        case "exiting":
+            worker.leave_by = min(worker.leave_by, state.effects.now() + state.run.exit_s)
+        case "ended" if state.phase is JobPhase.STOPPED:
+            worker.leave_by = state.effects.now() + state.run.exit_s
+        case "ended" if worker.cut_short and not state.phase.over:
+            worker.ended = False
+            failures.leaves(state, worker, "was told to end by SIGTERM", at)
+        case "ended" if state.phase is JobPhase.RUNNING and state.is_member(worker) and _all_ended(state):
+            job_end.finish(state)
+        case _:
+            pass
+
+
+def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
+    if state.is_forming and state.group.join_sent:
+        groups.formed(state, at)  # all ranks do a step together: all have joined, though not all have reported it
+    if state.phase is not JobPhase.RUNNING:
+        return
+    if worker.done > state.error_step:
+        state.failed_attempts, state.error_step = 0, -1
+    state.group.due = state.effects.now() + state.run.stall_s
+    if state.recovery is not None and not state.recovery.unexamined:
+        state.recovery.record.mark("step", at)
+        state.recoveries.append(state.recovery.record)
+        state.recovery = None
+        state.effects.say(state.recoveries[-1].line())
+    if state.group.members.get(0) == worker.name:
+        state.step_times.append(at)
+        _start_standby(state)
+
+
+def _start_standby(state: JobState) -> None:
+    """Start a standby worker wherever one is missing."""
+    now, lost = state.effects.now(), state.vacant.values()
+    beside = [name for name in state.placement if name not in lost] if state.run.standby else []
+    for accelerator in (*state.store_placement.spares, *beside):
+        waiting = [w for w in state.workers.on(accelerator) if not state.is_member(w) and not w.ended]
+        if waiting or state.workers.is_taken(accelerator, now) or state.standby_retries.waits(accelerator, now):
+            continue
+        if state.lines.want(state.host_of(accelerator)):
+            orders.start_worker(state, accelerator)
+
+
+def _all_ended(state: JobState) -> bool:
+    return all(each.ended for each in state.living_members())
+
+
+def _how(worker: JobWorker, message: Message) -> str:
+    signal, code = message.get("signal"), message.get("code")
+    how = f"was ended by signal {signal}" if signal else "ended" if code is None else f"ended with exit code {code}"
+    return _with_why(worker, how)
+
+
+def _with_why(worker: JobWorker, how: str) -> str:
+    """How a worker ended, and why, as far as it reported or printed that."""
+    when = how if worker.ready else f"{how} {EARLY}"
+    return f"{when}: {worker.error}" if worker.error else when

@@ -1,0 +1,143 @@
+"""Decides who has which rank of a job, and brings the job back to its steps after a failure.
+
+One thread decides. Whatever happens is posted to it as work, and it waits for nothing but the next piece of work: a
+failure during a recovery is an event like any other. It begins a new generation of the process group, and messages
+for an older generation are ignored.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from lumctl.errors import RefusedError
+from lumctl.training.coordinator import (
+    failures,
+    groups,
+    job_end,
+    orders,
+    repair,
+    requests,
+    status,
+    takeover,
+    time_limits,
+)
+from lumctl.training.coordinator.state import JobPhase, JobState
+
+QUITS_WITHIN_S = 5.0
+"""How long an agent may take to end when told to."""
+
+
+class Coordinator:
+    """Runs one job. :meth:`post` may be called from any thread, all else by the one that runs :meth:`run`.
+
+    ``after_turn`` is called by that thread after each piece of work.
+    """
+
+    def __init__(self, state: JobState, after_turn: Callable[[], None] = lambda: None) -> None:
+        self.state = state
+        self.after_turn = after_turn
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._saved = (0, 0)
+        """Generation of the group and number of recoveries at the last save of the status."""
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Have the deciding thread do something."""
+        self._work.put(work)
+
+    def run(self) -> None:
+        """Run the job to its end.
+
+        Raises:
+            RefusedError: an agent works for another lumctl, to which the job is left.
+        """
+        state = self.state
+        for host in state.hosts():
+            state.lines.open(host)
+        while not state.phase.over:
+            self.turn()
+        if state.phase is JobPhase.LEFT:
+            raise RefusedError(
+                f"job {state.job.name} is left to another lumctl: {state.why_ended}",
+                hint=f"end that one, or take the job over from it: lumctl job run {state.job.name} --take",
+            )
+        self._end_processes()
+
+    def turn(self) -> None:
+        """Wait for the next piece of work or deadline, and do it and what follows from it."""
+        state = self.state
+        with suppress(Empty):
+            self._work.get(timeout=self._timeout_s())()
+        now = state.effects.now
+        if now() >= state.group.due and self._work.empty():  # else the answer may be among the work
+            failures.group_is_late(state)
+        if now() >= time_limits.next_due(state) and self._work.empty():
+            time_limits.enforce(state)
+        if now() >= state.lines.next_at:
+            state.lines.try_again(now())
+        before = None
+        while before is not state.phase:  # what follows from one phase may end it
+            before = state.phase
+            _advance(state)
+        progress = (state.group.generation, len(state.recoveries))
+        if state.phase is JobPhase.RUNNING and self._saved != progress:
+            self._saved = progress
+            state.effects.keep(status.document(state))
+        self.after_turn()
+
+    def _timeout_s(self) -> float | None:
+        state = self.state
+        retry_at = state.recovery.retry_at if state.recovery is not None else None
+        due = [state.group.due, state.lines.next_at, time_limits.next_due(state), math.inf]
+        at = min(due if retry_at is None else [*due, retry_at])
+        return None if at == math.inf else max(0.0, at - state.effects.now())
+
+    def _end_processes(self) -> None:
+        """Have the standby processes end, wait until all processes have ended, and have the agents end too."""
+        state = self.state
+        for worker in state.workers:
+            if worker.alive and not worker.ready and not worker.generation:  # it has no state, and may never listen
+                state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
+            elif worker.alive and not state.is_member(worker):
+                orders.tell(state, worker, {"do": "stop", "done": worker.done, "also": []})
+            writes = worker.alive and state.is_member(worker) and not worker.ended
+            within_s = state.run.exit_s + (state.run.stall_s if writes else 0.0)
+            worker.leave_by = min(worker.leave_by, state.effects.now() + within_s)
+        while time_limits.leaving(state):
+            time_limits.enforce_exit(state)
+            self._take_work(time_limits.leaving_due(state))
+        asked = {host for host in state.hosts() if state.effects.ask(host, {"ask": "quit"})}
+        deadline = state.effects.now() + QUITS_WITHIN_S
+        while not asked <= state.hosts_left and state.effects.now() < deadline:  # a line closed at once loses the order
+            self._take_work(deadline)
+        state.ended_at = state.effects.now()
+        state.effects.keep(status.document(state))
+        requests.report_stopped(state)
+
+    def _take_work(self, until: float) -> None:
+        with suppress(Empty):
+            self._work.get(timeout=max(0.0, until - self.state.effects.now()))()
+
+
+def _advance(state: JobState) -> None:
+    """Do what the phase of the job calls for now."""
+    if state.phase.over:
+        return
+    recovery = state.recovery
+    if recovery is not None and recovery.retry_at is not None and state.effects.now() >= recovery.retry_at:
+        recovery.retry_at = None
+    requests.grant_pauses(state)
+    if state.phase is JobPhase.STOPPING and state.all_parked():
+        job_end.write_checkpoints(state)
+    if state.phase is JobPhase.FINISHING:
+        job_end.conclude(state)
+    if state.is_forming and state.all_listed():
+        if state.phase is JobPhase.STARTING and not state.group.members:
+            taken_over = takeover.adopt(state)
+            if taken_over:
+                state.earlier_recoveries = state.effects.before
+            if job_end.stop_if_asked_before(state) or taken_over:
+                return
+            repair.examine_first(state)
+        repair.examine(state)
+        groups.form(state)

@@ -1,0 +1,181 @@
+"""How a process group is formed, the first one and each after a failure: seats, state, light, then all join."""
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lumctl.inventory.running import PAUSED_WITHIN_S
+from lumctl.training.coordinator import job_end, orders
+from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.resume_point import REPLICATED, HeldState, ResumePoint, StateLoad, choose
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+
+
+def form(state: JobState) -> None:
+    """Take the next steps towards a group, as far as is possible now."""
+    group = state.group
+    if group.join_sent or not state.is_settled:
+        return
+    if state.all_parked() and job_end.stop_if_fruitless(state):
+        return
+    seats = _seats(state)
+    if seats is None or not state.all_parked():
+        return
+    if group.resume_point is None or seats != group.members:
+        _choose(state, seats)
+    if group.resume_point is None or any(not state.workers[load.worker].loaded for load in group.resume_point.loads):
+        return
+    if state.pause_granted or (state.under_examination and state.light_reply is None):
+        return  # its light is not proved yet
+    _join(state, group.resume_point)
+
+
+def _seats(state: JobState) -> dict[int, str] | None:
+    """The worker for each rank; ``None`` while one is missing, and then start it."""
+    seats: list[str] = []
+    missing = False
+    for rank, accelerator in enumerate(state.placement):
+        if rank in state.vacant:
+            continue
+        living = state.workers.on(accelerator)
+        usable = [worker for worker in living if worker.usable and worker.name not in seats]
+        usable.sort(key=lambda worker: not state.is_member(worker))
+        if usable:
+            seats.append(usable[0].name)
+            missing = missing or (usable[0].busy and not state.is_member(usable[0]))
+            continue
+        missing = True
+        free = all(worker.ready for worker in living) and not state.workers.is_taken(accelerator, state.effects.now())
+        if free and state.lines.want(state.host_of(accelerator)):
+            orders.start_worker(state, accelerator)
+    return None if missing else dict(enumerate(seats))
+
+
+def _choose(state: JobState, seats: dict[int, str]) -> None:
+    """Choose the step to resume from, and have missing states loaded."""
+    held = [one for worker in state.workers if worker.usable and (one := _held_state(state, worker, seats)) is not None]
+    resume_point = choose(state.workers[seats[0]].layout, held, seats)
+    if resume_point is not None:
+        _load(state, seats, resume_point)
+        return
+    if state.most_done == 0:
+        _load(state, seats, ResumePoint(0, ()))  # no step was done: the job begins again, and nothing is lost
+        return
+    found = _newest_checkpoint(state, seats)
+    if found is None:
+        job_end.state_lost(state)
+        return
+    done, paths = found
+    state.effects.say(f"the state of a rank is lost: back to the checkpoint after {done} steps")
+    _load(state, seats, ResumePoint(done, tuple(StateLoad(name, rank, None) for rank, name in seats.items())), paths)
+
+
+def _newest_checkpoint(state: JobState, seats: Mapping[int, str]) -> tuple[int, dict[int, str]] | None:
+    """The newest checkpoint that exists for every rank: the number of steps, and the path for each rank."""
+    every = {
+        key: path
+        for worker in state.workers
+        for key, path in worker.saved.items()
+        if path not in state.unreadable_checkpoints
+    }
+    if state.workers[seats[0]].layout == REPLICATED:
+        every |= {(rank, done): path for (_, done), path in every.items() for rank in seats}
+    for done in sorted({done for _, done in every}, reverse=True):
+        if all((rank, done) in every for rank in seats):
+            return done, {rank: every[rank, done] for rank in seats}
+    return None
+
+
+def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
+    """A worker could not load its state from where it was expected: choose again."""
+    state.effects.say(f"{worker.name} could not load its state: {why}")
+    rank = next((rank for rank, name in state.group.members.items() if name == worker.name), -1)
+    if rank in state.group.files:
+        state.unreadable_checkpoints.add(state.group.files[rank])
+    state.failed_attempts += 1
+    if state.failed_attempts > state.run.restarts:
+        job_end.give_up(state, f"{worker.name} could not load its state: {why}", JobEnd.STATE_LOST)
+    else:
+        orders.hold(state)
+
+
+def _held_state(state: JobState, worker: JobWorker, seats: Mapping[int, str]) -> HeldState | None:
+    """The states that a worker holds; before the first group, what it loaded from its checkpoint."""
+    if any(each.generation for each in state.workers):
+        return worker.held
+    rank = next((rank for rank, name in seats.items() if name == worker.name), None)
+    return HeldState(worker.name, rank, worker.done)
+
+
+def _load(
+    state: JobState, seats: dict[int, str], resume_point: ResumePoint, files: Mapping[int, str] = MappingProxyType({})
+) -> None:
+    state.group.members, state.group.resume_point, state.group.files = seats, resume_point, files
+    state.group.due = state.effects.now() + state.run.stall_s if resume_point.loads else math.inf
+    for load in resume_point.loads:
+        worker = state.workers[load.worker]
+        worker.loaded, worker.loading = False, (load.rank, resume_point.done)
+        source = state.workers[load.source].state if load.source else None
+        orders.tell(
+            state,
+            worker,
+            {
+                "do": "load",
+                "done": resume_point.done,
+                "of": load.rank,
+                "source": list(source) if source else None,
+                "file": files.get(load.rank),
+                "world": len(seats),
+            },
+        )
+
+
+def _join(state: JobState, resume_point: ResumePoint) -> None:
+    group = state.group
+    members = [state.workers[name] for _, name in sorted(group.members.items())]
+    group.join_sent, group.generation = True, max(group.generation, 1)
+    group.due = state.effects.now() + PAUSED_WITHIN_S
+    for rank, worker in enumerate(members):
+        worker.busy = True
+        message: dict[str, Any] = {
+            "do": "join",
+            "generation": group.generation,
+            "rank": rank,
+            "world": len(members),
+            "store": list(members[0].store or ()),
+            "done": resume_point.done,
+            "placement": [each.accelerator for each in members],
+            "lanes": state.effects.lanes,
+        }
+        orders.tell(state, worker, message)
+
+
+def joined(state: JobState, worker: JobWorker, at: float) -> None:
+    """A worker has joined the group; with the last one the job runs."""
+    if not state.is_forming or not state.group.join_sent:
+        return
+    state.group.joined.add(worker.name)
+    if state.group.joined == set(state.group.members.values()):
+        formed(state, at)
+
+
+def formed(state: JobState, at: float) -> None:
+    """All members have joined: the job runs."""
+    if state.recovery is not None:
+        state.recovery.record.mark("joined", at)
+    state.phase, state.group.due = JobPhase.RUNNING, state.effects.now() + state.run.stall_s
+    orders.reply_to_light(state, {"state": "running"})
+    state.effects.say(f"{len(state.group.members)} ranks {_start_in_words(state)} (group {state.group.generation})")
+    for former in state.workers:
+        if former.alive and former.rank is not None and not state.is_member(former):
+            former.ended = True  # another has its rank
+            state.effects.ask(former.host, {"ask": "kill", "worker": former.name})
+
+
+def _start_in_words(state: JobState) -> str:
+    """Where the group resumes, in words: ranks may have found a checkpoint that the coordinator did not know."""
+    joined = (state.workers[name] for name in state.group.joined)
+    found = [worker.joined_after for worker in joined if worker.generation == state.group.generation]
+    done = max([state.group.resume_point.done if state.group.resume_point is not None else 0, *found])
+    return f"go on after {done} step{'' if done == 1 else 's'}" if done else "begin"

@@ -1,0 +1,136 @@
+"""How a job comes to its end: all steps done, stopped on request, or given up."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lumctl.training.coordinator import orders
+from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.resume_point import REPLICATED, choose
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+
+
+def stop(state: JobState, why: str) -> None:
+    """Have the job end with a checkpoint of the newest step that is whole; pauses that were asked for are refused."""
+    for answer in state.pause_replies:
+        answer({"error": f"the job stops: {why}"})
+    state.pause_replies.clear()
+    if state.phase is JobPhase.STARTING and not state.group.members and not state.all_listed():
+        state.stop_reason = why  # workers that are not known yet have to write their checkpoints too
+        return
+    if state.is_closing:
+        return
+    state.end = state.end or JobEnd.STOPPED
+    state.effects.say(f"the job stops: {why}")
+    state.why_ended, state.phase, state.pause_granted = why, JobPhase.STOPPING, False
+    orders.reply_to_light(state, {"error": f"the job stops: {why}"})
+    orders.hold(state)
+
+
+def stop_if_asked_before(state: JobState) -> bool:
+    """Stop now that all running workers are known, if that was asked for before; whether it was."""
+    why, state.stop_reason = state.stop_reason, ""
+    if why:
+        stop(state, why)
+    return bool(why)
+
+
+def give_up(state: JobState, why: str, end: JobEnd) -> None:
+    """Stop the job for a failure, with a checkpoint of the newest step that is whole."""
+    if state.is_closing:
+        return
+    lost = state.effects.lost()
+    state.end = JobEnd.SIMULATOR_GONE if lost else end
+    stop(state, lost or why)
+
+
+def stop_if_fruitless(state: JobState) -> bool:
+    """Stop a job that fails repeatedly with no new step in between; whether it was stopped."""
+    if state.recovery is None or state.failed_attempts <= state.run.restarts:
+        return False
+    record = state.recovery.record
+    if record.error is not None:
+        state.script_error = record.error
+        times = f"{state.failed_attempts} attempts have ended so, with no new step (restarts: {state.run.restarts})"
+        give_up(state, f"{_of_script(record.error)}; {times}", JobEnd.SCRIPT_ERROR)
+    else:
+        why = f"{state.failed_attempts} failures with no step done in between; the last: {record.cause}"
+        give_up(state, why, JobEnd.NO_PROGRESS)
+    return True
+
+
+def state_lost(state: JobState) -> None:
+    """Stop a job whose state exists nowhere any more, and say what caused the loss."""
+    why = "the state of a rank is lost, and no checkpoint of all ranks was written"
+    record = state.recovery.record if state.recovery is not None else None
+    if record is not None and record.error is not None:
+        state.script_error = record.error
+        give_up(state, f"{_of_script(record.error)}; with it {why}", JobEnd.SCRIPT_ERROR)
+    else:
+        give_up(state, f"{why} ({record.cause})" if record is not None else why, JobEnd.STATE_LOST)
+
+
+def finish(state: JobState) -> None:
+    """All steps are done: wait until each rank has reached the end of its script.
+
+    Where some ranks have left the group and a failure keeps the rest in it, no group can repeat the last step:
+    it counts as done, and the rest are told so.
+    """
+    state.phase, state.steps_ended_at = JobPhase.FINISHING, state.effects.now()
+    orders.reply_to_light(state, {"error": "all steps are done"})
+    rest = [worker for worker in state.living_members() if not worker.ended]
+    if rest:
+        orders.hold(state)
+    for worker in rest:
+        orders.tell(state, worker, {"do": "finish"})
+    state.group.due = math.inf
+
+
+def conclude(state: JobState) -> None:
+    """Decide how the job ended, once no process of a rank is left."""
+    crew = [(rank, state.workers[name]) for rank, name in sorted(state.group.members.items())]
+    if any(worker.alive or worker.dying for _, worker in crew):
+        return
+    lacking = [(rank, worker) for rank, worker in crew if not _came_to_its_end(worker)]
+    errors = [error for _, worker in lacking if (error := state.script_error_of(worker)) is not None]
+    state.phase = JobPhase.ENDED
+    if not lacking:
+        state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in crew)} steps are done"
+    elif errors:
+        state.script_error = min(errors, key=lambda error: float(error["at"]))
+        state.end, state.why_ended = (
+            JobEnd.SCRIPT_ERROR,
+            f"all steps are done, and then {_of_script(state.script_error)}",
+        )
+    else:
+        rank, worker = lacking[0]
+        how = f"{worker.how or 'its process is gone'} (log: {state.effects.log(worker.host, worker.name)})"
+        state.end = JobEnd.UNFINISHED
+        state.why_ended = f"all steps are done, but not the rest of the script: rank {rank} ({worker.name}) {how}"
+
+
+def write_checkpoints(state: JobState) -> None:
+    """Have all parked members write the newest step that is whole, and end."""
+    members, ranks = state.living_members(), state.group.members
+    held = {worker.name: worker.held for worker in members if worker.held is not None}
+    living = {rank: name for rank, name in ranks.items() if name in held}
+    layout = members[0].layout if members else REPLICATED
+    found = choose(layout, list(held.values()), living) if held else None
+    for name, one in held.items():
+        done = one.done if found is None else found.done
+        also = [rank for rank in ranks if rank not in living and done in one.of.get(rank, ())]
+        orders.tell(state, state.workers[name], {"do": "stop", "done": done, "also": also})
+    state.phase = JobPhase.STOPPED
+
+
+def _of_script(error: Mapping[str, Any]) -> str:
+    """A script's error in one line."""
+    where = f"rank {error['rank']} ({error['worker']}) failed in step {error['step']}"
+    return f"{where}: {error['error']} (log: {error['log']})"
+
+
+def _came_to_its_end(worker: JobWorker) -> bool:
+    """Whether the last line of its script ran: by its exit code, or by its own report where that is not known."""
+    if not worker.ended or worker.script_error is not None:
+        return False
+    return worker.code == 0 or (worker.code is None and worker.exiting)

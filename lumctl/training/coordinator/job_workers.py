@@ -1,0 +1,272 @@
+"""The workers of a job as their agents report them. Nothing here decides or sends."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from lumctl.training.coordinator.resume_point import REPLICATED, HeldState
+from lumctl.training.wire import LONGEST_TOLD, told_line
+
+Address = tuple[str, int]
+LONGEST_TRACEBACK = 40
+"""Lines of a traceback that are kept."""
+LONGEST_ERROR = 2000
+"""Characters of what a script says of its own error; its hint comes last."""
+LONGEST_DEATH_S = 60.0
+"""One that is stuck on its way out, as in a driver, holds up others no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptError:
+    """An error that has ended a script. ``step``: how many steps were done. ``at`` is in seconds since the epoch."""
+
+    type: str
+    text: str
+    step: int
+    traceback: tuple[str, ...]
+    at: float
+
+
+_ANSWERS: Mapping[Any, Collection[str]] = {
+    "hold": ("held",),
+    "load": ("loaded", "unloaded"),
+    "join": ("joined", "broken"),
+    "stop": ("ended",),
+}
+"""The messages that answer each order."""
+_OUTLIVED: Mapping[str, Collection[str]] = {
+    "joined": ("held", "loaded", "unloaded", "broken"),
+    "held": ("loaded", "unloaded", "broken"),
+}
+"""Messages that a later message makes obsolete."""
+
+
+@dataclass
+class JobWorker:
+    """One process. ``generation`` and ``rank`` are those of the newest group it has joined, 0 and ``None`` before."""
+
+    name: str
+    accelerator: str
+    host: str
+    pid: int | None = None
+    alive: bool = True
+    ready: bool = False
+    rank: int | None = None
+    holds: int | None = None
+    """The rank whose state it has."""
+    loading: tuple[int, int] | None = None
+    """The rank whose state it was told to load, and that of how many steps."""
+    generation: int = 0
+    done: int = 0
+    loss: float | None = None
+    layout: str = REPLICATED
+    store: Address | None = None
+    state: Address | None = None
+    held: HeldState | None = None
+    """What it has, while it is parked."""
+    loaded: bool = False
+    busy: bool = False
+    """It works on a step, or on a group, and has not said yet that it is parked."""
+    ended: bool = False
+    silent: bool = False
+    dying: bool = False
+    """It is as good as dead, and how it ends is not known yet."""
+    dies_at: float = 0.0
+    begun_at: float = 0.0
+    """When it was started, or found."""
+    met: bool = False
+    """It has said that it belongs to the job."""
+    joined_after: int = 0
+    """How many steps were done when it joined its newest group."""
+    error: str = ""
+    script_error: ScriptError | None = None
+    exiting: bool = False
+    """Its script has come to an end, by its last line or by an error, and its process ends."""
+    code: int | None = None
+    """Its exit code; ``None`` if a signal ended it, or that is not known."""
+    how: str = ""
+    """How its process has ended, in words."""
+    cut_short: bool = False
+    """It has ended before all steps were done, for it was told to."""
+    killed: bool = False
+    """It has not ended in time."""
+    leave_by: float = math.inf
+    """When it is killed if it has not ended."""
+    parted: bool = False
+    """It has left the group that it joined last."""
+    newest: int = 0
+    """The newest group that it has spoken of."""
+    away: bool = False
+    """It counts as dead because its host is not heard."""
+    order: Mapping[str, Any] | None = None
+    """What it was told last, until it says that it has done so."""
+    saved: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The checkpoints that it has written: of which rank, after how many steps, and where."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be given a rank."""
+        return self.alive and self.ready and not (self.ended or self.silent)
+
+    def repeats(self, message: Mapping[str, Any]) -> bool:
+        """Whether a message repeats an earlier one: a worker repeats all that still holds to a new agent."""
+        match message.get("say"):
+            case "joined":
+                return int(message["generation"]) == self.generation
+            case "held":
+                return self.held is not None or int(message["generation"]) <= self.generation
+            case "stepped":
+                return int(message["done"]) == self.done and message.get("loss") == self.loss
+            case "saved":
+                return str(message["path"]) in self.saved.values()
+            case _:
+                return False
+
+    def takes(self, message: Mapping[str, Any]) -> None:
+        """Take in a message."""
+        self._notes(message)
+        match message.get("say"):
+            case "hello":
+                self.pid, self.met = int(message["pid"]), True
+            case "ready":
+                self.ready, self.done = True, int(message.get("done", 0))
+                self.layout = str(message.get("layout", REPLICATED))
+                self.store, self.state = _address(message["store"]), _address(message["state"])
+            case "joined":
+                self._joins(message)
+                self.held, self.busy = None, True
+            case "stepped":
+                self.done, self.loss = int(message["done"]), message.get("loss")
+            case "held":
+                self._has(int(message["done"]))
+                self.held, self.loaded, self.busy = _held(self, message.get("keeps") or {}), False, False
+            case "loaded":
+                self._has(int(message["done"]))
+                self.loaded = True
+            case "saved":
+                rank = int(message.get("rank", self.rank or 0))  # one that stops writes for ranks that are lost too
+                self.saved[rank, int(message["done"])] = str(message["path"])
+            case "ended" | "failed" | "exiting":
+                self._comes_to_its_end(message)
+            case _:
+                pass
+
+    def _comes_to_its_end(self, message: Mapping[str, Any]) -> None:
+        match message.get("say"):
+            case "ended":
+                self.ended, self.busy, self.done = True, False, int(message["done"])
+                self.cut_short = bool(message.get("cut_short"))
+            case "failed":
+                self.error = told_line(str(message.get("error", "its program failed")), LONGEST_ERROR)
+                if "type" in message:
+                    self.script_error = _script_error(message, self.error)
+            case "exiting":
+                self.exiting = True
+            case _:
+                pass
+
+    def recalls(self, message: Mapping[str, Any]) -> None:
+        """Take in a message about a group that it was told to leave, as far as it concerns the worker's state."""
+        if message.get("say") == "joined" and int(message["generation"]) > self.generation:
+            self._joins(message)
+
+    def _joins(self, message: Mapping[str, Any]) -> None:
+        self.generation, self.rank = int(message["generation"]), int(message["rank"])
+        self.holds, self.done = self.rank, int(message.get("done", self.done))
+        self.joined_after = self.done
+
+    def _notes(self, message: Mapping[str, Any]) -> None:
+        """Note the group of a message, whether the worker is in it, and whether it answers the last order."""
+        word = message.get("say")
+        if word in {"joined", "held", "loaded", "broken"}:
+            self.parted = word != "joined"
+        self.newest = max(self.newest, int(message.get("generation", 0)))
+        if self.order is not None and word in _ANSWERS.get(self.order.get("do"), ()):
+            self.order = None
+
+    def _has(self, done: int) -> None:
+        self.done = done
+        if self.loading is not None and self.loading[1] == done:
+            self.holds, self.loading = self.loading[0], None
+
+
+def still_holds(last: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The newest messages of each kind that are still true, the newest last; ``saved`` comes after the rank."""
+    words = list(last)
+    gone = {old for at, word in enumerate(words) for old in words[:at] if old in _OUTLIVED.get(word, ())}
+    told = [(word == "saved", message) for word, message in last.items() if word not in gone]
+    return [message for of_rank in (False, True) for late, message in told if late is of_rank]
+
+
+def _address(said: Any) -> Address:
+    host, port = said
+    return str(host), int(port)
+
+
+def _script_error(message: Mapping[str, Any], text: str) -> ScriptError:
+    told = [str(line)[:LONGEST_TOLD] for line in message.get("traceback") or ()][-LONGEST_TRACEBACK:]
+    lines = tuple("".join(sign for sign in line if sign.isprintable()) for line in told)
+    return ScriptError(str(message["type"]), text, int(message["step"]), lines, float(message["at"]))
+
+
+def _held(worker: JobWorker, keeps: Mapping[str, Any]) -> HeldState:
+    of = {int(rank): frozenset(map(int, done)) for rank, done in (keeps.get("of") or {}).items()}
+    own = frozenset(map(int, keeps.get("own") or ()))
+    return HeldState(worker.name, worker.holds if worker.done >= 0 else None, worker.done, own, of)
+
+
+@dataclass
+class JobWorkers:
+    """All workers of a job, by name."""
+
+    by_name: dict[str, JobWorker] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[JobWorker]:
+        return iter(self.by_name.values())
+
+    def __getitem__(self, name: str) -> JobWorker:
+        return self.by_name[name]
+
+    def get(self, name: str) -> JobWorker | None:
+        """A worker, ``None`` if it is not known."""
+        return self.by_name.get(name)
+
+    def begun(self, accelerator: str, host: str) -> JobWorker:
+        """Add a worker on an accelerator, under a new name."""
+        numbers = [int(w.name.rpartition("#")[2]) for w in self if w.accelerator == accelerator]
+        worker = JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
+        self.by_name[worker.name] = worker
+        return worker
+
+    def listed(self, host: str, told: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
+        """Take in the list of a host's agent: a worker not on it is dead. Returns workers that were not known."""
+        names, new = set(), []
+        for each in told:
+            names.add(name := str(each["worker"]))
+            worker = self.by_name.get(name)
+            if worker is None:
+                worker = self.by_name[name] = JobWorker(name, str(each["accelerator"]), host)
+                new.append(worker)
+                for message in still_holds(each.get("last") or {}):
+                    with suppress(KeyError, TypeError, ValueError):  # it is told when it is said
+                        worker.takes(message)
+            worker.pid = each.get("pid") or worker.pid
+            if not each["alive"] and worker.code is None:
+                worker.code = each.get("code")
+            worker.alive = worker.alive and bool(each["alive"])
+            worker.dying = worker.dying and bool(each["alive"])
+        for worker in self:
+            if worker.host == host and worker.name not in names:
+                worker.alive = worker.dying = False
+        return new
+
+    def is_taken(self, accelerator: str, now: float) -> bool:
+        """Whether a worker is dying there: it may still hold the accelerator's memory."""
+        dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
+        return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
+
+    def on(self, accelerator: str) -> list[JobWorker]:
+        """The workers that live on an accelerator, the newest last."""
+        return [worker for worker in self if worker.accelerator == accelerator and worker.alive]

@@ -1,0 +1,67 @@
+"""Orders that the coordinator gives: to workers by way of their agents, and its reply to a run that moved light."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.state import JobState
+
+HOME = "~"
+"""The folder in which a worker starts if the inventory names none: the home folder on its host."""
+NOT_YET = {"state": "recovering"}
+"""The reply to a run that moved light and resumes the job while another failure keeps it: the run is done."""
+
+
+def tell(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
+    """Send a worker an order by way of its agent; an order it has not answered is repeated on the next line."""
+    worker.order = message
+    state.effects.ask(worker.host, {"ask": "tell", "worker": worker.name, "message": message})
+
+
+def hold(state: JobState) -> None:
+    """Have all members leave the group and park; messages of that group are ignored from now on."""
+    group = state.group
+    group.generation += 1
+    group.resume_point, group.join_sent, group.joined = None, False, set()
+    group.hold_sent_at = state.effects.now()
+    group.due = group.hold_sent_at + state.run.stall_s
+    for worker in state.workers:
+        if worker.alive and (worker.busy or state.is_member(worker)):
+            hold_also(state, worker)
+
+
+def hold_also(state: JobState, worker: JobWorker) -> None:
+    """Have a worker park before it is given a rank: a process that was found running may be in a group."""
+    if worker.alive and not worker.ended:
+        worker.held, worker.loaded, worker.busy = None, False, True
+        tell(state, worker, {"do": "hold", "generation": state.group.generation})
+
+
+def reply_to_light(state: JobState, answer: Mapping[str, Any]) -> None:
+    """Reply to the run that waits for the job to go on, if one does."""
+    if state.light_reply is not None:
+        state.light_reply(answer)
+        state.light_reply = None
+
+
+def start_worker(state: JobState, accelerator: str) -> None:
+    """Have a worker started on an accelerator."""
+    host = state.host_of(accelerator)
+    worker = state.workers.begun(accelerator, host)
+    worker.begun_at = state.effects.now()
+    run = state.run
+    asked = state.effects.ask(
+        host,
+        {
+            "ask": "start",
+            "worker": worker.name,
+            "accelerator": accelerator,
+            "argv": list(run.command),
+            "environment": dict(state.effects.environment(host)),
+            "folder": run.folder or HOME,
+            "heartbeat_s": run.heartbeat_s,
+            "silence_s": run.silence_s,
+        },
+    )
+    if not asked:  # the lost line is reported by itself
+        del state.workers.by_name[worker.name]

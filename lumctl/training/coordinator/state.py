@@ -1,0 +1,323 @@
+"""What a coordinator knows about its job, and the effects it acts through. Nothing here decides or sends."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lumctl.errors import ExitCode
+from lumctl.inventory.model import Inventory, Job
+from lumctl.inventory.running import JobRun
+from lumctl.training.coordinator.host_lines import HostLines
+from lumctl.training.coordinator.job_workers import JobWorker, JobWorkers
+from lumctl.training.coordinator.recovery_record import RecoveryRecord
+from lumctl.training.coordinator.resume_point import ResumePoint
+from lumctl.training.coordinator.retries import Retries
+from lumctl.training.coordinator.store_placement import StorePlacement
+
+Reply = Callable[[Mapping[str, Any]], None]
+"""Sends the one answer to a request."""
+
+STANDBY_FIRST_S, STANDBY_LONGEST_S = 5.0, 600.0
+"""Pauses before a standby process is started again that died before it was ready."""
+RATE_STEPS = 64
+"""The training rate is averaged over this many steps."""
+
+
+class JobPhase(StrEnum):
+    """What a job is doing."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    RECOVERING = "recovering"
+    PAUSED = "paused"
+    FINISHING = "finishing"
+    """All training steps are done, and the ranks run the rest of their script."""
+    STOPPING = "stopping"
+    ENDED = "ended"
+    STOPPED = "stopped"
+    LEFT = "left"
+
+    @property
+    def over(self) -> bool:
+        """Whether the job is over for this coordinator."""
+        return self in {JobPhase.ENDED, JobPhase.STOPPED, JobPhase.LEFT}
+
+
+class JobEnd(StrEnum):
+    """How a job ended. ``DONE``: every rank reached the last line of its script."""
+
+    DONE = "done"
+    STOPPED = "stopped"
+    UNFINISHED = "unfinished"
+    SCRIPT_ERROR = "script-error"
+    NO_PROGRESS = "no-progress"
+    NOT_STARTED = "not-started"
+    NO_SPARE = "no-spare"
+    STATE_LOST = "state-lost"
+    SIMULATOR_GONE = "simulator-gone"
+    LEFT = "left"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of ``lumctl job run``."""
+        return _EXIT_CODES.get(self, ExitCode.UNHEALTHY)
+
+
+_EXIT_CODES = {
+    JobEnd.DONE: ExitCode.DONE,
+    JobEnd.STOPPED: ExitCode.DONE,
+    JobEnd.UNFINISHED: ExitCode.HALF_DONE,
+    JobEnd.NO_SPARE: ExitCode.REFUSED,
+    JobEnd.SIMULATOR_GONE: ExitCode.UNREACHABLE,
+    JobEnd.LEFT: ExitCode.REFUSED,
+}
+
+
+@dataclass
+class OpenRecovery:
+    """A failure that the job has not recovered from yet."""
+
+    record: RecoveryRecord
+    unexamined: set[str] = field(default_factory=set)
+    """Accelerators whose health has not been read since the failure."""
+    is_first_look: bool = False
+    """Nothing has failed: the accelerators are examined before the first rank is started."""
+    stalled: bool = False
+    """No process died, but no step was done: a circuit may be dark."""
+    attempts: int = 0
+    """Swaps tried for this failure."""
+    retry_at: float | None = None
+    """When the accelerators are examined again; ``None``: not scheduled."""
+    why: str = ""
+    """What the recovery waits for, for the operator."""
+
+
+@dataclass
+class RankGroup:
+    """The newest process group, or the one that is being formed."""
+
+    generation: int = 0
+    members: dict[int, str] = field(default_factory=dict)
+    """The worker of each rank."""
+    resume_point: ResumePoint | None = None
+    """The step to resume from and the states to load first; ``None`` until that is settled."""
+    files: Mapping[int, str] = field(default_factory=dict)
+    """The checkpoint of each rank, if the group resumes from checkpoints."""
+    join_sent: bool = False
+    """All members were told to join."""
+    hold_sent_at: float = 0.0
+    """When the members were told to hold."""
+    due: float = math.inf
+    """Deadline of the next milestone: all hold, all have loaded, all have joined, or the next step is done."""
+    joined: set[str] = field(default_factory=set)
+
+
+def _nothing(_document: Mapping[str, Any]) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Everything outside the coordinator that it reads or acts on."""
+
+    ask: Callable[[str, Mapping[str, Any]], bool]
+    """Send a request to the agent of a host; whether it could be sent."""
+    open: Callable[[str], None]
+    """Open, or reopen, the line to a host's agent."""
+    examine: Callable[[Sequence[str], bool], None]
+    """Have the health of accelerators read, and replace those not well, or only those known to have failed."""
+    placement: Callable[[], Sequence[str]]
+    """The accelerator of each rank, as the store has it now."""
+    ready_on: Callable[[], Sequence[str]]
+    """Accelerators without a rank on which a worker has to be ready."""
+    environment: Callable[[str], Mapping[str, str]]
+    """The environment variables of a worker on a host."""
+    say: Callable[[str], None]
+    """Tell the operator something, in one line."""
+    log: Callable[[str, str], str] = "{1}.log on {0}".format
+    """Where the output of a worker is, from its host and its name."""
+    who: str = ""
+    """This run of lumctl, as agents know it: the same on every line, different in every other run."""
+    lanes: Mapping[str, Any] | None = None
+    """How ranks reach each other over the optical lanes of a simulated rack; ``None`` on a real one."""
+    keep: Callable[[Mapping[str, Any]], None] = _nothing
+    """Save the status of the job for a later lumctl."""
+    lost: Callable[[], str] = str
+    """Why the job can never go on: empty unless the simulator it runs on has ended."""
+    before: Sequence[Mapping[str, Any]] = ()
+    """The recoveries that an earlier lumctl reported."""
+    now: Callable[[], float] = time.time
+
+
+@dataclass
+class JobState:
+    """All that is known of one job. The coordinator's thread alone reads and writes it."""
+
+    inventory: Inventory
+    job: Job
+    run: JobRun
+    effects: Effects
+
+    # Processes and hosts
+    workers: JobWorkers = field(default_factory=JobWorkers)
+    lines: HostLines = field(init=False)
+    standby_retries: Retries = field(default_factory=lambda: Retries(STANDBY_FIRST_S, STANDBY_LONGEST_S))
+    hosts_left: set[str] = field(default_factory=set)
+    """Hosts whose agents were told to end and have ended, or refused."""
+
+    # Ranks
+    store_placement: StorePlacement = field(init=False)
+    placement: list[str] = field(init=False)
+    """The accelerator of each rank, including a swap that is planned."""
+    vacant: dict[int, str] = field(default_factory=dict)
+    """The ranks that the job goes on without, and the accelerator that each lost."""
+
+    # Progress
+    phase: JobPhase = JobPhase.STARTING
+    group: RankGroup = field(default_factory=RankGroup)
+    most_done: int = 0
+    """The most steps that any worker has done; a checkpoint found at the start counts."""
+    step_times: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_STEPS))
+    unreadable_checkpoints: set[str] = field(default_factory=set)
+    steps_ended_at: float = math.inf
+    """Since when the ranks run the rest of their script."""
+    wait_reported_at: float = -math.inf
+    """When the operator was last told what the job waits for."""
+
+    # Failures
+    recovery: OpenRecovery | None = None
+    recoveries: list[RecoveryRecord] = field(default_factory=list)
+    """The completed recoveries."""
+    earlier_recoveries: Sequence[Mapping[str, Any]] = ()
+    """Recoveries of this job before it was taken over."""
+    failed_attempts: int = 0
+    """Failures since the last new step, that is one later than the newest error of the script."""
+    error_step: int = -1
+    """The step of the newest error of the script."""
+    examined_first: bool = False
+    """The accelerators were examined before the first rank was started."""
+    under_examination: frozenset[str] = frozenset()
+    """The accelerators that the healer works on; it may still do so when the recovery is over."""
+    repair_of: RecoveryRecord | None = None
+    """The recovery that the healer works for."""
+    repair_planned: bool = False
+    """The healer has a plan: which spare replaces which accelerator is known."""
+
+    # Requests
+    pause_granted: bool = False
+    """Somebody who moves light was told that the job holds: no group joins until it is resumed."""
+    pause_replies: list[Reply] = field(default_factory=list)
+    stop_replies: list[Reply] = field(default_factory=list)
+    stop_reason: str = ""
+    """Why the job is to stop as soon as all running workers are known."""
+    light_reply: Reply | None = None
+    """Answers the run that has moved light and waits for the job to go on."""
+
+    # The end
+    end: JobEnd | None = None
+    why_ended: str = ""
+    script_error: Mapping[str, Any] | None = None
+    """The error of the script that ended the job, if one did."""
+    ended_at: float | None = None
+    """When all processes had ended, in seconds since the epoch."""
+
+    def __post_init__(self) -> None:
+        effects = self.effects
+        self.lines = HostLines(effects.open)
+        self.store_placement = StorePlacement(effects.placement, effects.ready_on, effects.say, effects.now)
+        self.placement = list(self.store_placement.placed)
+
+    def host_of(self, accelerator: str) -> str:
+        """The host of an accelerator."""
+        return self.inventory.accelerators[accelerator].host
+
+    def hosts(self) -> tuple[str, ...]:
+        """All hosts that run a worker, may have to, or did before their accelerators were replaced."""
+        found = (worker.accelerator for worker in self.workers)
+        wanted = [*self.placement, *self.store_placement.spares, *self.job.ranks, *found]
+        return tuple(dict.fromkeys(self.host_of(name) for name in wanted))
+
+    def place_ranks(self, placement: Sequence[str]) -> None:
+        """Set the accelerator of each rank; a vacant rank that got another accelerator comes back."""
+        self.placement = list(placement)
+        self.vacant = {rank: lost for rank, lost in self.vacant.items() if self.placement[rank] == lost}
+        for name in self.placement:
+            self.lines.want(self.host_of(name))  # the host may be new to the job
+
+    def with_neighbours(self, accelerators: Iterable[str]) -> frozenset[str]:
+        """These and the job's other accelerators on their hosts: what fails together is replaced together."""
+        wanted = set(accelerators)
+        hosts = {self.host_of(name) for name in wanted}
+        placed = (name for rank, name in enumerate(self.placement) if rank not in self.vacant)
+        return frozenset(wanted | {name for name in placed if self.host_of(name) in hosts})
+
+    def living_members(self) -> list[JobWorker]:
+        """The members of the group whose processes live."""
+        names = set(self.group.members.values())
+        return [worker for worker in self.workers if worker.name in names and worker.alive]
+
+    def is_member(self, worker: JobWorker) -> bool:
+        """Whether a worker has a rank in the group."""
+        return worker.name in self.group.members.values()
+
+    def rank_of(self, worker: JobWorker) -> int | None:
+        """The rank of a worker in the group; ``None`` if it has none."""
+        return next((rank for rank, name in self.group.members.items() if name == worker.name), None)
+
+    def needs_worker(self, accelerator: str) -> bool:
+        """Whether the job waits for a process on an accelerator."""
+        waits = self.is_forming and accelerator in self.placement
+        return waits and not any(worker.usable for worker in self.workers.on(accelerator))
+
+    def all_parked(self) -> bool:
+        """Whether no member works on a step or on a group."""
+        return not any(worker.busy for worker in self.living_members())
+
+    def all_listed(self) -> bool:
+        """Whether each host of the job has reported its processes or does not answer."""
+        return self.lines.known(self.host_of(name) for name in self.placement)
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether a group is being formed, or about to be."""
+        return self.phase in {JobPhase.STARTING, JobPhase.RECOVERING}
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the job comes to its end, or is over: failures count no more."""
+        return self.phase in {JobPhase.FINISHING, JobPhase.STOPPING} or self.phase.over
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known on which accelerator each rank goes on."""
+        recovery = self.recovery
+        open_yet = recovery is not None and (bool(recovery.unexamined) or recovery.retry_at is not None)
+        return not open_yet and (not self.under_examination or self.repair_planned)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the members were told to hold, and no new group is under way."""
+        held = self.phase in {JobPhase.RECOVERING, JobPhase.PAUSED, JobPhase.STOPPING}
+        return held and self.group.resume_point is None and not self.group.join_sent
+
+    def script_error_of(self, worker: JobWorker) -> Mapping[str, Any] | None:
+        """The error of a worker's script as data; ``None`` if it had none."""
+        if (error := worker.script_error) is None:
+            return None
+        rank = self.rank_of(worker)
+        return {
+            "rank": worker.rank if rank is None else rank,
+            "worker": worker.name,
+            "accelerator": worker.accelerator,
+            "host": worker.host,
+            "step": error.step,
+            "type": error.type,
+            "error": error.text,
+            "traceback": list(error.traceback),
+            "log": self.effects.log(worker.host, worker.name),
+            "at": error.at,
+        }

@@ -1,0 +1,126 @@
+"""Processes that the job waits for: those that are not ready, have not left the failed step, or have not ended.
+
+The operator is told about them; a process that exceeds its limit is killed.
+"""
+
+import math
+
+from lumctl.inventory.folding import fold
+from lumctl.training.coordinator import failures, job_end
+from lumctl.training.coordinator.failures import EARLY
+from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+
+KILLED_WITHIN_S = 5.0
+"""How long a killed process may take to end."""
+REPORTED_AFTER_S = 30.0
+"""How long the job waits before the operator is told for what; each later report comes after twice as long a wait."""
+
+
+def _starting(state: JobState) -> list[JobWorker]:
+    return [worker for worker in state.workers if worker.alive and not (worker.ready or worker.ended)]
+
+
+def _needed(state: JobState) -> list[JobWorker]:
+    return [worker for worker in _starting(state) if state.needs_worker(worker.accelerator)]
+
+
+def _in_a_step(state: JobState) -> list[JobWorker]:
+    """Members that were told to hold and are still in a step."""
+    return [worker for worker in state.living_members() if worker.busy] if state.is_holding else []
+
+
+def _after_the_steps(state: JobState) -> list[JobWorker]:
+    """Members that have done all steps and run the rest of their script."""
+    return (
+        [worker for worker in state.living_members() if not worker.exiting] if state.phase is JobPhase.FINISHING else []
+    )
+
+
+def leaving(state: JobState) -> list[JobWorker]:
+    """Workers whose processes still exist."""
+    return [worker for worker in state.workers if worker.alive or worker.dying]
+
+
+def leaving_due(state: JobState) -> float:
+    """When :func:`enforce_exit` is due next; infinity if no process has to end."""
+    return min((worker.leave_by for worker in leaving(state)), default=math.inf)
+
+
+def enforce_exit(state: JobState) -> None:
+    """Kill workers that do not end in time; one that survives that is left to its agent."""
+    now = state.effects.now()
+    for worker in leaving(state):
+        if now < worker.leave_by:
+            continue
+        if worker.killed:
+            worker.alive = worker.dying = False
+            continue
+        state.effects.say(f"{worker.name} has not ended within {state.run.exit_s:g} s (exit_s), and is killed")
+        worker.killed, worker.leave_by = True, now + KILLED_WITHIN_S
+        state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
+
+
+def _waits_since(state: JobState) -> float:
+    """Since when the job has waited for a process; infinity if it waits for none."""
+    if state.phase is JobPhase.FINISHING:
+        return state.steps_ended_at if _after_the_steps(state) else math.inf
+    held = [state.group.hold_sent_at] if _in_a_step(state) else []
+    return min([*held, *(worker.begun_at for worker in _needed(state))], default=math.inf)
+
+
+def next_due(state: JobState) -> float:
+    """When :func:`enforce` is due next; infinity if the job waits for nothing."""
+    limits = (worker.begun_at + state.run.start_s for worker in _starting(state))
+    return min([*limits, _next_report(state), leaving_due(state)])
+
+
+def _next_report(state: JobState) -> float:
+    since = _waits_since(state)
+    if state.wait_reported_at < since:
+        return since + REPORTED_AFTER_S
+    return state.wait_reported_at + max(state.wait_reported_at - since, REPORTED_AFTER_S)
+
+
+def enforce(state: JobState) -> None:
+    """Report what the job waits for, when due, and kill workers that take too long to get ready."""
+    now = state.effects.now()
+    enforce_exit(state)
+    for worker in _starting(state):
+        if now >= worker.begun_at + state.run.start_s:
+            _too_late(state, worker, now)
+    if now >= _next_report(state) and not state.phase.over:
+        state.wait_reported_at = now
+        state.effects.say(f"{state.phase}: {waits_for(state)}")
+
+
+def waits_for(state: JobState) -> str:
+    """Which accelerators' processes the job waits for, what for, and how long so far; empty if none."""
+    coming, in_a_step = _needed(state), _in_a_step(state)
+    told = []
+    if coming:
+        told.append(_named(state, coming, "", min(worker.begun_at for worker in coming)))
+    if rest := _after_the_steps(state):
+        told.append(_named(state, rest, " to come to the end of the script", state.steps_ended_at))
+    if in_a_step:
+        told.append(_named(state, in_a_step, " to leave the step", state.group.hold_sent_at))
+    return f"waiting for {' and '.join(told)}" if told else ""
+
+
+def _named(state: JobState, workers: list[JobWorker], to: str, since: float) -> str:
+    names = {worker.accelerator for worker in workers}
+    told = fold([*(name for name in state.placement if name in names), *sorted(names - {*state.placement})])
+    return f"{', '.join(told)}{to} ({state.effects.now() - since:.0f} s)"
+
+
+def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
+    """End a worker that does not get ready. A job that never ran stops: another process would get no further."""
+    missing = "has not come to its steps" if worker.met else "has not said that it belongs to the job"
+    within = f"within {state.run.start_s:g} s (start_s)"
+    worker.silent = True
+    state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
+    if state.phase is JobPhase.STARTING and state.needs_worker(worker.accelerator):
+        log = state.effects.log(worker.host, worker.name)
+        job_end.give_up(state, f"{worker.name} {missing} {within} (log: {log})", JobEnd.NOT_STARTED)
+    else:
+        failures.gone(state, worker, f"hangs {EARLY}: it {missing} {within}", now)

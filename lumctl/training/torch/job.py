@@ -1,0 +1,203 @@
+"""A training script's side of a job: attach once, and do each step in a ``with`` block."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from lumctl.errors import UsageError
+from lumctl.training.torch.collectives import average
+from lumctl.training.torch.environment import Environment
+from lumctl.training.torch.member import Member
+from lumctl.training.torch.persistence import STOPS, Persistence
+from lumctl.training.torch.single_process import SingleProcess
+from lumctl.training.torch.stores import GivenUpError
+from lumctl.training.torch.training_state import REPLICATED, UNIQUE, StatefulPart, TrainingState
+
+
+class TrainingStep:
+    """One step. A failure of the process group ends its body; `steps` then goes on where the job does."""
+
+    def __init__(self, job: "TrainingJob", number: int) -> None:
+        self.number = number
+        """How many steps are in the state that it begins with: from 0."""
+        self._job = job
+        self._loss: Tensor | float | None = None
+        self.entered = False
+        """Its ``with`` has begun."""
+
+    def report(self, loss: Tensor | float) -> None:
+        """Tell the loss of this step, for whoever watches the job."""
+        self._loss = loss.detach() if isinstance(loss, Tensor) else loss
+
+    def __enter__(self) -> Self:
+        self.entered = True
+        self._job._work.begin(self._job.rank)  # noqa: SLF001 - the two are one
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        loss = None if self._loss is None or error is not None else float(self._loss)
+        return self._job._ended(error, loss)  # noqa: SLF001 - the two are one
+
+
+class TrainingJob:
+    """A script's part in a job; made by :func:`attach`."""
+
+    def __init__(self, work: TrainingState, device: torch.device, life: Member | SingleProcess) -> None:
+        self.device = device
+        self._work, self._life = work, life
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process; another failure may give it another."""
+        return self._life.membership.rank
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are."""
+        return self._life.membership.world
+
+    @property
+    def generation(self) -> int:
+        """Which group this is: it grows when a group is made anew. Nothing made with an older one can be used."""
+        return self._life.membership.generation
+
+    def steps(self, total: int | None = None) -> Iterator[TrainingStep]:
+        """The steps from where the job stands to ``total``; without one, until the job is stopped.
+
+        The same number comes again when a step was interrupted, or the job went back to a checkpoint. What a step has
+        assigned may be missing after its ``with``: use its results inside.
+
+        Raises:
+            UsageError: a step was taken and not done, or a checkpoint does not fit.
+        """
+        self._life.begin()
+        while self._goes_on():
+            if total is not None and self._work.done >= total:
+                self._life.finish()
+                continue
+            step = TrainingStep(self, self._work.done)
+            yield step
+            if not step.entered:
+                raise UsageError(
+                    f"step {step.number} was taken from job.steps() and not done",
+                    hint="write `for step in job.steps(N):` and in it `with step:`",
+                )
+
+    def _goes_on(self) -> bool:
+        """Follow what was asked for between two steps; whether there is to be another."""
+        if not self._life.membership.stopped:
+            self._life.between()
+        return not self._life.membership.stopped
+
+    def average(self, parameters: Iterable[nn.Parameter], *, divide_by: float | None = None) -> None:
+        """Replace gradients by their mean over all ranks, or by their sum divided by something else.
+
+        Raises:
+            RuntimeError: the process group failed, which the step's ``with`` takes care of.
+        """
+        if self.world > 1 or divide_by not in {None, 1}:
+            average(parameters, world=self.world, divide_by=self.world if divide_by is None else divide_by)
+
+    def _ended(self, error: BaseException | None, loss: float | None) -> bool:
+        if error is None:
+            self._work.end()
+            self._life.after(loss)
+            return True
+        return isinstance(error, Exception) and self._life.recovers(error)
+
+    # -- the whole
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None and kind is not SystemExit:
+            self._life.failed(error)
+        self._life.close()
+        if error is None and self._life.membership.cut_short:
+            raise SystemExit(0)  # what follows in the script is for a job that is done
+
+
+def attach(  # noqa: PLR0913 - each has its name where it is used
+    *,
+    model: StatefulPart | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    state: Mapping[str, StatefulPart] | None = None,
+    layout: Literal["replicated", "unique"] = "replicated",
+    shape: Callable[[int, int], None] | None = None,
+    seed: int | None = None,
+    checkpoint: Path | str | Literal[False] | None = None,
+    every: int = 50,
+    device: torch.device | str | None = None,
+) -> TrainingJob:
+    """Make this script a part of a job. Use it in a ``with`` statement.
+
+    A step counts as done when the optimiser has stepped; without an optimiser, when its ``with`` block ends. What the
+    state needs after that, such as a scheduler's step, follows before the next collective.
+
+    SIGTERM ends the process after the step that is under way, with a checkpoint.
+
+    Args:
+        model: what is trained or served.
+        optimizer: steps once in each step of the job.
+        state: more that belongs to the state, by names. What is no module is copied before each step: keep it small.
+        layout: ``replicated`` where all ranks hold the same state, ``unique`` where each holds its own.
+        shape: called with rank and world before a state for them is loaded, where the parts depend on these.
+        seed: with one, each step draws the same random numbers of `torch` and `random` when it is done again.
+        checkpoint: a folder for checkpoints; what is there already is gone on from. Without one, under ``lumctl job
+            run``, what a stop writes lies in the job's own folder on the host until all steps are done, and the next
+            run goes on from it; with ``False`` nothing is written or read.
+        every: a checkpoint after so many steps; 0: none.
+        device: where collectives run, by NCCL on CUDA and gloo else; as the model's first parameter says by default.
+
+    Raises:
+        UsageError: the environment or an argument makes no sense.
+    """
+    if layout not in {REPLICATED, UNIQUE}:
+        raise UsageError(f"layout {layout!r} is not known", hint=f"it is {REPLICATED!r} or {UNIQUE!r}")
+    named: dict[str, StatefulPart | None] = {"model": model, "optimizer": optimizer}
+    parts = {name: part for name, part in named.items() if part is not None}
+    parts |= {f"state.{name}": part for name, part in (state or {}).items()}
+    work = TrainingState(parts, layout=layout, seed=seed, shape=shape)
+    where = _device(model, device)
+    persistence = Persistence(
+        work, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
+    )
+    environment = Environment.read()
+    if environment is not None and checkpoint is None:
+        persistence.keep_stops_in(environment.folder / STOPS)
+    life = (
+        SingleProcess(work, persistence, where)
+        if environment is None
+        else Member(environment, work, persistence, where)
+    )
+    if optimizer is not None:
+        _watch(optimizer, work, life, where)
+    return TrainingJob(work, where, life)
+
+
+def _watch(
+    optimizer: torch.optim.Optimizer, work: TrainingState, life: Member | SingleProcess, device: torch.device
+) -> None:
+    def before(*_: Any) -> None:
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()
+        if life.given_up:  # a communicator that was aborted leaves gradients that mean nothing
+            raise GivenUpError("the group is given up")
+
+    def after(*_: Any) -> None:
+        work.stepped()
+
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
+
+
+def _device(model: StatefulPart | None, device: torch.device | str | None) -> torch.device:
+    if device is not None:
+        return torch.device(device)
+    first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    return torch.device("cpu") if first is None else first.device

@@ -1,0 +1,212 @@
+"""Transfer of a state from one worker's memory to another's, over TCP.
+
+The client proves that it knows the job's token by answering a challenge; the token itself is never sent. One line of
+JSON names the wanted state, one describes it, and its raw bytes follow.
+"""
+
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lumctl.training.torch.addresses import family_of
+from lumctl.training.torch.states import Layout, StateSnapshot, memory
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""Of a description: one entry for each tensor."""
+LONGEST_QUESTION = 4096
+PATIENCE_S = 10.0
+"""How long a peer may leave us without a single byte."""
+
+
+class StateTransferError(Exception):
+    """A state was not transferred; the current one is untouched."""
+
+
+class NotHereError(Exception):
+    """The state that was asked for is not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedState:
+    """A state: after how many steps, and of which rank."""
+
+    done: int
+    of: int | None
+
+
+Find = Callable[[WantedState], Layout]
+
+
+class StateServer:
+    """Serves states while open, that is while the worker is parked: a state that steps change is never read.
+
+    ``find`` gives a state or raises :class:`NotHereError`; it is called by threads of this class.
+    """
+
+    def __init__(self, address: str, token: str, find: Find) -> None:
+        self._token, self._find = token, find
+        self._listener = socket.create_server((address, 0), family=family_of(address))
+        self.address: tuple[str, int] = (address, self._listener.getsockname()[1])
+        self._change = threading.Condition()
+        self._open = False
+        self._serving: set[socket.socket] = set()
+        self._accepting = threading.Thread(target=self._accept, name="lumctl-states", daemon=True)
+        self._accepting.start()
+
+    def open(self) -> None:
+        """Serve from now on: the state does not change."""
+        with self._change:
+            self._open = True
+
+    def shut(self) -> None:
+        """Stop serving. A transfer under way is cut short, and its client sees the connection end."""
+        with self._change:
+            self._open = False
+            for connection in self._serving:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._change.wait_for(lambda: not self._serving)
+
+    def close(self) -> None:
+        """Serve no more, ever."""
+        self.shut()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), name="lumctl-state", daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError, ValueError):
+            connection.settimeout(PATIENCE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            challenge = secrets.token_hex(32)
+            _send(connection, {"challenge": challenge})
+            asked = _line(connection, LONGEST_QUESTION)
+            proof = str(asked.get("proof", ""))
+            if not hmac.compare_digest(proof.encode(), proved(self._token, challenge).encode()):
+                _send(connection, {"error": "the token is not this job's"})
+                return
+            wanted = WantedState(int(asked["done"]), None if asked.get("of") is None else int(asked["of"]))
+            with self._change:
+                if not self._open:
+                    _send(connection, {"error": "this worker is not parked"})
+                    return
+                self._serving.add(connection)
+            try:
+                self._hand_over(connection, wanted)
+            finally:
+                with self._change:
+                    self._serving.discard(connection)
+                    self._change.notify_all()
+
+    def _hand_over(self, connection: socket.socket, wanted: WantedState) -> None:
+        try:
+            layout = self._find(wanted)
+        except NotHereError as error:
+            _send(connection, {"error": str(error)})
+            return
+        _send(connection, {"done": wanted.done, "bytes": layout.size, "meta": layout.meta})
+        for piece in layout.pieces():
+            connection.sendall(piece)
+
+
+class Fetcher:
+    """Fetches states. :meth:`cancel` may be called by any thread and ends what is under way."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._connection: socket.socket | None = None
+        self._changing = threading.Lock()
+
+    def cancel(self) -> None:
+        """Have :meth:`fetch` fail, if it is under way."""
+        with self._changing:
+            if self._connection is not None:
+                with contextlib.suppress(OSError):
+                    self._connection.shutdown(socket.SHUT_RDWR)
+
+    def fetch(
+        self, source: tuple[str, int], wanted: WantedState, *, still: Callable[[], bool] = lambda: True
+    ) -> StateSnapshot:
+        """Fetch a state whole; ``still`` says whether it is wanted any more.
+
+        Raises:
+            StateTransferError: it was not handed over whole.
+        """
+        where = f"{source[0]}:{source[1]}"
+        connection = socket.socket(family_of(source[0]))
+        with self._changing:
+            self._connection = connection
+        try:
+            if not still():  # whoever cancels after this line finds the connection
+                raise StateTransferError("it is not wanted any more")
+            connection.settimeout(PATIENCE_S)
+            connection.connect(source)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._fetch(connection, wanted, where)
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise StateTransferError(f"the worker at {where} did not hand it over whole: {error}") from error
+        finally:
+            with self._changing:
+                self._connection = None
+                connection.close()
+
+    def _fetch(self, connection: socket.socket, wanted: WantedState, where: str) -> StateSnapshot:
+        challenge = str(_line(connection, LONGEST_QUESTION)["challenge"])
+        _send(connection, {"proof": proved(self._token, challenge), "done": wanted.done, "of": wanted.of})
+        header = _line(connection, LONGEST_LINE)
+        if "error" in header:
+            raise StateTransferError(f"the worker at {where} does not hand it over: {header['error']}")
+        data = torch.empty(int(header["bytes"]), dtype=torch.uint8)
+        _fill(connection, memory(data))
+        return StateSnapshot(int(header["done"]), header["meta"], data)
+
+
+def proved(token: str, challenge: str) -> str:
+    """The answer to a challenge, which only a holder of the token can give."""
+    return hmac.new(token.encode(), b"state:" + challenge.encode(), "sha256").hexdigest()
+
+
+def _fill(connection: socket.socket, room: memoryview) -> None:
+    while room:
+        count = connection.recv_into(room)
+        if not count:
+            raise ConnectionError(f"it ended {len(room)} bytes too early")
+        room = room[count:]
+
+
+def _send(connection: socket.socket, message: Mapping[str, Any]) -> None:
+    connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
+    """One line, and not a byte of what follows it."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        ahead = connection.recv(65536, socket.MSG_PEEK)
+        if not ahead:
+            raise ConnectionError("it ended within a line")
+        end = ahead.find(b"\n")
+        line += connection.recv(end + 1 if end >= 0 else len(ahead))
+        if len(line) > longest:
+            raise ValueError("a line that does not end")
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("a line that is no object")  # noqa: TRY004 - told as any other nonsense
+    return found

@@ -1,0 +1,127 @@
+"""What a script does over connections of its own while a group is made is nothing of the group's."""
+
+import contextlib
+import gc
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from lumctl.training.torch import group as room
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
+from lumctl.training.torch.stores import GivenUpError, Patient
+
+ALONE = 1
+
+
+@pytest.fixture
+def group():
+    made = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served():
+    """A server of the script's own; ``connect()`` gives both ends of a new connection to it."""
+    with contextlib.ExitStack() as open_sockets:
+        listener = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+        def connect():
+            caller = open_sockets.enter_context(socket.create_connection(listener.getsockname(), timeout=10))
+            answers, _ = listener.accept()
+            open_sockets.enter_context(answers).settimeout(10)
+            return caller, answers
+
+        yield connect
+
+
+def works(ends) -> bool:
+    caller, answers = ends
+    caller.sendall(b"GET /")
+    asked = answers.recv(64)
+    answers.sendall(b"200 OK")
+    return (asked, caller.recv(64)) == (b"GET /", b"200 OK") and not (at_its_end(caller) or at_its_end(answers))
+
+
+def at_its_end(one: socket.socket) -> bool:
+    one.settimeout(0)
+    try:
+        return one.recv(64) == b""
+    except BlockingIOError:
+        return False
+
+
+def at_the_first(monkeypatch, name, act):
+    """Have something done when the group's store is first asked for something."""
+    known, done = getattr(Patient, name), []
+
+    def first(self, *what, **more):
+        if not done:
+            done.append(what)
+            act()
+        return known(self, *what, **more)
+
+    monkeypatch.setattr(Patient, name, first)
+
+
+def test_a_connection_that_came_while_it_was_made_outlives_it(group, served, monkeypatch):
+    ends = []
+    at_the_first(monkeypatch, "set", lambda: ends.extend(served()))
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.abort()
+    assert group.given_up
+    assert works(ends)
+
+
+def test_a_connection_outlives_a_group_that_is_given_up_before_it_is_made(group, served, monkeypatch):
+    ends = []
+
+    def give_up():
+        ends.extend(served())
+        group.abort()
+
+    at_the_first(monkeypatch, "wait", give_up)
+    with pytest.raises(GivenUpError):
+        group.make(JoinOrder(2, 0, ALONE + 1, group.store), wanted=lambda: True)
+    assert works(ends)
+
+
+def test_where_addresses_have_another_form_all_that_came_is_the_group_s(group, served, monkeypatch):
+    ends = []
+    monkeypatch.setattr("lumctl.training.torch.stores.is_address", lambda _key: False)
+    at_the_first(monkeypatch, "set", lambda: ends.extend(served()))
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.abort()
+    assert all(map(at_its_end, ends))
+
+
+def test_the_sockets_of_a_group_that_is_made_are_found(group, monkeypatch):
+    heard = []
+    monkeypatch.setattr(room, "deafen", lambda made, _ports: heard.extend(made) or iter(()))
+    group.make(JoinOrder(1, 0, ALONE, group.store), wanted=lambda: True)
+    group.abort()
+    assert heard, "gloo's listener, and the connection to the store"
+
+
+def gloo_threads() -> int:
+    """How many threads of this process are gloo's."""
+    names = [task.read_text() for task in Path("/proc/self/task").glob("*/comm")]
+    return len([name for name in names if "gloo" in name])
+
+
+def test_a_group_that_was_left_is_not_freed_by_whoever_lets_go_of_it_last() -> None:
+    """To free it is to wait for its threads, and they may wait for the interpreter that the one who frees it holds."""
+    before = gloo_threads()
+    group = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+    group.make(JoinOrder(1, 0, 1, group.store), wanted=lambda: True)
+    made = dist.distributed_c10d._get_default_group()
+    dist.all_reduce(torch.zeros(1))  # at least one of its threads runs, and has its name
+    running = gloo_threads()
+    assert running > before
+    group.close()
+    del made
+    gc.collect()
+    assert gloo_threads() >= running  # others may take their names only now
