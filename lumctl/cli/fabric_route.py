@@ -207,8 +207,7 @@ def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
 
 def _optimal(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective, limit_s: float) -> dict[str, Any]:
     from lumctl.fabric.errors import Unroutable, named
-    from lumctl.fabric.exact.search import Status
-    from lumctl.fabric.exact.solving import solve
+    from lumctl.fabric.research.exact import Status, solve
     from lumctl.fabric.routing import Route
     from lumctl.fabric.tracing import trace
 

@@ -74,7 +74,7 @@ def _sums(found: AllToAll) -> tuple[int, int]:
 
 
 def _bounds() -> None:
-    from lumctl.fabric.exact.solving import lower_bound
+    from lumctl.fabric.research.exact import lower_bound
 
     found = all_to_all(mesh(9, 9), 32, rng=Random(0))
     began = process_time()

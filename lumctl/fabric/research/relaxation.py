@@ -9,15 +9,16 @@ bound holds whenever the loop is stopped, and it does not hang on the solver's t
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
-from lumctl.fabric.exact.graph import Graph, Way
-from lumctl.fabric.exact.highs import Column, add_column, has_solution, program, run
-from lumctl.fabric.exact.ways import Search, cheapest, search
+from lumctl.fabric.geometry import FREE
+from lumctl.fabric.research.graph import Graph, Way
+from lumctl.fabric.research.highs import Column, add_column, has_solution, program, run
 
 if TYPE_CHECKING:
     import highspy
@@ -25,6 +26,72 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-6
 _LEFT_OUT = 20
 """What leaving a circuit out costs, in times the most that all circuits can ever pass: dear, so that it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemandSearch:
+    """A demand, and for each terminal how many PUCs light that enters there still has to pass: A*'s estimate."""
+
+    graph: Graph
+    start: int
+    goal: int
+    left: tuple[float, ...]
+
+    @property
+    def shortest(self) -> float:
+        """The PUCs passed by the shortest way when no other circuit is there; ``inf`` if there is none."""
+        return self.left[self.start]
+
+
+def demand_search(graph: Graph, demand: int) -> DemandSearch:
+    """Prepare the search for one demand of the graph."""
+    start, goal = graph.demands[demand]
+    back = graph.costs(goal, [0.0] * graph.wires)
+    left = [min((1 + back[at ^ turn] for turn in turns), default=inf) for at, turns in enumerate(graph.turns)]
+    if not graph.turns[goal]:  # a blocked port lets nothing out, though a way back into the mesh begins there
+        left = [inf] * len(left)
+    return DemandSearch(graph, start, goal, tuple(left))
+
+
+def cheapest(search: DemandSearch, prices: Sequence[float]) -> tuple[float, Way]:
+    """The cost of the cheapest way, and the way: 1 for each PUC passed and the price of each waveguide.
+
+    The way may use a waveguide twice: that is left to who sets the prices, so that no way is cheaper than told. The
+    demand must have a way.
+    """
+    graph, goal, left = search.graph, search.goal, search.left
+    peers, wire, turns = graph.mesh.peers, graph.wire, graph.turns
+    best = {search.start: 0.0}
+    came: dict[int, int] = {}
+    queue = [(left[search.start], left[search.start], search.start)]
+    settled: set[int] = set()
+    while True:
+        cost, _, terminal = heappop(queue)
+        if terminal == goal:
+            return cost, _walked_back(came, search.start, goal)
+        if terminal in settled:
+            continue
+        settled.add(terminal)
+        for turn in turns[terminal]:
+            entered = peers[terminal ^ turn]
+            if terminal ^ turn == goal:
+                entered, price, ahead = goal, 0.0, 0.0
+            elif entered == FREE or left[entered] == inf:
+                continue
+            else:
+                price, ahead = prices[wire[entered]], left[entered]
+            reached = best[terminal] + 1 + price
+            if reached < best.get(entered, inf):
+                best[entered] = reached
+                came[entered] = terminal
+                heappush(queue, (reached + ahead, ahead, entered))
+
+
+def _walked_back(came: dict[int, int], start: int, goal: int) -> Way:
+    way = [came[goal]]
+    while way[-1] != start:
+        way.append(came[way[-1]])
+    return tuple(reversed(way))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +122,7 @@ class Relaxation:
 
 def relax(graph: Graph, left: Callable[[], float]) -> Relaxation:
     """Solve the relaxation, for as long as seconds are ``left``."""
-    searches = [search(graph, demand) for demand in range(len(graph.demands))]
+    searches = [demand_search(graph, demand) for demand in range(len(graph.demands))]
     shortest = tuple(found.shortest for found in searches)
     prices = (0.0,) * graph.wires
     bound = sum(shortest)
@@ -96,7 +163,7 @@ def chosen(graph: Graph, relaxation: Relaxation, seconds: float) -> tuple[Way, .
     return tuple(ways[demand] for demand in range(len(graph.demands)))
 
 
-def _told(searches: list[Search], prices: tuple[float, ...]) -> tuple[float, list[tuple[int, Way]]]:
+def _told(searches: list[DemandSearch], prices: tuple[float, ...]) -> tuple[float, list[tuple[int, Way]]]:
     """The bound that prices give, and the ways that are cheapest at them."""
     found = [cheapest(one, prices) for one in searches]
     ways = [(demand, way) for demand, (_, way) in enumerate(found)]

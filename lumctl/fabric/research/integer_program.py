@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from lumctl.fabric.exact.graph import Graph, Way
-from lumctl.fabric.exact.highs import Column, has_solution, program, run
+from lumctl.fabric.research.graph import Graph, Way
+from lumctl.fabric.research.highs import Column, has_solution, program, run
 
 _TOLERANCE = 1e-6
 
@@ -19,8 +19,8 @@ Arc = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the program gave. ``done``: it was solved to the end, so no ``ways`` means that there are none."""
+class ProgramResult:
+    """The routing found. ``done``: the program was solved to the end, so ``ways=None`` proves that there is none."""
 
     ways: tuple[Way, ...] | None
     done: bool
@@ -58,7 +58,7 @@ def solve_arcs(
     seconds: float,
     longest: float = inf,
     first: bool = False,
-) -> Answer:
+) -> ProgramResult:
     """The routing with the fewest passes over the ``arcs`` of each demand, none longer than ``longest``.
 
     ``first``: any routing will do, the first one found is taken.
@@ -89,11 +89,11 @@ def solve_arcs(
         solver.setOptionValue("mip_rel_gap", inf)
     ended = run(solver, seconds)
     if ended == "infeasible" or not has_solution(solver):
-        return Answer(None, done=ended == "infeasible")
+        return ProgramResult(None, done=ended == "infeasible")
     values = iter(solver.getSolution().col_value)
     taken = [{entered: left for entered, left in own if next(values) > 1 / 2} for own in arcs]
     ways = tuple(_walked(graph, *ends, turned) for ends, turned in zip(graph.demands, taken, strict=True))
-    return Answer(ways, done=ended == "optimal" and not first)
+    return ProgramResult(ways, done=ended == "optimal" and not first)
 
 
 _WIRE = -1

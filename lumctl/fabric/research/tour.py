@@ -13,8 +13,7 @@ from random import Random
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.reconfiguration.bound import round_trip_bound
-from lumctl.fabric.reconfiguration.relaxation import three_in_a_row_bound
+from lumctl.fabric.research.tour_bounds import round_trip_bound, three_in_a_row_bound
 
 _EXACT = 8
 """Up to so many configurations every order is tried: 2,520 at the most."""

@@ -7,8 +7,7 @@ from math import inf, log10
 
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import PortPair
-from lumctl.fabric.optics.budget import LossBudget
-from lumctl.fabric.optics.libraries import Reals, np
+from lumctl.fabric.research.libraries import Reals, np
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Reception:
 def powers_at_ports(gains: Reals, transmitters: Mapping[int, float]) -> dict[int, float]:
     """The power that leaves each port in dBm (``-inf``: none), from the transmitters' powers in dBm, by port.
 
-    ``gains`` are those of :mod:`lumctl.fabric.optics.transmission`. Light of two transmitters does not interfere.
+    ``gains`` are those of :mod:`lumctl.fabric.research.transmission`. Light of two transmitters does not interfere.
 
     Raises:
         UsageError: a port is not on the mesh.
@@ -77,26 +76,6 @@ def worst_by_circuit(receptions: Sequence[Reception]) -> dict[PortPair, Receptio
         if found.signal_to_crosstalk_db < held.signal_to_crosstalk_db:
             worst[found.circuit] = found
     return worst
-
-
-def loss_budgets(
-    receptions: Iterable[Reception],
-    transmitters: Mapping[int, float],
-    sensitivities: Mapping[int, float],
-    wanted_margin_db: float,
-) -> tuple[LossBudget, ...]:
-    """The loss budget of every receiver, in their order, by the signal that the waves give.
-
-    Both mappings are in dBm, by port: the powers that the receptions were computed with, and the least that each
-    receiver needs.
-    """
-    budgets: list[LossBudget] = []
-    for heard in receptions:
-        first, second = heard.circuit
-        sent_dbm = transmitters[first if heard.port == second else second]
-        loss_db = sent_dbm - heard.signal_dbm
-        budgets.append(LossBudget(sent_dbm, loss_db, sensitivities[heard.port], wanted_margin_db))
-    return tuple(budgets)
 
 
 def _reception(circuit: PortPair, here: int, far: int, arriving: Reals, owner: Mapping[int, PortPair]) -> Reception:

@@ -7,20 +7,120 @@ what it calls optimal is, what it calls infeasible cannot be, and when time is u
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
 from time import perf_counter
 from types import MappingProxyType
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.fabric.exact.graph import Way, graph
-from lumctl.fabric.exact.relaxation import relax
-from lumctl.fabric.exact.search import Objective, Searching, Status
 from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.research.graph import Graph, Way, graph
+from lumctl.fabric.research.integer_program import ProgramResult, shorter, solve_arcs, useful
+from lumctl.fabric.research.relaxation import Relaxation, chosen, relax
 from lumctl.fabric.routing import Route
 from lumctl.fabric.tracing import TURN, Pass, trace
 
+_NEAR = 4.0
+"""While no routing is known: how far from the bound one is looked for before it is looked for everywhere."""
 _NO_STUCK: Mapping[int, PucState] = MappingProxyType({})
 _STATE = {turn: state for state, turn in TURN.items()}
+
+
+class Status(StrEnum):
+    """How an exact search ended."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    GAVE_UP = "gave-up"
+
+
+class ExactObjective(StrEnum):
+    """What the best routing is: the fewest passes in all, any routing, or the one whose longest way is shortest."""
+
+    TOTAL = "total"
+    FEASIBLE = "feasible"
+    LONGEST = "longest"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """How the search ended: the ways, ``None`` if there are none or none was found, and what is proven."""
+
+    status: Status
+    ways: tuple[Way, ...] | None
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSearch:
+    """One search: what may be used, and how many seconds are left."""
+
+    graph: Graph
+    left: Callable[[], float]
+
+    def best(self, objective: ExactObjective) -> SearchResult:
+        """The best ways for all demands, as far as the time allows."""
+        if not self.graph.demands:
+            return SearchResult(Status.OPTIMAL, (), 0.0)
+        relaxed = relax(self.graph, self.left)
+        if relaxed.bound == inf:
+            return SearchResult(Status.INFEASIBLE, None, inf)
+        ways = chosen(self.graph, relaxed, self.left()) if self.left() > 0 else None
+        if ways is None or (objective is ExactObjective.TOTAL and _total(ways) > relaxed.whole):
+            found = self._by_arcs(relaxed, ways, first=objective is not ExactObjective.TOTAL)
+        else:
+            found = _judged(ways, relaxed)
+        if objective is ExactObjective.LONGEST and found.status is not Status.INFEASIBLE:
+            return self._shortened(found.ways, relaxed)
+        return found
+
+    def _by_arcs(self, relaxed: Relaxation, ways: tuple[Way, ...] | None, *, first: bool) -> SearchResult:
+        """Look for a routing better than ``ways``, if there are any yet. A better one costs less by 1 at least."""
+        slack = _NEAR if ways is None else _total(ways) - 1 - relaxed.bound
+        while self.left() > 0:
+            answer = self._within(relaxed, slack, first=first)
+            if answer.ways is not None and (ways is None or _total(answer.ways) < _total(ways)):
+                ways = answer.ways
+            if not answer.done:
+                break
+            if ways is not None and _total(ways) - 1 - relaxed.bound <= slack:
+                return SearchResult(Status.OPTIMAL, ways, float(_total(ways)))
+            if ways is None and slack == inf:
+                return SearchResult(Status.INFEASIBLE, None, inf)
+            slack = inf if ways is None else _total(ways) - 1 - relaxed.bound
+        return _judged(ways, relaxed)
+
+    def _within(self, relaxed: Relaxation, slack: float, *, first: bool) -> ProgramResult:
+        arcs = [useful(self.graph, demand, relaxed.prices, slack) for demand in range(len(self.graph.demands))]
+        return solve_arcs(self.graph, arcs, seconds=self.left(), first=first)
+
+    def _shortened(self, ways: tuple[Way, ...] | None, relaxed: Relaxation) -> SearchResult:
+        """The routing whose longest way is shortest: every length is tried, from the least thinkable one up."""
+        if ways is None:
+            return SearchResult(Status.GAVE_UP, None, relaxed.farthest)
+        length = relaxed.farthest
+        while length < max(map(len, ways), default=0):
+            arcs = [shorter(self.graph, demand, length) for demand in range(len(self.graph.demands))]
+            answer = solve_arcs(self.graph, arcs, seconds=self.left(), longest=length, first=True)
+            if answer.ways is not None:
+                ways = answer.ways
+            elif answer.done:
+                length += 1
+            else:
+                return SearchResult(Status.FEASIBLE, ways, length)
+        return SearchResult(Status.OPTIMAL, ways, length)
+
+
+def _judged(ways: tuple[Way, ...] | None, relaxed: Relaxation) -> SearchResult:
+    if ways is None:
+        return SearchResult(Status.GAVE_UP, None, relaxed.whole)
+    return SearchResult(Status.OPTIMAL if _total(ways) <= relaxed.whole else Status.FEASIBLE, ways, relaxed.whole)
+
+
+def _total(ways: Sequence[Way]) -> int:
+    return sum(map(len, ways))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +134,7 @@ class Exact:
 
     status: Status
     routes: tuple[Route, ...]
-    objective: Objective
+    objective: ExactObjective
     bound: float
     seconds: float
 
@@ -53,7 +153,7 @@ class Exact:
         """How far the routes may be from the best, as a share of the bound; ``None`` if there are no routes."""
         if self.status in {Status.INFEASIBLE, Status.GAVE_UP}:
             return None
-        value = self.longest if self.objective is Objective.LONGEST else self.total
+        value = self.longest if self.objective is ExactObjective.LONGEST else self.total
         return (value - self.bound) / self.bound if value > self.bound else 0.0
 
 
@@ -79,7 +179,7 @@ def solve(  # noqa: PLR0913 - what may be used, what is wanted, and for how long
     live: Collection[Route] = (),
     blocked_ports: Collection[int] = (),
     time_limit_s: float = 60.0,
-    objective: str = Objective.TOTAL,
+    objective: str = ExactObjective.TOTAL,
     clock: Callable[[], float] = perf_counter,
 ) -> Exact:
     """Find the best routes for all demands at once, around live circuits, or prove that there are none.
@@ -92,9 +192,9 @@ def solve(  # noqa: PLR0913 - what may be used, what is wanted, and for how long
         InconsistentFabricError: live circuits contradict each other or a stuck PUC.
     """
     began = clock()
-    asked = Objective(objective)
+    asked = ExactObjective(objective)
     usable = graph(mesh, demands, stuck=stuck, damaged=damaged, live=live, blocked_ports=blocked_ports)
-    found = Searching(usable, lambda: began + time_limit_s - clock()).best(asked)
+    found = ExactSearch(usable, lambda: began + time_limit_s - clock()).best(asked)
     ways = () if found.ways is None else zip(demands, found.ways, strict=True)
     routes = tuple(Route(ports, _passes(mesh, ports, way)) for ports, way in ways)
     _prove(mesh, (*live, *routes), stuck)
