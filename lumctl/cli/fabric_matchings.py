@@ -12,11 +12,11 @@ from lumctl.cli.output import Column
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.fabric.documents import circuit_document, states_document
-from lumctl.fabric.matchings.all_to_all import all_to_all
+from lumctl.fabric.matchings import all_to_all
 
 if TYPE_CHECKING:
     from lumctl.cli.fabric_mesh import Subject
-    from lumctl.fabric.matchings.all_to_all import AllToAll, Matching
+    from lumctl.fabric.matchings import AllToAll, Matching
 
 _COLUMNS = (
     Column("MATCHING", "at", right=True),

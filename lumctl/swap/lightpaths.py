@@ -8,7 +8,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import Route, Unroutable, changes, route
 from lumctl.fabric.condition import condition_of, mesh_of
-from lumctl.fabric.disturbance.rearranging import rearrange
+from lumctl.fabric.rearrangement import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
 from lumctl.inventory.wiring import Circuit, Direction

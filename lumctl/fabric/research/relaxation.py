@@ -9,16 +9,17 @@ bound holds whenever the loop is stopped, and it does not hang on the solver's t
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import pairwise
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from lumctl.errors import LumctlError
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.research.graph import Graph, Way
 from lumctl.fabric.research.highs import Column, add_column, has_solution, program, run
+from lumctl.fabric.search import Prices, cheapest_path
 
 if TYPE_CHECKING:
     import highspy
@@ -53,45 +54,26 @@ def demand_search(graph: Graph, demand: int) -> DemandSearch:
     return DemandSearch(graph, start, goal, tuple(left))
 
 
-def cheapest(search: DemandSearch, prices: Sequence[float]) -> tuple[float, Way]:
+def cheapest(search: DemandSearch, prices: Prices) -> tuple[float, Way]:
     """The cost of the cheapest way, and the way: 1 for each PUC passed and the price of each waveguide.
 
     The way may use a waveguide twice: that is left to who sets the prices, so that no way is cheaper than told. The
     demand must have a way.
     """
-    graph, goal, left = search.graph, search.goal, search.left
-    peers, wire, turns = graph.mesh.peers, graph.wire, graph.turns
-    best = {search.start: 0.0}
-    came: dict[int, int] = {}
-    queue = [(left[search.start], left[search.start], search.start)]
-    settled: set[int] = set()
-    while True:
-        cost, _, terminal = heappop(queue)
-        if terminal == goal:
-            return cost, _walked_back(came, search.start, goal)
-        if terminal in settled:
-            continue
-        settled.add(terminal)
-        for turn in turns[terminal]:
-            entered = peers[terminal ^ turn]
-            if terminal ^ turn == goal:
-                entered, price, ahead = goal, 0.0, 0.0
-            elif entered == FREE or left[entered] == inf:
-                continue
-            else:
-                price, ahead = prices[wire[entered]], left[entered]
-            reached = best[terminal] + 1 + price
-            if reached < best.get(entered, inf):
-                best[entered] = reached
-                came[entered] = terminal
-                heappush(queue, (reached + ahead, ahead, entered))
+    found = cheapest_path(search.graph.mesh.peers, search.start, search.goal, prices, search.left)
+    if found is None:
+        raise LumctlError("a demand that has a way has none", hint="a defect: please report it")
+    cost, way = found
+    return cost, tuple(entered for entered, _ in way)
 
 
-def _walked_back(came: dict[int, int], start: int, goal: int) -> Way:
-    way = [came[goal]]
-    while way[-1] != start:
-        way.append(came[way[-1]])
-    return tuple(reversed(way))
+def _turn_prices(graph: Graph) -> list[float]:
+    """1 for passing a PUC in a state that light may use, by :class:`lumctl.fabric.search.Prices`."""
+    return [
+        1.0 if any(2 + turn in graph.turns[at] for at in range(4 * puc, 4 * puc + 4)) else inf
+        for puc in range(graph.mesh.puc_count)
+        for turn in (0, 1)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +112,10 @@ def relax(graph: Graph, left: Callable[[], float]) -> Relaxation:
         return Relaxation(shortest, bound, prices, (), converged=True)
     known: dict[tuple[int, Way], None] = {}
     solver = _without_ways(graph)
+    turns = _turn_prices(graph)
     asked = prices
     while True:
-        told, ways = _told(searches, asked)
+        told, ways = _told(searches, asked, turns)
         if told > bound:
             bound, prices = told, asked
         if bound > graph.most_passes + 1:
@@ -163,9 +146,12 @@ def chosen(graph: Graph, relaxation: Relaxation, seconds: float) -> tuple[Way, .
     return tuple(ways[demand] for demand in range(len(graph.demands)))
 
 
-def _told(searches: list[DemandSearch], prices: tuple[float, ...]) -> tuple[float, list[tuple[int, Way]]]:
+def _told(
+    searches: list[DemandSearch], prices: tuple[float, ...], turns: list[float]
+) -> tuple[float, list[tuple[int, Way]]]:
     """The bound that prices give, and the ways that are cheapest at them."""
-    found = [cheapest(one, prices) for one in searches]
+    wires = [0.0 if wire == FREE else prices[wire] for wire in searches[0].graph.wire] if searches else []
+    found = [cheapest(one, Prices(turns, wires)) for one in searches]
     ways = [(demand, way) for demand, (_, way) in enumerate(found)]
     return sum(cost for cost, _ in found) - sum(prices), ways
 

@@ -1,4 +1,4 @@
-"""Makes the ways that a negotiation found cheaper, with nobody in anybody's way at any time.
+"""Makes the ways that a negotiation found cheaper; at no time do two of them want the same waveguide.
 
 A circuit takes a cheaper way where those who stand in it find others. :func:`shorten` asks that they lose less together
 than it gains, :func:`level` that none of them becomes as dear as it was.
@@ -9,7 +9,8 @@ from functools import partial
 from math import inf
 
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.negotiation import Ledger, Prices, Way, cheapest_way, pucs_ahead, wires_of
+from lumctl.fabric.negotiation import Occupancy
+from lumctl.fabric.search import Prices, Way, cheapest_way, pucs_ahead, wires_of
 
 _SOFT = (0.6, 1.2, 2.4)
 """What getting in the way of another circuit costs while a cheaper way is looked for."""
@@ -54,8 +55,8 @@ class _Table:
         self._mesh = mesh
         self._demands = demands
         self._prices = prices
-        self._hard = Ledger(mesh, prices, _HARD)
-        self._soft = [Ledger(mesh, prices, price) for price in _SOFT]
+        self._hard = Occupancy(mesh, prices, _HARD)
+        self._soft = [Occupancy(mesh, prices, price) for price in _SOFT]
         for way in ways:
             self._enter(way)
 
@@ -70,8 +71,8 @@ class _Table:
         if self.cost(old) <= pucs_ahead(self._mesh, goal)[start]:
             return False
         self._enter(old, -1)
-        for ledger in self._soft:
-            way = cheapest_way(self._mesh, self._demands[at], ledger.prices)
+        for occupancy in self._soft:
+            way = cheapest_way(self._mesh, self._demands[at], occupancy.prices)
             if way is None or _crosses_itself(self._mesh, way):
                 continue
             gain = self.cost(old) - self.cost(way)
@@ -112,8 +113,8 @@ class _Table:
         return None
 
     def _enter(self, way: Way, count: int = 1) -> None:
-        for ledger in (self._hard, *self._soft):
-            ledger.enter(way, count)
+        for occupancy in (self._hard, *self._soft):
+            occupancy.enter(way, count)
 
 
 def _cost(way: Way, prices: Prices) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.negotiation import Prices, Way, cheapest_way
+from lumctl.fabric.search import Prices, Way, cheapest_way
 
 _PRESSURE = 1.0
 """The price of wanting a PUC in the other state than another circuit does: it only decides what is tried first."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, hypot, pi, tan
 
-from lumctl.fabric.drawing.carried import Leg
+from lumctl.fabric.drawing.circuits import Leg
 from lumctl.fabric.drawing.model import Curve, Line, straight
 from lumctl.fabric.drawing.paper import Corner, Paper, Point, along
 from lumctl.fabric.geometry import FREE, Mesh
@@ -21,7 +21,7 @@ _APART = 0.17
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class Tracks:
     """A mesh's waveguides on a sheet: an edge is ``scale`` long, and the paper's origin lies at ``origin``."""
 
     mesh: Mesh
@@ -92,7 +92,7 @@ class Lanes:
         return along(along(middle, corner.edge, -GATE), corner.edge + aside, ASIDE)
 
     def _pull(self, terminal: int, start: Point, end: Point) -> Point:
-        """The control point of a turn: towards where the two lanes would meet."""
+        """The control point of a turn: towards where the two tracks would meet."""
         corner = self.paper.corners[terminal]
         distance = hypot(start[0] - corner.vertex[0], start[1] - corner.vertex[1])
         half = abs(corner.width) / 2

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.fabric import Unroutable, changes, exits, mesh, route, trace
-from lumctl.fabric.disturbance import rearranging as room
-from lumctl.fabric.disturbance.order import Deadlock, ordered
-from lumctl.fabric.disturbance.rearranging import Effort, rearrange
-from lumctl.fabric.disturbance.task import Task
-from lumctl.fabric.exhaustion import Undecided, exhaust
-from lumctl.fabric.negotiation import Prices
+from lumctl.fabric import Unroutable, changes, exits, mesh, rearrangement, route, trace
+from lumctl.fabric.exhaustive_search import Undecided, exhaust
+from lumctl.fabric.rearrangement import Effort, rearrange
+from lumctl.fabric.search import Prices
+from lumctl.fabric.switching_order import Deadlock, Task, ordered
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
@@ -265,12 +263,12 @@ def test_trying_everything_says_when_it_was_cut_short():
 
 def test_a_wrong_step_never_leaves_the_room(monkeypatch):
     found, states, live, wanted = blocked_corner()
-    right = room.fewest_moves
+    right = rearrangement.fewest_moves
 
     def backwards(*question, **rest):
         answer = right(*question, **rest)
         return type(answer)(answer.steps[::-1], answer.moved, answer.fewest)
 
-    monkeypatch.setattr(room, "fewest_moves", backwards)
+    monkeypatch.setattr(rearrangement, "fewest_moves", backwards)
     with pytest.raises(LumctlError, match="does not leave every circuit where it should be"):
         rearrange(found, [wanted], states=states, live=[live], movable=[live])
