@@ -8,13 +8,14 @@ from lumctl.cli.drill import drilling, require_torch
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.recovery_tables import print_recovery
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.recovery.about import About
 from lumctl.recovery.machine import this_machine
 from lumctl.recovery.saving import require_place, save
 from lumctl.runbook.document import make
-from lumctl.runbook.files import make_private_folder, write_private
+from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.writing import dump
 from lumctl.store import state_folder
 
@@ -47,7 +48,7 @@ def recover(cx: Invocation, picture: Path | None) -> None:
         run = drill.coordinator.told[-1].run or ""
         runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}-recover.yaml"
         make_private_folder(runbook.parent)
-        write_private(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)))
+        put(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)), mode=0o600)
     if picture is not None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
         save(picture, timeline, about, title=f"A rank and its GPU die, of {len(drill.coordinator.group.crew)} ranks")

@@ -1,9 +1,10 @@
 """The highest lease number that a gateway has seen, kept over its restarts: a store may be gone just then."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from lumctl.files import write_whole
 
 FILE = "gateway.fence"
 MOST = 2**31 - 1_000
@@ -30,20 +31,9 @@ class Highest:
         if number <= self.number:
             return
         self.number = number
-        new = self.path.with_name(f"{self.path.name}.new")
         try:
             # Private to its owner, whatever the umask: its content decides which leases are refused.
-            new.unlink(missing_ok=True)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-                file.write(b"%d\n" % number)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            write_whole(self.path, b"%d\n" % number)
         except OSError as error:
             self._say(f"{self.path} cannot be written: {error.strerror}; lease {number} is remembered until the end")
 
