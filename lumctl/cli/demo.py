@@ -34,9 +34,8 @@ from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
-from lumctl.runbook.reading import load_file
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump, load_file
 from lumctl.sim.launch import launch
 from lumctl.site import Observation, Site
 from lumctl.store import state_folder, store_at

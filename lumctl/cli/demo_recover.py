@@ -16,7 +16,7 @@ from lumctl.recovery.machine import this_machine
 from lumctl.recovery.saving import require_place, save
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump
 from lumctl.store import state_folder
 
 VICTIM = 1

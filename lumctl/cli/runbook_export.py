@@ -17,7 +17,7 @@ from lumctl.runbook.document import Runbook
 from lumctl.runbook.files import find_runbook, is_file
 from lumctl.runbook.report import report
 from lumctl.runbook.templates import template_of
-from lumctl.runbook.writing import dump, plain
+from lumctl.runbook.yaml_text import dump, plain
 from lumctl.site import Site
 from lumctl.store import Head
 

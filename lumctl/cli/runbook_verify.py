@@ -14,7 +14,7 @@ from lumctl.cli.output import Column, OutputFormat, dump_json
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.files import put
-from lumctl.runbook.reading import text_of
+from lumctl.runbook.yaml_text import text_of
 from lumctl.site import Site
 from lumctl.store import Break, Head
 

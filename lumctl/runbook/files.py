@@ -7,8 +7,7 @@ from lumctl.errors import UsageError
 from lumctl.files import make_private, put
 from lumctl.inventory.hints import nearest
 from lumctl.runbook.document import make
-from lumctl.runbook.reading import AnyRunbook, parsed, read_file
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
 from lumctl.site import Site
 from lumctl.store import Run
 

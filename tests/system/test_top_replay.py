@@ -18,8 +18,8 @@ from lumctl.cli.top import playing, replaying
 from lumctl.cli.top.playing import Play
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.runbook.earlier import stood
-from lumctl.runbook.pacing import Wait
+from lumctl.runbook.playback import Wait
+from lumctl.runbook.run_states import stood
 from lumctl.runbook.stage import no_guard, staged
 from lumctl.site import Site
 from lumctl.swap import commission, plan_rollback, plan_swap

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from lumctl.errors import RefusedError
-from lumctl.runbook.pacing import SHORTENED_S, Wait, wait_of, waits
-from lumctl.runbook.played import lost_then, unreachable_then
+from lumctl.runbook.playback import SHORTENED_S, Wait, lost_then, unreachable_then, wait_of, waits
 from lumctl.runbook.replay import replay_as_it_went
 
 if TYPE_CHECKING:

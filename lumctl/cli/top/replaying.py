@@ -35,7 +35,7 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
         UnreachableError: no simulator comes up.
     """
     from lumctl.cli.top.playing import Play
-    from lumctl.runbook.known import require_known
+    from lumctl.runbook.inventory_check import require_known
     from lumctl.runbook.stage import staged
     from lumctl.site import Site
 
@@ -59,10 +59,10 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
 
 def _found(site: "Site", name: str) -> "tuple[Run, Runbook, dict[str, Start], tuple[Transition, ...]]":
     from lumctl.runbook.document import make, parse
-    from lumctl.runbook.earlier import stood
     from lumctl.runbook.files import find_run
-    from lumctl.runbook.played import lost_then
-    from lumctl.runbook.writing import plain
+    from lumctl.runbook.playback import lost_then
+    from lumctl.runbook.run_states import stood
+    from lumctl.runbook.yaml_text import plain
 
     run = find_run(site, name)
     store = site.store(run.rack)
@@ -80,7 +80,7 @@ def _found(site: "Site", name: str) -> "tuple[Run, Runbook, dict[str, Start], tu
 def _stand(site: "Site", runbook: "Runbook", starts: "dict[str, Start]") -> None:
     """Bring a simulator that has just come up to where all racks stood when the run began."""
     from lumctl.runbook.actions import seed_acts
-    from lumctl.runbook.played import dark_then
+    from lumctl.runbook.playback import dark_then
     from lumctl.runbook.stage import seed
 
     site.assignment()  # a store for each rack, also for one of which there is nothing to say

@@ -12,8 +12,7 @@ from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make, parse
 from lumctl.runbook.files import make_private_folder
-from lumctl.runbook.reading import load
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump, load
 from lumctl.store import Record, Store, store_at
 
 INVENTORY = load_inventory(example("prototype"))

@@ -1,4 +1,4 @@
-"""The socket of a gateway: connections of this machine's processes, each a greeting and then requests in turn."""
+"""The socket of a gateway: each connection of a local process sends a greeting, then requests in turn."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import Any, Self
 from lumctl import __version__
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.gated.wire import SCHEMA, Lines, error_said
-from lumctl.gateway.desk import Peer
+from lumctl.gateway.requests import Peer
 from lumctl.sockets import bound
 
 MOST_CONNECTIONS = 128
@@ -28,7 +28,7 @@ _CREDENTIALS = struct.Struct("3i")
 Answer = Callable[[Mapping[str, Any], Peer], Mapping[str, Any]]
 
 
-class Serving:
+class GatewayServer:
     """Serves requests at a socket until it is closed.
 
     ``greeting`` is what everybody is told first; ``mode`` is the socket's, 0600 unless a ``group`` may use it too.

@@ -1,4 +1,4 @@
-"""The log of a gateway: a line of JSON for each write that was sent or refused, in the order in which they ended."""
+"""The log of a gateway: one JSON line for each write sent or refused, in the order in which they ended."""
 
 import json
 import os

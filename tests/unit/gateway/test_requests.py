@@ -24,11 +24,10 @@ from lumctl.devices.recorded_calls import signatures
 from lumctl.devices.recorded_values import encode
 from lumctl.devices.types import Capability, JoinChange, PucChange, PucState, Receipt, Staged
 from lumctl.errors import UsageError
-from lumctl.gateway.arguments import CHECKS, arguments
-from lumctl.gateway.desk import Desk, Peer
 from lumctl.gateway.fencing import Fence
-from lumctl.gateway.highest import Highest
-from lumctl.gateway.writes import WriteLog
+from lumctl.gateway.lease_numbers import HighestLease
+from lumctl.gateway.requests import CHECKS, Peer, RequestHandler, arguments
+from lumctl.gateway.write_log import WriteLog
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 
@@ -69,9 +68,9 @@ class Rack:
         self.said = []
         self.log = WriteLog(folder / "gateway.log", self.said.append)
         devices = SimpleNamespace(mesh=lambda _: self.mesh)
-        newest, highest = lambda: self.newest, Highest(folder / "fence", self.said.append)
+        newest, highest = lambda: self.newest, HighestLease(folder / "fence", self.said.append)
         self.fence = Fence("prototype", newest, lambda _: None, highest)
-        self.desk = Desk(
+        self.desk = RequestHandler(
             self.inventory, "prototype", devices, self.fence, self.log, now=lambda: 5.0, say=self.said.append
         )
         self._path = folder / "gateway.log"

@@ -1,17 +1,59 @@
-"""The number of a rack's newest lease, from its store, or the news that it cannot be read or be raised."""
+"""The lease numbers that a gateway compares a write with: the highest seen, and the newest in the store.
+
+The highest is kept in a file over restarts, because the store may be unreachable when the gateway starts.
+"""
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from lumctl.errors import LumctlError
+from lumctl.files import write_whole
 
+FILE = "gateway.fence"
+MOST = 2**31 - 1_000
+"""No lease has a higher number: a database holds it in 32 bits."""
 SLOW_S = 1.0
 LEFT_ALONE_S = 15.0
 """A store that failed slowly is not asked again for so long: it must not keep each step of an undo from its device."""
 
 
-class Newest:
+class HighestLease:
+    """A number in a file that only grows. Where the file cannot be written, it grows in memory, and that is told."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path = path
+        self.number = 0
+        self._say = say
+        with suppress(FileNotFoundError):
+            try:
+                self.number = _plausible(int(path.read_bytes()[:32]))
+            except (OSError, ValueError) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                say(f"{path} cannot be read: {error}; until the store tells, older leases are not known")
+
+    def raise_to(self, number: int) -> None:
+        """See a number; a higher one than before is on disk when this returns."""
+        if number <= self.number:
+            return
+        self.number = number
+        try:
+            # Private to its owner, whatever the umask: its content decides which leases are refused.
+            write_whole(self.path, b"%d\n" % number)
+        except OSError as error:
+            self._say(f"{self.path} cannot be written: {error.strerror}; lease {number} is remembered until the end")
+
+
+def _plausible(number: int) -> int:
+    if not 0 <= number <= MOST:
+        raise ValueError(f"no lease has the number {number}")
+    return number
+
+
+class NewestLease:
     """Reads the number, and raises it: ``raise_above`` gives the newest. The store has its own time limits."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Whether everything that a runbook of recorded steps names is in the inventory: it may have been edited."""
+"""Check that the inventory still has everything that a runbook names; it may have been edited since."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.runbook.pacing import LONGEST_S, SHORTENED_S, wait_of, waits
+from lumctl.runbook.playback import LONGEST_S, SHORTENED_S, wait_of, waits
 
 DOCUMENT = {
     "recorded": {"at": "2026-11-21T03:12:07.000+00:00"},

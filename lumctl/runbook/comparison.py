@@ -1,4 +1,4 @@
-"""What a replay is compared by: the outcome of each step, the state of the run, the placement, cells and settings."""
+"""Comparison of a replay with its run: step outcomes, run state, placement, PUC states and settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.switching import FREE, own_cells
+from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.runbook.stage import cells_of
-from lumctl.runbook.telling import outcomes_apart, placed_apart, some
 from lumctl.site import Site
 from lumctl.store import Store
 

@@ -1,8 +1,7 @@
 """A difference is told by what is not the same, and of how many."""
 
-from lumctl.runbook.counting import counted
-from lumctl.runbook.differing import Unlike
-from lumctl.runbook.telling import outcomes_apart, ranks_apart, some
+from lumctl.runbook.diff import Unlike, counted
+from lumctl.runbook.difference_text import outcomes_apart, ranks_apart, some
 
 
 def test_of_a_large_job_only_the_ranks_that_moved_are_told():

@@ -1,4 +1,4 @@
-"""Standard input and output joined to a gateway's socket, for whoever comes over SSH."""
+"""Relay between standard input and output and a gateway's socket, for a client that comes over SSH."""
 
 import os
 import socket

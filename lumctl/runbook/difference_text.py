@@ -1,4 +1,4 @@
-"""How a difference is told: only what is not the same on both sides, and of long lists how many there are."""
+"""Differences in words: only what differs between both sides; of a long list only the number."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

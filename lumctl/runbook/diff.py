@@ -1,4 +1,4 @@
-"""What two runbooks, or a runbook and a plan, do not have in common: steps, circuits, cells, outcomes, times."""
+"""The difference between two runbooks, or a runbook and a plan: steps, circuits, PUC states, outcomes, times."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,15 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from lumctl.inventory.lane_orders import placed_words
-from lumctl.runbook.comparing import steady
-from lumctl.runbook.telling import outcomes_apart, placed_apart, some
+from lumctl.runbook.comparison import steady
+from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 
 PLAN_SCHEMA = "lumctl/plan/v1"
 _STATE = {"=": "bar", "x": "cross", "-": "nothing", None: "not known"}
+_BESIDES = frozenset(
+    {"id", "outcome", "title", "expected_seconds", "at", "seconds", "stage", "precondition", "verification", "undo"}
+)
+"""What is told of a step besides what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +156,6 @@ def _key(step: Mapping[str, Any]) -> str:
     return repr(steady(said)) + repr(said.get("data", {}).get("changes"))
 
 
-_BESIDES = frozenset(
-    {"id", "outcome", "title", "expected_seconds", "at", "seconds", "stage", "precondition", "verification", "undo"}
-)
-"""What is told of a step besides what it does."""
-
-
 def _told(step: Mapping[str, Any] | None) -> str | None:
     if step is None:
         return None
@@ -218,3 +216,32 @@ def _took(document: Mapping[str, Any]) -> float | None:
         return None
     took = datetime.fromisoformat(recorded["ended"]) - datetime.fromisoformat(recorded["at"])
     return round(took.total_seconds(), 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many differences of a part are about one device: things that are not the same, or that one side has alone."""
+
+    part: str
+    where: str
+    unlike: int
+    only_a: int
+    only_b: int
+
+
+def counted(found: Sequence[Unlike]) -> tuple[Count, ...]:
+    """The differences by part, in their order, and device."""
+    parts = list(dict.fromkeys(each.part for each in found))
+    by_place: dict[tuple[str, str], list[Unlike]] = {}
+    for each in found:
+        by_place.setdefault((each.part, each.where), []).append(each)
+    return tuple(
+        Count(
+            part,
+            where,
+            unlike=sum(each.a is not None and each.b is not None for each in those),
+            only_a=sum(each.b is None for each in those),
+            only_b=sum(each.a is None for each in those),
+        )
+        for (part, where), those in sorted(by_place.items(), key=lambda item: (parts.index(item[0][0]), item[0][1]))
+    )

@@ -1,4 +1,4 @@
-"""Doing what a runbook of intents says: each step is planned on the target, agreed to, and applied like any change."""
+"""Execution of a runbook of intents: each is planned on the target, confirmed, and applied like any change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
