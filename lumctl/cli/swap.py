@@ -21,7 +21,7 @@ from lumctl.inventory.hints import nearest
 from lumctl.runbook.files import find_run
 from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
-from lumctl.swap.asked import require_job
+from lumctl.swap.request import require_job
 from lumctl.swap.suggestions import nothing_named
 
 app = noun_app(NOUNS["swap"].help)

@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
-from lumctl.change.resuming import resume
+from lumctl.change.resumption import resume
 from lumctl.devices import transaction
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError, RunError

@@ -10,7 +10,7 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_return, plan_swap
-from lumctl.swap.tied import ways
+from lumctl.swap.groups import ways
 
 RACK = """
 lumctl: 1

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.swap.assigning import ascending, largest
+from lumctl.swap.assignment_problem import ascending, largest
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Whether a plan that says so takes back what a run has changed, and does nothing else."""
+"""Check that a plan which claims to roll a run back restores what that run changed, and does nothing else."""
 
 from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, Step, from_document, programmed

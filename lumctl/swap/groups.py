@@ -1,4 +1,4 @@
-"""Accelerators that are tied to each other are replaced together, by spares that are tied to each other too."""
+"""Accelerators that are tied inside a host: they are replaced together, by spares that are tied as well."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import merge
@@ -9,7 +9,7 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of
-from lumctl.swap.assigning import Costs, ascending
+from lumctl.swap.assignment_problem import Costs, ascending
 
 
 def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) -> dict[str, str | None]:
@@ -52,7 +52,7 @@ def apart_from(inventory: Inventory, failed: str, spare: str, chosen: Mapping[st
 
 
 def ways(inventory: Inventory, failed: Sequence[str], spares: Sequence[str], costs: Costs) -> Iterator[tuple[int, ...]]:
-    """As :func:`~lumctl.swap.assigning.ascending`, but those that are tied get spares of one group.
+    """As :func:`~lumctl.swap.assignment_problem.ascending`, but those that are tied get spares of one group.
 
     Where the rack has no group of spares that is large enough they get any.
     """

@@ -1,4 +1,4 @@
-"""What may be done with circuits that stand, so that new ones find their ways."""
+"""What may be done with existing circuits so that new ones find a route."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from lumctl.site import Observation
 
 
 @dataclass(frozen=True)
-class Leeway:
+class RerouteBudget:
     """What may be done with circuits that stand, and what new ways must not use.
 
     No way is led through the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their ways; those of
@@ -46,10 +46,10 @@ class Leeway:
             )
 
 
-NO_LEEWAY = Leeway()
+NO_REROUTES = RerouteBudget()
 
 
-def leeways(first: Leeway, own: Collection[str], seen: Observation) -> list[Leeway]:
+def reroute_budgets(first: RerouteBudget, own: Collection[str], seen: Observation) -> list[RerouteBudget]:
     """What is tried one after the other: nothing makes room, circuits of one's own jobs do, a few of others do too."""
     wider = replace(first, movable=frozenset(own))
     if not first.most_others:

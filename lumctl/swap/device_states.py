@@ -1,4 +1,4 @@
-"""What the meshes and switches of a rack hold, as far as that is known, and what a plan has to write of them."""
+"""What the meshes and switches of a rack hold, as far as it is known, and what a plan has to write."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

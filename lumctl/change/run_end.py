@@ -1,10 +1,10 @@
-"""How a run ends: as done, taken back, half done, or in somebody else's hands; told as an error where need be."""
+"""How a run ends: done, rolled back, half done, or taken over by another process; as an error where it failed."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.run import Run
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError, RunError
 from lumctl.store import LeaseLostError, StoreError, ways_to_finish

@@ -1,4 +1,4 @@
-"""Calls that run at the same time, and are all waited for, whatever comes between."""
+"""Calls that run at the same time; all are waited for, even if one of them fails."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _WORKERS = Workers("abreast")
 """Threads that are kept: beside a dozen busy ones, a new thread may take longer to begin than a host to answer."""
 
 
-class Abreast(Generic[T]):
+class Concurrent(Generic[T]):
     """Runs calls side by side, in threads; a single one runs in the caller's own, where a signal ends it at once."""
 
     def __init__(self) -> None:
@@ -73,10 +73,10 @@ def all_of(calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
     """
     if not calls:
         return []
-    abreast = Abreast[T]()
+    calls_now = Concurrent[T]()
     try:
-        return abreast.run(calls, most=most)
+        return calls_now.run(calls, most=most)
     except BaseException:
         with suppress(Exception):  # what comes of them matters to nobody now
-            abreast.rest()
+            calls_now.rest()
         raise

@@ -1,16 +1,15 @@
-"""The way back of a run: each attempted step in reverse, what was sound before proved again, and jobs go on last."""
+"""Undoing a run: each attempted step in reverse, proof of what was sound before, and jobs resume last."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lumctl.change.abreast import Abreast
-from lumctl.change.certainty import Certainty
 from lumctl.change.circuits import placed_by
-from lumctl.change.guarded import one_way
+from lumctl.change.concurrency import Concurrent
+from lumctl.change.guard_scope import one_way
 from lumctl.change.job_step import pauses
 from lumctl.change.ledger import Ledger, device_of
-from lumctl.change.outcomes import Did
+from lumctl.change.outcomes import Certainty, Did
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.change.steps import ACTIONS, Bench, Evidence, Program, Verify
 from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
@@ -27,7 +26,7 @@ class Undoing:
     ledger: Ledger
     _bench: Bench
     _certain: Certainty
-    _acting: Abreast[Did]
+    _acting: Concurrent[Did]
     _attempted: list[Step]
     _evidence: Mapping[str, Evidence]
     _wrote: bool

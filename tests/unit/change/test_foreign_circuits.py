@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do, Plan, Start, Step, plan_digest
-from lumctl.change.resuming import ABORT, abort, prospect, resume
+from lumctl.change.resumption import ABORT, abort, prospect, resume
 from lumctl.change.run import Run
 from lumctl.errors import HalfDoneError, RefusedError
 from lumctl.inventory.wiring import circuits_of

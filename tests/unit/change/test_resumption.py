@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do
-from lumctl.change.resuming import ABORT, RESUME, abort, prospect, resume
+from lumctl.change.resumption import ABORT, RESUME, abort, prospect, resume
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PucState

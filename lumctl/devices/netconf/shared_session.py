@@ -1,4 +1,4 @@
-"""A client's one session: opened when it is needed, kept, given to one caller at a time."""
+"""A client's one NETCONF session: opened on first use, shared, given to one caller at a time."""
 
 import math
 import time

@@ -1,4 +1,7 @@
-"""What later runs have written over of a run that was cut or left half done: it neither goes on there nor goes back."""
+"""What has changed since a run was cut or left half done: later runs wrote over it, or the inventory was edited.
+
+Such a run is neither continued nor rolled back where that would undo what came later.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, Step, from_document
 from lumctl.change.trail import Trail
-from lumctl.errors import UsageError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.lane_orders import moved_words
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Site
@@ -15,7 +18,6 @@ from lumctl.store import Run as StoredRun
 
 LIGHT = frozenset({Do.CHECK, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN})
 """Steps that only make sense together: a job runs where its circuits lead, and these need their transmitters."""
-
 Key = tuple[str, str]
 
 
@@ -114,3 +116,26 @@ def _key(step: Step) -> Key | None:
 
 def _last_intents(entries: tuple[Entry, ...]) -> dict[str, int]:
     return {entry.step: entry.seq for entry in entries if entry.kind == "intent"}
+
+
+def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> None:
+    """Require of an inventory that a run's circuits end where they did.
+
+    One that ``is_open`` is closed once the circuits of the jobs are programmed as the inventory is now.
+
+    Raises:
+        RefusedError: a lane is elsewhere now, or no more.
+    """
+    apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {site.target}"
+    hint = f"program the circuits of the jobs as they are now: {apply}"
+    if is_open:
+        hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {site.target}"
+    for circuit in (*plan.remove, *plan.add, *plan.keep):
+        for end in circuit.ends:
+            lane = site.inventory.transponders.get(str(end["lane"]))
+            if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
+                raise RefusedError(
+                    f"{run} can neither go on nor be undone: {end['lane']} is no longer on {circuit.device} port "
+                    f"{end['port']} in {site.inventory.path}",
+                    hint=hint,
+                )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import HalfDoneError, RolledBackError

@@ -1,4 +1,4 @@
-"""Why a spare was taken and no other, or why none can be: in words, and as the candidates of a plan."""
+"""Why a spare was chosen, or why none can be: in words, and as the candidates of a plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lumctl.site import Observation
 from lumctl.swap.fitness import Failure, ill
 from lumctl.swap.lightpaths import LightPaths
 from lumctl.swap.ranking import Score, why_behind
-from lumctl.swap.records import LATELY_S, UNKNOWN, Record
+from lumctl.swap.records import LATELY_S, UNKNOWN, AcceleratorRecord
 
 NOT_NAMED = "another was named for it"
 _SHOWN = 4
@@ -31,7 +31,7 @@ class Considered:
     objection: str
     score: Score | None = None
     paths: LightPaths | None = None
-    record: Record = UNKNOWN
+    record: AcceleratorRecord = UNKNOWN
     crowded: bool = False
     apart_from: str = ""
 

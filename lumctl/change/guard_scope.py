@@ -1,11 +1,11 @@
-"""Which runs need a revert guard, what it covers, and for how long it lets the engine be silent."""
+"""Which runs need a revert guard, what it covers, and how long it lets the engine be silent."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 
-from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE
+from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE
 from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.devices.progress import goes_on_for_s

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change import engine, resuming
-from lumctl.change.guarded import Cover
+from lumctl.change import engine, resumption
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do, plan_digest
-from lumctl.change.resuming import abort, resume
+from lumctl.change.quiet_jobs import to_be_stopped
+from lumctl.change.resumption import abort, resume
 from lumctl.change.run import Run
-from lumctl.change.stopped import to_be_stopped
 from lumctl.cli import fabric, swap_finish
 from lumctl.cli.changes import carry_out
 from lumctl.cli.invocation import Invocation, Target
@@ -191,7 +191,7 @@ def test_a_plan_that_calls_itself_something_else_passes_no_more_than_a_swap(rack
 def command(rack, monkeypatch):
     """Apply a plan as the commands do, at a terminal that answers."""
     monkeypatch.setitem(engine.apply.__kwdefaults__, "arm", rack.guard.arm)
-    monkeypatch.setitem(resuming.resume.__kwdefaults__, "arm", rack.guard.arm)
+    monkeypatch.setitem(resumption.resume.__kwdefaults__, "arm", rack.guard.arm)
     for module in ("changes", "swap_finish"):
         monkeypatch.setattr(f"lumctl.cli.{module}.origin", lambda: "ops@console")
 

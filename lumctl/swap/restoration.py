@@ -1,4 +1,4 @@
-"""Back after a repair: each rank returns to the accelerator that the inventory gives it, if that is well again."""
+"""After a repair: each rank returns to the accelerator that the inventory gives it, if that is healthy again."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,14 +8,14 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation, Site
-from lumctl.swap.asked import require_job
 from lumctl.swap.budgets import States
 from lumctl.swap.choose import Choice
 from lumctl.swap.fitness import ill
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
-from lumctl.swap.leeway import Leeway, leeways
 from lumctl.swap.lightpaths import LightPaths, light_paths
 from lumctl.swap.planning import Draft, certain_states
+from lumctl.swap.request import require_job
+from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
 
 _NOBODY: Mapping[int, str] = {}
 
@@ -114,8 +114,8 @@ def _paths(
 ) -> LightPaths:
     ranks = [back.get(rank, accelerator) for rank, accelerator in enumerate(seen.assignment[job])]
     after = circuits_of(seen.inventory, {**seen.assignment, job: tuple(ranks), **orders_after(seen, moves)})
-    *first, last = leeways(Leeway(most_others=may_move), [job], seen)
-    for leeway in first:
+    *first, last = reroute_budgets(RerouteBudget(most_others=may_move), [job], seen)
+    for reroutes in first:
         with suppress(Unroutable):
-            return light_paths(seen.inventory, seen.circuits, after, states, leeway=leeway)
-    return light_paths(seen.inventory, seen.circuits, after, states, leeway=last)
+            return light_paths(seen.inventory, seen.circuits, after, states, reroutes=reroutes)
+    return light_paths(seen.inventory, seen.circuits, after, states, reroutes=last)

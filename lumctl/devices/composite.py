@@ -1,4 +1,4 @@
-"""A transponder of which two drivers know: its chassis, and the host whose traffic it carries."""
+"""A transponder behind two drivers: that of its chassis, and that of the host whose traffic it carries."""
 
 from typing import ClassVar
 

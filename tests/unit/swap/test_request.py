@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lumctl.change.foreign_circuits import require_others_untouched
 from lumctl.change.plan import Do, from_document, to_document
-from lumctl.change.untouched import require_others_untouched
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane

@@ -1,4 +1,4 @@
-"""What a swap is asked for: names of accelerators, hosts and jobs, understood and held against who runs where."""
+"""What a swap is asked for: accelerators, hosts and jobs by name, checked against the present assignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of
-from lumctl.swap.tied import with_tied
+from lumctl.swap.groups import with_tied
 
 _SEE_ALL = "see: lumctl status -o wide"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SwapRequest:
     """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole.
 
     ``tied`` are those that nobody named, each with the one that it is tied to.
@@ -32,7 +32,7 @@ class Asked:
 
 def understand(
     inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
-) -> Asked:
+) -> SwapRequest:
     """What the words mean. A host stands for all its accelerators that run ranks, of ``job`` if that is named.
 
     Raises:
@@ -63,7 +63,7 @@ def understand(
         )
     places = [place_of(placed, accelerator) for accelerator in names]
     jobs = tuple(dict.fromkeys(place[0] for place in places if place))
-    return Asked(
+    return SwapRequest(
         tuple(names), jobs, _one_rack(inventory, names), frozenset(w for w in failed if w in inventory.hosts), tied
     )
 
@@ -82,7 +82,7 @@ def require_job(inventory: Inventory, job: str) -> None:
     raise UsageError(_unknown("job", job, inventory.jobs), hint="see: lumctl job list")
 
 
-def require_trouble(seen: Observation, asked: Asked) -> None:
+def require_trouble(seen: Observation, asked: SwapRequest) -> None:
     """A process that died is not a GPU that died: no spare is spent on an accelerator that is well.
 
     Raises:

@@ -1,13 +1,10 @@
-"""The proof, before anything is written, that a plan leaves alone every circuit that it does not mean to change.
-
-Plans are made so that this holds; a runbook may have been edited. Whatever its steps say, the cells decide.
-"""
+"""Proof, before anything is written, that a plan leaves every circuit alone that it does not mean to change."""
 
 from collections.abc import Collection, Iterator, Mapping
 
 from lumctl.change.circuits import circuits_before_and_after
 from lumctl.change.plan import Do, Plan
-from lumctl.change.taking_back import takes_back
+from lumctl.change.rollback_check import takes_back
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import trace

@@ -1,4 +1,4 @@
-"""Circuits of a job led round a component, with every rank where it is."""
+"""Circuits of a job led round a component; every rank stays where it is."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,14 +7,14 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation, Site
-from lumctl.swap.asked import require_job
-from lumctl.swap.avoiding import Avoided, circuits_through, nothing_there, understand_avoided
+from lumctl.swap.avoidance import Avoided, circuits_through, nothing_there, understand_avoided
 from lumctl.swap.budgets import States
 from lumctl.swap.choose import Choice
 from lumctl.swap.lane_moves import LaneMoves, orders_after, ways_off
-from lumctl.swap.leeway import Leeway, leeways
 from lumctl.swap.lightpaths import LightPaths, light_paths
 from lumctl.swap.planning import Draft, certain_states, left_there
+from lumctl.swap.request import require_job
+from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
 
 
 def plan_reroute(
@@ -48,8 +48,8 @@ def plan_reroute(
     if not leading:
         raise nothing_there(seen, states, avoided, jobs)
     owners = {circuit.owner for circuit in seen.circuits if circuit.id in leading}
-    leeway = Leeway(avoided.pucs, frozenset(through), most_others=may_move)
-    moves, paths = _first_way(seen, states, ways, leeways(leeway, owners, seen), leading, avoided)
+    reroutes = RerouteBudget(avoided.pucs, frozenset(through), most_others=may_move)
+    moves, paths = _first_way(seen, states, ways, reroute_budgets(reroutes, owners, seen), leading, avoided)
     away = [f"lead {move.words}" for move in moves]
     away += [f"lead {', '.join(through)} round {', '.join(avoided.named)}"] if through else []
     title = f"{', '.join(sorted(owners))}: {'; '.join(away)}"
@@ -63,7 +63,7 @@ def _first_way(
     seen: Observation,
     states: Mapping[str, States],
     ways: Sequence[LaneMoves],
-    wider: Sequence[Leeway],
+    wider: Sequence[RerouteBudget],
     leading: Sequence[str],
     avoided: Avoided,
 ) -> tuple[LaneMoves, LightPaths]:
@@ -73,11 +73,11 @@ def _first_way(
         RefusedError: there is none; the message says why the last one failed.
     """
     refused: list[RefusedError] = []
-    for leeway in wider:
+    for reroutes in wider:
         for moves in ways:
             after = circuits_of(seen.inventory, {**seen.assignment, **orders_after(seen, moves)})
             try:
-                return moves, light_paths(seen.inventory, seen.circuits, after, states, leeway=leeway)
+                return moves, light_paths(seen.inventory, seen.circuits, after, states, reroutes=reroutes)
             except RefusedError as error:
                 refused.append(error)
     hint = _instead(seen, leading, avoided)

@@ -1,12 +1,12 @@
-"""Jobs must be quiet before their light moves: by their hook, or because a person says that they are stopped."""
+"""Jobs must be quiet before their light moves: paused by their hook, or stopped as an operator confirms."""
 
 from collections.abc import Iterator, Sequence
 
 from lumctl.change.circuits import placed_by
+from lumctl.change.foreign_circuits import way_of
 from lumctl.change.job_step import resumes
 from lumctl.change.plan import Do, Plan, Step, only_adopts, programmed
-from lumctl.change.taking_back import takes_back
-from lumctl.change.untouched import way_of
+from lumctl.change.rollback_check import takes_back
 from lumctl.errors import RefusedError
 from lumctl.inventory.wiring import circuits_of
 from lumctl.jobs import by_hand
