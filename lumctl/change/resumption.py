@@ -17,13 +17,13 @@ from lumctl.change.guard_scope import guarded
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.interrupts import hold_back_interrupts, stopping_undoes, undisturbed
 from lumctl.change.job_step import resumes
+from lumctl.change.later_changes import NOTHING, Overtaken, overtaken, require_fit
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
 from lumctl.change.quiet_jobs import require_stopped
 from lumctl.change.run import Run
 from lumctl.change.run_end import taken_back
 from lumctl.change.steps import REVERT_AFTER_S
-from lumctl.change.superseded import NOTHING, Overtaken, overtaken, require_fit
 from lumctl.change.trail import Trail
 from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
 from lumctl.devices import transaction

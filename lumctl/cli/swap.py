@@ -13,7 +13,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
 from lumctl.cli.plans import find_plan
-from lumctl.cli.unfinished import tell_where_ranks_return
+from lumctl.cli.unfinished_runs import tell_where_ranks_return
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.files import put

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
+from lumctl.change.later_changes import require_fit
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
 from lumctl.change.settings import same
-from lumctl.change.superseded import require_fit
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence

@@ -1,4 +1,4 @@
-"""Planning a swap for the dashboard, and applying what a person has confirmed there."""
+"""Swaps planned for the dashboard, and applied once an operator has confirmed them there."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What is said beside a change or a list of them: runs not brought to an end, and where ranks return to."""
+"""Lines printed beside a change or a list of changes: unfinished runs, and where ranks return to."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A recorded run that is played in time: a thread does its steps on a stage and waits before each as it was then."""
+"""Playback of a recorded run: a thread performs its steps on a stage, at the pace at which they were recorded."""
 
 import threading
 import time

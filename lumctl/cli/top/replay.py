@@ -1,4 +1,4 @@
-"""``lumctl top --replay``: a recorded run played in the dashboard, on a simulator and with stores of its own."""
+"""``lumctl top --replay``: a recorded run shown in the dashboard, on a simulator with stores of its own."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from lumctl.errors import ExitCode, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from lumctl.change.start import Start
-    from lumctl.cli.top.playing import Play
+    from lumctl.cli.top.playback import Play
     from lumctl.cli.top.records import Recorder
     from lumctl.health.transitions import Transition
     from lumctl.runbook.document import Runbook
@@ -34,7 +34,7 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
         UsageError: there is no such run, it has no steps, or it names what the inventory does not have.
         UnreachableError: no simulator comes up.
     """
-    from lumctl.cli.top.playing import Play
+    from lumctl.cli.top.playback import Play
     from lumctl.runbook.inventory_check import require_known
     from lumctl.runbook.stage import staged
     from lumctl.site import Site
@@ -134,8 +134,8 @@ def _show(
     cx: Invocation, play: "Play", sources: "Sources", title: str, run: str, interval_s: float, theme: str | None
 ) -> int:
     from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
-    from lumctl.cli.top.ending import run_to_its_end
     from lumctl.cli.top.plain import plain_session
+    from lumctl.cli.top.shutdown import run_to_its_end
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
     from lumctl.tui.look.marks import Marks

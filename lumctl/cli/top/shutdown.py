@@ -1,4 +1,4 @@
-"""How the dashboard ends: by a signal, with a plan under way, and with which exit code."""
+"""How the dashboard ends: on a signal, with a plan under way, and with which exit code."""
 
 import gc
 import os

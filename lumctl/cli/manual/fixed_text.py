@@ -1,14 +1,14 @@
-"""What the manual says beyond what the commands say of themselves."""
+"""The parts of the manual that no command's own help contains."""
 
 from lumctl.cli.manual import daemon, gateway
 
 ABOUT = """
-``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, does it step
-by step with a way back, and writes down what was done as a runbook that can be replayed.
+``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, carries
+it out step by step, undoes it if a step fails, and records it as a runbook that can be replayed.
 
-Data goes to standard output, narration to standard error. Whatever moves light shows its steps first and asks;
-``--yes`` answers for unattended use, ``--dry-run`` only shows. Every command is aimed: at the rack, or at the simulator
-of the same inventory.
+Data goes to standard output, narration to standard error. A command that moves light shows its steps first and asks for
+confirmation; ``--yes`` confirms for unattended use, ``--dry-run`` only shows the steps. Every command has a target: the
+rack, or the simulator of the same inventory.
 """
 
 EXIT_STATUS = (
@@ -19,7 +19,7 @@ EXIT_STATUS = (
     ("4", "Unhealthy."),
     ("5", "Refused: a policy, a stale plan, a lock, an unreadable store or a precondition. Nothing was done."),
     ("6", "Failed and rolled back: the rack is as it was."),
-    ("7", "Left half done: a person must look."),
+    ("7", "Half done: an operator must decide what happens next."),
     ("130", "Interrupted."),
 )
 
