@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign lock clean
+.PHONY: help demo test lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -68,6 +68,9 @@ campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a 
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
 	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/training/test_random_failures.py
+
+sizes: ## Count lines, files, names and imports: what makes the program hard to know (ARGS=--list names them).
+	@$(PYTHON) tests/sizes.py $(ARGS)
 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock

@@ -6,7 +6,7 @@ They name the target. The command line adds the inventory where that was given b
 import shlex
 from collections.abc import Iterator
 
-from lumctl.change.guarded import one_way
+from lumctl.change.guard_scope import one_way
 from lumctl.change.plan import Do, Plan, from_document
 from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, UsageError

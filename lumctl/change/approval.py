@@ -7,7 +7,7 @@ from itertools import zip_longest
 from lumctl.change.advice import plan_again
 from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, only_adopts
-from lumctl.change.taking_back import takes_back
+from lumctl.change.rollback_check import takes_back
 from lumctl.errors import RefusedError
 from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.policies import Policy

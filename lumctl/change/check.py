@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lumctl.change.abreast import all_of
+from lumctl.change.concurrency import all_of
 from lumctl.change.plan import Step
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import RefusedError

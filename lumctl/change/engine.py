@@ -12,10 +12,9 @@ from time import perf_counter
 
 from lumctl.change import preconditions
 from lumctl.change.approval import require_approved
-from lumctl.change.ending import close, stopped
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
-from lumctl.change.guarded import Cover, guarded
+from lumctl.change.guard_scope import Cover, guarded
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.interrupts import (
     hold_back_interrupts,
@@ -28,9 +27,10 @@ from lumctl.change.light import Proof
 from lumctl.change.origin import origin
 from lumctl.change.outcomes import Did, proofs_in, silent_in
 from lumctl.change.plan import Plan, Step, stages
+from lumctl.change.quiet_jobs import require_stopped
 from lumctl.change.run import Run
+from lumctl.change.run_end import close, stopped
 from lumctl.change.steps import REVERT_AFTER_S
-from lumctl.change.stopped import require_stopped
 from lumctl.site import Site
 from lumctl.store import StoreError
 

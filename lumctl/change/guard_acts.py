@@ -15,10 +15,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import IO, TYPE_CHECKING
 
-from lumctl.change.ending import taken_back
 from lumctl.change.guard_watch import GONE, SILENT
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.run import Run
+from lumctl.change.run_end import taken_back
 from lumctl.errors import LumctlError
 from lumctl.printable import printable
 from lumctl.site import Site

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 
-from lumctl.change.guarded import TOUCHED, Cover
+from lumctl.change.guard_scope import TOUCHED, Cover
 from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.job_step import Evidence, seen_before
 from lumctl.change.outcomes import Due, States

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from lumctl.change.abreast import all_of
-from lumctl.change.blink import DROP_DB, blink, received_dbm
+from lumctl.change.concurrency import all_of
 from lumctl.devices.errors import DeviceError
+from lumctl.devices.protocols import TransponderDriver
 from lumctl.devices.registry import DeviceSet
 from lumctl.errors import LumctlError
 from lumctl.fleet.readings import Snapshot
@@ -29,12 +29,14 @@ from lumctl.inventory.wiring import Circuit
 FIRST_PAUSE_S, POLL_S = 0.005, 0.05
 """The far end's table is polled: no host tells us by itself that a neighbour has changed. Soon at first, for a frame
 takes no time, and then at longer distances."""
-
 STANDING_S = 0.5
 """How long a circuit that stands already may take to show itself."""
-
 SILENT_LOOKS = 2
 """A host that was missed once may only be slow, or have lost its connection."""
+Table = list[tuple[str | None, str | None]]
+DROP_DB = 10.0
+"""A fall of the received power by this much counts as dark: far more than noise or crosstalk moves it."""
+POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,6 @@ class Want:
     circuit: str
     receiver: str
     transmitter: str
-
-
-Table = list[tuple[str | None, str | None]]
 
 
 class NotProvedError(LumctlError):
@@ -276,3 +275,54 @@ def _complaint(pending: list[Want], tables: Mapping[str, Table], deadline_s: flo
     named = [f"{w.receiver} hears {heard[w.receiver] or 'nobody'} instead of {w.transmitter}" for w in pending]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
     return f"light was not verified within {deadline_s:.1f} s: {shown}"
+
+
+class BlinkError(LumctlError):
+    """The receiver's power did not follow the transmitter."""
+
+
+def blink(
+    transmitter: TransponderDriver,
+    receiver: TransponderDriver,
+    *,
+    name: str,
+    deadline_s: float,
+    clock: Callable[[], float],
+    pause: Callable[[float], object],
+) -> None:
+    """Switch the transmitter off and on; never used on a circuit that carries a running job.
+
+    It is switched on first: a blink that was cut may have left it dark.
+
+    Raises:
+        BlinkError: the receiver was dark from the start, or did not follow within the deadline.
+    """
+    transmitter.set_transmit(True)
+    _until(lambda: received_dbm(receiver) > float("-inf"), f"{name} is dark", deadline_s, clock, pause)
+    bright = received_dbm(receiver)
+    transmitter.set_transmit(False)
+    try:
+        _until(lambda: received_dbm(receiver) < bright - DROP_DB, f"{name} did not go dark", deadline_s, clock, pause)
+    finally:
+        transmitter.set_transmit(True)
+    _until(lambda: received_dbm(receiver) > bright - DROP_DB / 2, f"{name} did not come back", deadline_s, clock, pause)
+
+
+def received_dbm(receiver: TransponderDriver) -> float:
+    """Received power in dBm; no light, and no reading, is minus infinity."""
+    power = receiver.read_optics().rx_power_dbm
+    return float("-inf") if power is None else power
+
+
+def _until(
+    holds: Callable[[], bool],
+    complaint: str,
+    deadline_s: float,
+    clock: Callable[[], float],
+    pause: Callable[[float], object],
+) -> None:
+    started = clock()
+    while not holds():
+        if clock() - started > deadline_s:
+            raise BlinkError(f"light was not verified by blinking: {complaint} within {deadline_s:.1f} s")
+        pause(POLL_S)

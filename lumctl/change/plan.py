@@ -11,9 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lumctl.change.planned import Candidate, Cut, PlannedChange, PlannedCircuit, Replacement, receivers
+from lumctl.change.plan_parts import (
+    Candidate,
+    Cut,
+    Do,
+    PlannedChange,
+    PlannedCircuit,
+    Replacement,
+    Step,
+    receivers,
+    stages,
+)
 from lumctl.change.start import Start
-from lumctl.change.step import Do, Step, stages
 from lumctl.errors import UsageError
 
 __all__ = [

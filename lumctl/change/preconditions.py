@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 from lumctl.change.advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.disturbance import require_undisturbed
-from lumctl.change.guarded import TOUCHED
+from lumctl.change.foreign_circuits import require_others_untouched
+from lumctl.change.guard_scope import TOUCHED
 from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
-from lumctl.change.untouched import require_others_untouched
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError

@@ -6,18 +6,17 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Self
 
-from lumctl.change.abreast import MOST_AT_A_HOST, MOST_AT_ONCE, Abreast
 from lumctl.change.advice import plan_again
-from lumctl.change.certainty import Certainty
 from lumctl.change.circuits import circuits_before_and_after, placed_by
-from lumctl.change.guarded import Cover, one_way
+from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE, Concurrent
+from lumctl.change.guard_scope import Cover, one_way
 from lumctl.change.job_step import facts_of, resumes
 from lumctl.change.ledger import Ledger, begin, device_of
-from lumctl.change.outcomes import NOTHING_SENT, Did
+from lumctl.change.outcomes import NOTHING_SENT, Certainty, Did
 from lumctl.change.plan import Do, Plan, Step, from_document
+from lumctl.change.rollback import Undoing
 from lumctl.change.steps import ACTIONS, Bench, Evidence
 from lumctl.change.trail import Trail, as_first_found
-from lumctl.change.undoing import Undoing
 from lumctl.errors import LumctlError
 from lumctl.site import Site
 from lumctl.store import Lease, Store, StoreError
@@ -49,7 +48,7 @@ class Run(Undoing):
         self._before = Trail(plan)
         self._attempted: list[Step] = []
         self._held: dict[str, Mapping[int, str]] = {}
-        self._acting: Abreast[Did] = Abreast()
+        self._acting: Concurrent[Did] = Concurrent()
         self._wrote = False
         self._evidence: dict[str, Evidence] = {}
         self._failed: dict[str, str] = {}

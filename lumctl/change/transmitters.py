@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from lumctl.change.abreast import all_of
+from lumctl.change.concurrency import all_of
 from lumctl.change.live_paths import hear
 from lumctl.devices.errors import DeviceError
 from lumctl.inventory.model import Role

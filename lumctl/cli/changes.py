@@ -10,8 +10,8 @@ from lumctl.change import Plan, RunResult, apply, to_document
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Step
 from lumctl.change.preconditions import require
+from lumctl.change.quiet_jobs import HINT, must_be_stopped, to_be_stopped
 from lumctl.change.standby import Standby
-from lumctl.change.stopped import HINT, must_be_stopped, to_be_stopped
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines

@@ -28,14 +28,14 @@ from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.counts import counted
 from lumctl.errors import UnreachableError, UsageError
+from lumctl.files import put
 from lumctl.health.states import State
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make
-from lumctl.runbook.files import make_private_folder, write_private
-from lumctl.runbook.reading import load_file
+from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump, load_file
 from lumctl.sim.launch import launch
 from lumctl.site import Observation, Site
 from lumctl.store import state_folder, store_at
@@ -119,7 +119,7 @@ def demo(
                 result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
             runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}.yaml"
             make_private_folder(runbook.parent)
-            write_private(runbook, dump(make(store.run(result.run), store, inventory)))
+            put(runbook, dump(make(store.run(result.run), store, inventory)), mode=0o600)
     with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
         replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=at_once)
     _say_end(cx, story, plan, result, replayed, runbook)

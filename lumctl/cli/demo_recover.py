@@ -8,11 +8,12 @@ from lumctl.cli.drill import drilling, require_torch
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.recovery_tables import print_recovery
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make
-from lumctl.runbook.files import make_private_folder, write_private
-from lumctl.runbook.writing import dump
+from lumctl.runbook.files import make_private_folder
+from lumctl.runbook.yaml_text import dump
 from lumctl.store import state_folder
 from lumctl.training.coordinator.status import steps_per_s
 from lumctl.training.picture import About, require_place, save, this_machine
@@ -47,7 +48,7 @@ def recover(cx: Invocation, picture: Path | None) -> None:
         run = state.recoveries[-1].run or ""
         runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}-recover.yaml"
         make_private_folder(runbook.parent)
-        write_private(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)))
+        put(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)), mode=0o600)
     if picture is not None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
         save(picture, timeline, about, title=f"A rank and its GPU die, of {len(state.group.members)} ranks")

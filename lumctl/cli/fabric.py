@@ -9,7 +9,7 @@ from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
 from lumctl.cli.changes import carry_out
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.unfinished import tell_unfinished
+from lumctl.cli.unfinished_runs import tell_unfinished
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.site import Site

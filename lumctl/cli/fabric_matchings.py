@@ -12,11 +12,11 @@ from lumctl.cli.output import Column
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.fabric.documents import circuit_document, states_document
-from lumctl.fabric.matchings.all_to_all import all_to_all
+from lumctl.fabric.matchings import all_to_all
 
 if TYPE_CHECKING:
     from lumctl.cli.fabric_mesh import Subject
-    from lumctl.fabric.matchings.all_to_all import AllToAll, Matching
+    from lumctl.fabric.matchings import AllToAll, Matching
 
 _COLUMNS = (
     Column("MATCHING", "at", right=True),
@@ -98,7 +98,7 @@ def _ports(text: str) -> int | tuple[int, ...]:
 
 
 def _bound(cx: Invocation, about: "Subject", matching: "Matching", at: int, count: int) -> int:
-    from lumctl.fabric.exact.solving import lower_bound
+    from lumctl.fabric.research.exact import lower_bound
 
     cx.out.narrate(f"bound of matching {at + 1} of {count}")
     known = about.condition
@@ -144,7 +144,7 @@ def _gap(pucs: int, bound: int) -> str:
 
 
 def _tour(about: "Subject", found: "AllToAll") -> dict[str, Any]:
-    from lumctl.fabric.reconfiguration.tour import tour
+    from lumctl.fabric.research.tour import tour
 
     way = tour([each.states for each in found.matchings], states={**about.states, **about.condition.stuck})
     return {"order": list(way.order), "changes": way.per_round, "bound": way.bound, "first_round": way.first_round}

@@ -159,7 +159,7 @@ def _circuit(about: Subject, found: "Route") -> dict[str, Any]:
 
 
 def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
-    from lumctl.fabric.negotiation import pucs_ahead
+    from lumctl.fabric.search import pucs_ahead
 
     ports = about.mesh.ports
     bound = sum(pucs_ahead(about.mesh, ports[found.ports[1]])[ports[found.ports[0]]] for found in routes)
@@ -175,7 +175,7 @@ def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
 
 def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
     """The routes with the moves that make room for them, in the order in which no other live circuit goes dark."""
-    from lumctl.fabric.disturbance.rearranging import rearrange
+    from lumctl.fabric.rearrangement import rearrange
 
     known, live = about.condition, tuple(about.live.values())
     found = rearrange(
@@ -207,8 +207,7 @@ def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
 
 def _optimal(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective, limit_s: float) -> dict[str, Any]:
     from lumctl.fabric.errors import Unroutable, named
-    from lumctl.fabric.exact.search import Status
-    from lumctl.fabric.exact.solving import solve
+    from lumctl.fabric.research.exact import Status, solve
     from lumctl.fabric.routing import Route
     from lumctl.fabric.tracing import trace
 

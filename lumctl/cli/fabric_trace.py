@@ -121,9 +121,9 @@ def _traced(mesh: "Mesh", plan: Planned) -> list[dict[str, Any]]:
 def _add_crosstalk(mesh: "Mesh", plan: Planned, traced: list[dict[str, Any]], extinction_db: float) -> None:
     """What the worse end of each circuit hears: its signal, how far that stands above all else, and the worst of it."""
     from lumctl.fabric import Condition
-    from lumctl.fabric.optics.crosstalk import crosstalk, worst_by_circuit
-    from lumctl.fabric.optics.model import Optics
-    from lumctl.fabric.optics.transmission import incoherent_gains
+    from lumctl.fabric.research.crosstalk import crosstalk, worst_by_circuit
+    from lumctl.fabric.research.optics import Optics
+    from lumctl.fabric.research.transmission import incoherent_gains
 
     optics = Optics(bar_extinction_db=extinction_db, cross_extinction_db=extinction_db)
     gains = incoherent_gains(mesh, plan.states, optics, condition=Condition())

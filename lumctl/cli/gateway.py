@@ -116,7 +116,7 @@ def connect(
     The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
     """
     del cx
-    from lumctl.gateway.joined import joined
+    from lumctl.gateway.relay import joined
 
     joined(socket, sink=sys.stdout.fileno())  # no longer 1: see lumctl.cli.main
 

@@ -177,7 +177,7 @@ def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], 
 
 def _warnings(inventory: Inventory) -> list[str]:
     """What is no error, for the file may be checked on another machine than the one that uses it."""
-    from lumctl.devices.wanted import not_installed
+    from lumctl.devices.drivers import not_installed
 
     return [f"driver {name!r}: {text}; {advice}" for name, (text, advice) in not_installed(inventory).items()]
 

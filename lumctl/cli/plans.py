@@ -7,7 +7,7 @@ from pathlib import Path
 from lumctl.change import Plan, from_document
 from lumctl.cli.invocation import Target
 from lumctl.errors import LumctlError, RefusedError, UsageError
-from lumctl.runbook.reading import text_of
+from lumctl.runbook.yaml_text import text_of
 from lumctl.site import Site
 
 

@@ -10,8 +10,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.devices.doctor import Finding, examine
-from lumctl.devices.drivers import DriverInfo, installed
-from lumctl.devices.wanted import few, not_installed, users_of_drivers
+from lumctl.devices.drivers import DriverInfo, few, installed, not_installed, users_of_drivers
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.inventory.hints import nearest
 

@@ -14,7 +14,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 from lumctl.runbook.files import all_runs, find_runbook, is_file
-from lumctl.runbook.writing import dump, plain
+from lumctl.runbook.yaml_text import dump, plain
 from lumctl.site import Site
 
 app = noun_app(NOUNS["runbook"].help)

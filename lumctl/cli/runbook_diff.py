@@ -13,11 +13,9 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode
-from lumctl.runbook.counting import counted
-from lumctl.runbook.differing import Unlike, times, unlike
+from lumctl.runbook.diff import Unlike, counted, times, unlike
 from lumctl.runbook.files import find_runbook
-from lumctl.runbook.reading import text_of
-from lumctl.runbook.writing import plain
+from lumctl.runbook.yaml_text import plain, text_of
 from lumctl.site import Site
 
 FEW = 20

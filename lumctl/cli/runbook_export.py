@@ -10,13 +10,14 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import dump_json
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.inventory.hints import nearest
 from lumctl.printable import printable
 from lumctl.runbook.document import Runbook
-from lumctl.runbook.files import find_runbook, is_file, write_private
+from lumctl.runbook.files import find_runbook, is_file
 from lumctl.runbook.report import report
 from lumctl.runbook.templates import template_of
-from lumctl.runbook.writing import dump, plain
+from lumctl.runbook.yaml_text import dump, plain
 from lumctl.site import Site
 from lumctl.store import Head
 
@@ -66,7 +67,7 @@ def export(
     path = out or Path(f"{document.get('id', 'runbook')}.{format_}")
     if path.exists() and not force:
         raise UsageError(f"{path} is there already", hint="add --force to write over it, or name another with --out")
-    write_private(path, text)
+    put(path, text, mode=0o600)
     cx.out.text(str(path))
 
 

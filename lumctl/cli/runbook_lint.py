@@ -12,7 +12,7 @@ from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
 from lumctl.runbook.lint import lint
 from lumctl.runbook.parameters import given_values
-from lumctl.runbook.reading import text_of
+from lumctl.runbook.yaml_text import text_of
 
 _RUN = re.compile(r"(?:[^/]+/)?[a-z]+-\d+")
 """How the id of a run looks, with its rack or without."""

@@ -20,13 +20,13 @@ from lumctl.inventory.hints import nearest
 from lumctl.printable import printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook
+from lumctl.runbook.execution import Performance, perform, perform_on_stage
 from lumctl.runbook.files import find_runbook, is_file
 from lumctl.runbook.intents import IntentRunbook
 from lumctl.runbook.parameters import given_values
-from lumctl.runbook.performing import Performance, perform, perform_on_stage
-from lumctl.runbook.reading import AnyRunbook, parameter_names
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
+from lumctl.runbook.yaml_text import AnyRunbook, parameter_names
 from lumctl.site import Site
 from lumctl.store import Head, ways_to_finish
 from lumctl.swap import commission

@@ -13,8 +13,8 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat, dump_json
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, RefusedError, UsageError
-from lumctl.runbook.files import write_private
-from lumctl.runbook.reading import text_of
+from lumctl.files import put
+from lumctl.runbook.yaml_text import text_of
 from lumctl.site import Site
 from lumctl.store import Break, Head
 
@@ -51,7 +51,7 @@ def head(
         heads = [asdict(site.store(rack).head()) for rack in site.inventory.racks]
     document = {"target": str(cx.target), "heads": heads}
     if out is not None:
-        write_private(out, dump_json({"schema": SCHEMA, **document}) + "\n")
+        put(out, dump_json({"schema": SCHEMA, **document}) + "\n", mode=0o600)
     if cx.out.structured:
         cx.out.document("journal-head", document)
     elif cx.out.format is OutputFormat.NAME:

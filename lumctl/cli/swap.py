@@ -13,14 +13,15 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
 from lumctl.cli.plans import find_plan
-from lumctl.cli.unfinished import tell_where_ranks_return
+from lumctl.cli.unfinished_runs import tell_where_ranks_return
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.inventory.hints import nearest
-from lumctl.runbook.files import find_run, write_private
+from lumctl.runbook.files import find_run
 from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
-from lumctl.swap.asked import require_job
+from lumctl.swap.request import require_job
 from lumctl.swap.suggestions import nothing_named
 
 app = noun_app(NOUNS["swap"].help)
@@ -98,7 +99,7 @@ def plan(
             site.store(made.rack).save_plan(document)
             asking = swap_approve.wants_approval(site, made)
         if out is not None:
-            write_private(out, dump_json(document) + "\n")
+            put(out, dump_json(document) + "\n", mode=0o600)
     show_plan(cx, made)
     if not dry_run:
         if asking:

@@ -10,9 +10,9 @@ from lumctl.change import RunResult
 from lumctl.change.job_step import resumes
 from lumctl.change.origin import origin
 from lumctl.change.plan import Step
-from lumctl.change.resuming import ABORT, RESUME, Prospect, prospect
-from lumctl.change.resuming import abort as take_back
-from lumctl.change.resuming import resume as go_on
+from lumctl.change.resumption import ABORT, RESUME, Prospect, prospect
+from lumctl.change.resumption import abort as take_back
+from lumctl.change.resumption import resume as go_on
 from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
 from lumctl.cli.changes import agree, keeping, kept_runbook, say_result, tell_of_jobs
 from lumctl.cli.invocation import Invocation

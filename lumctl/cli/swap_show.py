@@ -10,7 +10,7 @@ from lumctl.cli.changes import show_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.plans import find_plan
-from lumctl.cli.unfinished import shown_as_cut, tell_unfinished
+from lumctl.cli.unfinished_runs import shown_as_cut, tell_unfinished
 from lumctl.cli.verbs import verb
 from lumctl.counts import counted
 from lumctl.runbook.files import all_runs, find_run

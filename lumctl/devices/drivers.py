@@ -1,30 +1,32 @@
 """Drivers that are installed, found by their entry points; listing them imports none, naming one imports it alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lumctl.api_versions import Api, Misfit
 from lumctl.containment import Culprit
 from lumctl.devices.protocols import PROTOCOLS, Driver
 from lumctl.devices.types import Capability
+from lumctl.inventory.folding import fold
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory
 from lumctl.offers import Offer as DriverInfo
 from lumctl.offers import offered, the_offer, usable
 
 __all__ = ["API_VERSION", "GROUP", "KINDS", "DriverInfo", "culprit", "installed", "load"]
-
 GROUP = "lumctl.drivers"
 API_VERSION = 1
 API = Api("driver API", API_VERSION, "lumctl-driver(7)")
 """Adapters of older versions belong here; there is no older version yet."""
 KINDS = tuple(PROTOCOLS)
 _UPGRADE = "upgrade {package} or lumctl"
-
 _LATER = {"read_progress": Capability.PROGRESS}
 """Calls that this API did not have at first: only drivers that declare the capability must have them."""
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
     for kind, protocol in PROTOCOLS.items()
 }
+_FEW = 3
 
 
 def installed() -> tuple[DriverInfo, ...]:
@@ -70,3 +72,31 @@ def _complaint(found: type) -> str | None:
     unasked = {call for call, capability in _LATER.items() if capability not in capabilities}
     missing = sorted(name for name in _METHODS[kind] - unasked if not callable(getattr(found, name, None)))
     return f"lacks {', '.join(missing)}" if missing else None
+
+
+def users_of_drivers(inventory: Inventory) -> dict[str, list[str]]:
+    """The devices and transponders that use each driver."""
+    users: dict[str, list[str]] = {}
+    for device in inventory.devices.values():
+        users.setdefault(device.driver, []).append(device.id)
+    for lane in inventory.transponders.values():
+        users.setdefault(lane.driver, []).append(lane.id)
+    return users
+
+
+def not_installed(inventory: Inventory) -> dict[str, tuple[str, str]]:
+    """By name each driver that is not installed: who wants it, in words, and what to do."""
+    there = sorted({info.name for info in installed()})
+    missing = {}
+    for driver, users in users_of_drivers(inventory).items():
+        if driver not in there:
+            near = nearest(driver, there)
+            advice = (f"did you mean {near}? " if near else "") + f"installed: {', '.join(there) or 'none'}"
+            missing[driver] = (f"{inventory.path} names it for {few(users)}, and it is not installed here", advice)
+    return missing
+
+
+def few(names: Iterable[str]) -> str:
+    """Names, folded, and no more than a few of them."""
+    folded = fold(names)
+    return ", ".join(folded[:_FEW]) + (f" and {len(folded) - _FEW} more" if len(folded) > _FEW else "")

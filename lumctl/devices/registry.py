@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lumctl.containment import Culprit, LateError
-from lumctl.devices.composed import Composed
+from lumctl.devices.composite import Composed
 from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints

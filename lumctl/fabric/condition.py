@@ -7,7 +7,10 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import Mesh
 from lumctl.fabric.shapes import mesh_with
+from lumctl.fabric.tracing import trace
 from lumctl.inventory.model import Device
+from lumctl.inventory.switching import is_joined
+from lumctl.inventory.wiring import Circuit
 
 DAMAGED_LOSS_DB = 40.0
 """What light loses in a damaged PUC, in dB, beside what it loses in any: as good as all, and still a number.
@@ -15,9 +18,7 @@ DAMAGED_LOSS_DB = 40.0
 It stands in for a coupler that leads only stray light to where it should go. Light that is left over is too little for
 any receiver, so a circuit through such a PUC shows as dark without being an infinite loss in tables and documents.
 """
-
 _USUAL_LOSS_DB = 0.25
-
 _WORDS = {state.word: state for state in PucState}
 
 
@@ -76,3 +77,28 @@ def mesh_of(device: Device) -> Mesh:
     if device.geometry is None:
         raise UsageError(f"{device.id} is a {device.kind}: it has no PUCs")
     return mesh_with(device.geometry)
+
+
+def loss_db(device: Device, ports: Iterable[int], pucs: Iterable[int]) -> float:
+    """Loss at these ports of a device and in these PUCs, in dB; a PUC that is passed twice is named twice."""
+    return condition_of(device).loss_db(ports, pucs)
+
+
+def circuit_losses(device: Device, states: Mapping[int, str], circuits: Iterable[Circuit]) -> dict[str, float]:
+    """The loss of each circuit of this device that the states really make, in dB, by circuit id.
+
+    ``states`` are by PUC of a mesh, or by ingress port of a switch. A circuit whose two ports they do not join is left
+    out, and so is one of another device.
+    """
+    condition = condition_of(device)
+    here = [circuit for circuit in circuits if circuit.device == device.id]
+    if device.geometry is None:
+        return {c.id: condition.loss_db(c.ports, ()) for c in here if is_joined(states, c.ports)}
+    mesh, cells = mesh_of(device), {puc: PucState(state) for puc, state in states.items()}
+    losses: dict[str, float] = {}
+    for circuit in here:
+        start, end = circuit.ports
+        found = trace(mesh, cells, start)
+        if found.exit == end:
+            losses[circuit.id] = condition.loss_db(circuit.ports, found.pucs)
+    return losses

@@ -9,32 +9,31 @@ The lower the price of getting in the way, the shorter the ways that are found, 
 at first, and higher where the rounds run out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from heapq import heappop, heappush
-from math import inf
+from typing import Protocol, TypeVar
 
 from lumctl.fabric.errors import Unroutable, named
-from lumctl.fabric.geometry import FREE, Mesh, PortPair
+from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.search import Prices, Way, cheapest_way
 
-Step = tuple[int, int]
-"""A terminal at which a way enters a PUC, and the turn it takes there: 0 as in bar, 1 as in cross."""
-
-Way = tuple[Step, ...]
+AnyWay = TypeVar("AnyWay")
+AnyWay_contra = TypeVar("AnyWay_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
     """How hard is bargained: the price of being in the way of one circuit at one place, and what each round adds to it.
 
-    ``rounds`` is how many there are, ``stall`` how many without fewer losers end it.
+    ``rounds`` is how many there are, ``stall`` how many without fewer losers end it. From round to round what is added
+    grows by the factor ``growth``.
     """
 
     price: float
     grudge: float
     rounds: int
     stall: int
+    growth: float = 1.0
 
 
 GENTLE = (Pressure(0.25, 0.12, 200, 100),)
@@ -43,27 +42,7 @@ BRISK = (Pressure(0.3, 0.15, 150, 80),)
 """For those who have other demands to try: most that can be routed are within so many rounds."""
 
 
-@dataclass(frozen=True)
-class Prices:
-    """What a way costs: ``turn[2 * puc + turn]`` for passing a PUC, ``wire[t]`` for coming in at terminal ``t``.
-
-    ``inf`` is forbidden. Passing a PUC costs at least 1 and coming in at least 0: the search relies on it.
-    """
-
-    turn: list[float]
-    wire: list[float]
-
-    def pass_costs(self, puc: int, more: float) -> None:
-        """Make a PUC dearer, in whichever state."""
-        self.turn[2 * puc] += more
-        self.turn[2 * puc + 1] += more
-
-    def copy(self) -> "Prices":
-        """The same prices, to be changed freely."""
-        return Prices(self.turn.copy(), self.wire.copy())
-
-
-class Ledger:
+class Occupancy:
     """Who uses what, and the prices that others see: everything that is in the way of a circuit costs ``price``.
 
     A way in bar and one in cross through the same PUC always meet at one of its four terminals, so whoever is in
@@ -126,7 +105,8 @@ def negotiate(
     losers: list[int] = []
     for pressure in pressures:
         ways = list(alone)
-        losers = _bargain(mesh, demands, Ledger(mesh, prices, pressure.price, sharing), ways, pressure)
+        occupancy = Occupancy(mesh, prices, pressure.price, sharing)
+        losers = bargain(occupancy, ways, _rerouting(mesh, demands, occupancy.prices), pressure)
         if not losers:
             return ways
     left, rounds = tuple(demands[at] for at in losers), sum(each.rounds for each in pressures)
@@ -138,25 +118,51 @@ def negotiate(
     )
 
 
-def _bargain(mesh: Mesh, demands: Sequence[PortPair], ledger: Ledger, ways: list[Way], pressure: Pressure) -> list[int]:
-    """Change ``ways`` until nobody is in anybody's way; who still is when the rounds are over."""
+class Occupied(Protocol[AnyWay_contra]):
+    """What a negotiation asks of a record of who uses what: a mesh's, or a whole network's."""
+
+    def enter(self, way: AnyWay_contra, count: int = 1) -> None:
+        """Write a way in, or with -1 out again."""
+
+    def is_fought_over(self, way: AnyWay_contra) -> bool:
+        """Whether a way that is written in wants what another wants too."""
+
+    def bear_grudges(self, ways: Sequence[AnyWay_contra], grudge: float) -> None:
+        """Make whatever these ways are fought over for dearer for good."""
+
+
+def bargain(
+    occupied: Occupied[AnyWay],
+    ways: list[AnyWay],
+    reroute: Callable[[int], AnyWay | None],
+    pressure: Pressure,
+) -> list[int]:
+    """Change ``ways`` until no two want the same; return those that still do when the rounds are over.
+
+    ``reroute`` finds the cheapest way of one demand at the prices of ``occupied`` as it is then.
+    """
     for way in ways:
-        ledger.enter(way)
-    fewest, fewest_at = len(ways) + 1, 0
+        occupied.enter(way)
+    fewest, fewest_at, grudge = len(ways) + 1, 0, pressure.grudge
     for round_ in range(pressure.rounds):
-        losers = [at for at, way in enumerate(ways) if ledger.is_fought_over(way)]
+        losers = [at for at, way in enumerate(ways) if occupied.is_fought_over(way)]
         if not losers:
             return []
         if len(losers) < fewest:
             fewest, fewest_at = len(losers), round_
         elif round_ - fewest_at > pressure.stall:
             return losers
-        ledger.bear_grudges([ways[at] for at in losers], pressure.grudge)
+        occupied.bear_grudges([ways[at] for at in losers], grudge)
+        grudge *= pressure.growth
         for at in losers:
-            ledger.enter(ways[at], -1)
-            ways[at] = cheapest_way(mesh, demands[at], ledger.prices) or ways[at]
-            ledger.enter(ways[at])
-    return [at for at, way in enumerate(ways) if ledger.is_fought_over(way)]
+            occupied.enter(ways[at], -1)
+            ways[at] = reroute(at) or ways[at]
+            occupied.enter(ways[at])
+    return [at for at, way in enumerate(ways) if occupied.is_fought_over(way)]
+
+
+def _rerouting(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> Callable[[int], Way | None]:
+    return lambda at: cheapest_way(mesh, demands[at], prices)
 
 
 def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]:
@@ -177,73 +183,3 @@ def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]
             hint="try other ports or another spare, or program the whole mesh afresh",
         )
     return ways
-
-
-def cheapest_way(mesh: Mesh, demand: PortPair, prices: Prices) -> Way | None:
-    """The cheapest way by A*, ``None`` if there is none; among equals always the same one.
-
-    It never turns back in a PUC. It may still want one PUC in both states or one waveguide both ways: that is left to
-    the negotiation, so that ``None`` is proof.
-    """
-    start, goal = mesh.ports[demand[0]], mesh.ports[demand[1]]
-    peers, turn_price, wire_price = mesh.peers, prices.turn, prices.wire
-    ahead = pucs_ahead(mesh, goal)
-    best = {start: 0.0}
-    came: dict[int, Step] = {}
-    queue = [(ahead[start], ahead[start], start)]
-    settled: set[int] = set()
-    while queue:
-        _, _, terminal = heappop(queue)
-        if terminal == goal:
-            return _walked_back(came, start, goal)
-        if terminal in settled:
-            continue
-        settled.add(terminal)
-        so_far, first = best[terminal], terminal >> 1 & -2
-        for turn in (0, 1):
-            out = terminal ^ (2 + turn)
-            cost = so_far + turn_price[first + turn]
-            if out == goal:
-                entered, left = goal, 0.0
-            else:
-                entered = peers[out]
-                if entered == FREE:
-                    continue
-                cost += wire_price[entered]
-                left = ahead[entered]
-            if cost < best.get(entered, inf):
-                best[entered] = cost
-                came[entered] = (terminal, turn)
-                heappush(queue, (cost + left, left, entered))
-    return None
-
-
-def _walked_back(came: dict[int, Step], start: int, goal: int) -> Way:
-    steps = [came[goal]]
-    while steps[-1][0] != start:
-        steps.append(came[steps[-1][0]])
-    return tuple(reversed(steps))
-
-
-@lru_cache(maxsize=256)
-def pucs_ahead(mesh: Mesh, goal: int) -> tuple[float, ...]:
-    """For light that comes in at each terminal of an idle mesh, the fewest PUCs it passes before it leaves at ``goal``.
-
-    A way of light can be walked backwards, so one search from the goal answers for all terminals.
-    """
-    ahead = [inf] * len(mesh.peers)
-    seen = {goal}
-    frontier, distance = {goal}, 0.0
-    while frontier:
-        distance += 1
-        outs = {terminal ^ turn for terminal in frontier for turn in (2, 3)}
-        for out in outs:
-            ahead[out] = min(ahead[out], distance)
-        frontier = {mesh.peers[out] for out in outs} - seen - {FREE}
-        seen |= frontier
-    return tuple(ahead)
-
-
-def wires_of(mesh: Mesh, way: Way) -> Iterator[int]:
-    """The waveguides between the PUCs of a way, each by the lower of its two terminals."""
-    return (min(terminal, mesh.peers[terminal]) for terminal, _ in way[1:])

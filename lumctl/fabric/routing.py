@@ -10,10 +10,11 @@ from types import MappingProxyType
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric.errors import InconsistentFabricError, Unroutable, named
-from lumctl.fabric.exhaustion import Undecided, exhaust
+from lumctl.fabric.exhaustive_search import Undecided, exhaust
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.negotiation import BRISK, GENTLE, HARDER, Prices, Way, negotiate
-from lumctl.fabric.shortening import level, shorten
+from lumctl.fabric.negotiation import BRISK, GENTLE, HARDER, negotiate
+from lumctl.fabric.refinement import level, shorten
+from lumctl.fabric.search import Prices, Way
 from lumctl.fabric.tracing import Pass, Trace, trace
 
 _CHANGE = 1 / 32

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, StaleFenceError
-from lumctl.gateway.highest import MOST, Highest
+from lumctl.gateway.lease_numbers import MOST, HighestLease
 
 ENDS_WITHIN_S = 60.0
 """How long the end waits for writes that are being sent."""
@@ -34,7 +34,7 @@ class Fence:
     """
 
     def __init__(
-        self, rack: str, newest: Callable[[], int | None], shut_out: Callable[[int], int | None], highest: Highest
+        self, rack: str, newest: Callable[[], int | None], shut_out: Callable[[int], int | None], highest: HighestLease
     ) -> None:
         self._rack = rack
         self._newest = newest

@@ -9,14 +9,13 @@ from typing import Any
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
-from lumctl.gateway.desk import Desk, Peer
 from lumctl.gateway.fencing import Fence
-from lumctl.gateway.highest import FILE as HIGHEST
-from lumctl.gateway.highest import Highest
-from lumctl.gateway.newest import Newest
-from lumctl.gateway.serving import Serving
-from lumctl.gateway.writes import FILE as LOG
-from lumctl.gateway.writes import WriteLog
+from lumctl.gateway.lease_numbers import FILE as HIGHEST
+from lumctl.gateway.lease_numbers import HighestLease, NewestLease
+from lumctl.gateway.requests import Peer, RequestHandler
+from lumctl.gateway.server import GatewayServer
+from lumctl.gateway.write_log import FILE as LOG
+from lumctl.gateway.write_log import WriteLog
 from lumctl.site import Site
 from lumctl.store import StoreError
 from lumctl.watch.claim import claimed
@@ -44,12 +43,12 @@ def service(
     with ExitStack() as stack:
         for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
             stack.enter_context(claimed(lock, f"rack {rack}", already="a gateway already serves"))
-        newest = Newest(
+        newest = NewestLease(
             lambda: store.newest_fence(rack),
             lambda number: store.skip_fences(rack, number, now=site.now(), who="gateway"),
             say,
         )
-        fence = Fence(rack, newest, newest.shut_out, Highest(store.files / HIGHEST, say))
+        fence = Fence(rack, newest, newest.shut_out, HighestLease(store.files / HIGHEST, say))
         log = WriteLog(store.files / LOG, say)
         devices = DeviceSet(
             site.inventory,
@@ -60,7 +59,7 @@ def service(
             now=site.now,
         )
         stack.callback(devices.close)
-        desk = Desk(site.inventory, rack, devices, fence, log, now=site.now, say=say)
+        desk = RequestHandler(site.inventory, rack, devices, fence, log, now=site.now, say=say)
         began = site.now()
 
         def answer(request: Mapping[str, Any], peer: Peer) -> Mapping[str, Any]:
@@ -72,7 +71,7 @@ def service(
             return desk.answer(request, peer)
 
         stack.enter_context(_settling(fence))
-        stack.enter_context(Serving(listen, {"rack": rack, "target": site.target}, answer, group=group))
+        stack.enter_context(GatewayServer(listen, {"rack": rack, "target": site.target}, answer, group=group))
         try:
             yield
         finally:

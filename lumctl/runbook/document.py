@@ -12,7 +12,7 @@ from typing import Any
 from lumctl.change.plan import Do, PlannedCircuit, Replacement, Start, Step, from_document, read_circuits
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.runbook.left_behind import left_behind
+from lumctl.runbook.run_states import left_behind
 from lumctl.store import Entry, Run, Store
 
 SCHEMA = "lumctl/runbook/v1"

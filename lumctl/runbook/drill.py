@@ -13,14 +13,14 @@ from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.lane_orders import order_of
-from lumctl.runbook.comparing import Difference
+from lumctl.runbook.comparison import Difference
 from lumctl.runbook.document import Runbook
+from lumctl.runbook.execution import Performance, perform_on_stage
 from lumctl.runbook.intents import Intends
-from lumctl.runbook.known import require_known
-from lumctl.runbook.performing import Performance, perform_on_stage
-from lumctl.runbook.reading import AnyRunbook
+from lumctl.runbook.inventory_check import require_known
 from lumctl.runbook.replay import ReplayResult, replay_here, start_difference
 from lumctl.runbook.stage import Stage, no_guard, seed, staged
+from lumctl.runbook.yaml_text import AnyRunbook
 from lumctl.site import Site
 
 ON = "drill"

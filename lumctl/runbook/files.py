@@ -1,15 +1,13 @@
 """Runbooks as files: each finished run leaves one beside its store, readable by its owner only."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from lumctl.errors import UsageError
-from lumctl.files import make_private
+from lumctl.files import make_private, put
 from lumctl.inventory.hints import nearest
 from lumctl.runbook.document import make
-from lumctl.runbook.reading import AnyRunbook, parsed, read_file
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
 from lumctl.site import Site
 from lumctl.store import Run
 
@@ -20,7 +18,7 @@ def save(site: Site, run_id: str, rack: str) -> Path:
     text = dump(make(store.run(run_id), store, site.inventory))
     path = store.files / "runbooks" / f"{run_id}.yaml"
     make_private_folder(path.parent)
-    write_private(path, text)
+    put(path, text, mode=0o600)
     return path
 
 
@@ -34,21 +32,6 @@ def make_private_folder(folder: Path) -> None:
         make_private(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all.
-
-    Raises:
-        UsageError: it cannot be written there.
-    """
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        scratch.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def find_run(site: Site, name: str) -> Run:

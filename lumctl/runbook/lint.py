@@ -1,15 +1,22 @@
-"""Checking a runbook as a file: everything that is wrong with it at once, each with its line and column."""
+"""Lint of a runbook file: all its problems at once, each with its line and column."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lumctl.change.settings import described, settings_of
+from lumctl.errors import UsageError
+from lumctl.health.rulebook import rulebook
+from lumctl.inventory.components import Part, find_component
+from lumctl.inventory.lengths import length_s
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found, read_yaml
 from lumctl.inventory.problems import Mark, Problem, Problems
-from lumctl.runbook import lint_intents, lint_steps
+from lumctl.runbook import lint_steps
 from lumctl.runbook.document import SCHEMA
+from lumctl.runbook.intents import BEST, FIELDS, PREVIOUS, Field, Intends
 from lumctl.runbook.parameters import NAME, PLACE, SECTION, parameters_of, places
+from lumctl.swap.settings import forms_of
 
 RECORDED_KEYS = (
     "schema",
@@ -28,6 +35,7 @@ RECORDED_KEYS = (
     "journal_head",
 )
 INTENT_KEYS = ("schema", "id", "title", "made_from", SECTION, "rack", "intents")
+_SEVERAL = frozenset({"accelerators", "spares", "settables"})
 
 
 def lint(text: str, name: str, inventory: Inventory, given: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
@@ -51,7 +59,7 @@ def lint(text: str, name: str, inventory: Inventory, given: Mapping[str, str] | 
         if key not in known:
             problems.unknown(document.key_marks[key], "key", str(key), known)
     if "intents" in document:
-        lint_intents.check(document, inventory, problems)
+        _check_intents(document, inventory, problems)
     else:
         lint_steps.check(document, inventory, problems)
     return problems.error().problems if problems else ()
@@ -136,3 +144,158 @@ def _fill(container: MarkedDict | MarkedList, values: Mapping[str, Any]) -> None
                 container[key] = values[whole[1]]
             elif not whole:
                 container[key] = PLACE.sub(lambda at: str(values[at[1]]) if values.get(at[1]) else at[0], value)
+
+
+def _check_intents(document: MarkedDict, inventory: Inventory, problems: Problems) -> None:
+    """Note everything that is wrong with a runbook of intents."""
+    for key in ("title", "rack"):
+        if not document.get(key):
+            problems.add(document.value_marks.get(key, document.at), f"key {key!r} is missing")
+    rack = document.get("rack")
+    if rack and _is_value(rack) and rack not in inventory.racks:
+        problems.unknown(document.value_marks["rack"], "rack", str(rack), inventory.racks, listed=True)
+    steps = document["intents"]
+    if not isinstance(steps, MarkedList) or not steps:
+        problems.add(document.value_marks["intents"], f"found {found(steps)}, expected a list of steps")
+        return
+    for number, (raw, mark) in enumerate(zip(steps, steps.item_marks, strict=True)):
+        _intent(raw, mark, number, inventory, problems)
+
+
+def _intent(raw: Any, mark: Mark, number: int, inventory: Inventory, problems: Problems) -> None:
+    do = _does(raw, mark, problems)
+    if do is None:
+        return
+    fields = FIELDS[do]
+    for key, field in fields.items():
+        if field.required and raw.get(key) in (None, "", [], {}):
+            problems.add(raw.value_marks.get(key, raw.at), f"a {do} step needs {key!r}")
+    if do is Intends.DEVICE_SET:
+        _settings(raw, inventory, problems)
+    for key, value in raw.items():
+        if key in {"do", "title"}:
+            continue
+        if key not in fields:
+            problems.unknown(raw.key_marks[key], "key", str(key), list(fields), listed=True)
+        elif _is_value(value) and value not in (None, "", [], {}):
+            _value(fields[key], value, raw.value_marks[key], inventory, problems)
+    if do is Intends.ROLLBACK and raw.get("run") == PREVIOUS and number == 0:
+        problems.add(raw.value_marks["run"], f"there is no step before it: `run: {PREVIOUS}`")
+
+
+def _does(raw: Any, mark: Mark, problems: Problems) -> Intends | None:
+    """What a step is to do; ``None``, and noted, where it does not say."""
+    if not isinstance(raw, MarkedDict):
+        problems.add(mark, f"found {found(raw)}, expected a step with `do`")
+    elif "do" not in raw:
+        problems.add(raw.at, "key 'do' is missing here", f"one of: {', '.join(Intends)}")
+    elif raw["do"] not in set(Intends):
+        problems.unknown(raw.value_marks["do"], "intent", str(raw["do"]), [each.value for each in Intends], listed=True)
+    else:
+        return Intends(raw["do"])
+    return None
+
+
+def _settings(raw: MarkedDict, inventory: Inventory, problems: Problems) -> None:
+    """Each setting must be one that the component may have."""
+    settings, name = raw.get("settings"), raw.get("component")
+    if settings is None or name is None:
+        return
+    if not isinstance(settings, MarkedDict):
+        what = f"found {found(settings)}, expected settings with their values"
+        problems.add(raw.value_marks["settings"], what, "for example `transmit: off`")
+        return
+    try:
+        component = find_component(inventory, str(name)) if _is_value(name) else None
+    except UsageError:
+        return  # said of the component itself
+    forms = forms_of(inventory, component)[0] if component else {}
+    for word in settings:
+        if component and word not in forms:
+            problems.unknown(settings.key_marks[word], "setting", str(word), list(forms), listed=True)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether it is one, and not the place of a parameter that must be given."""
+    return not (isinstance(value, str) and PLACE.search(value))
+
+
+def _value(field: Field, value: Any, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    names = value if isinstance(value, list) else str(value).split(",")
+    check_names = _NAMES.get(field.kind)
+    if check_names is not None:
+        for name in names if field.kind in _SEVERAL else [str(value)]:
+            check_names(str(name).strip(), mark, inventory, problems)
+    elif field.kind == "flag" and not isinstance(value, bool):
+        problems.add(mark, f"found {found(value)}, expected true or false")
+    elif field.kind == "length":
+        try:
+            length_s(str(value))
+        except UsageError as error:
+            problems.add(mark, error.message, error.hint)
+
+
+def _accelerator(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.accelerators and name not in inventory.hosts:
+        problems.unknown(mark, "accelerator", name, [*inventory.accelerators, *inventory.hosts])
+
+
+def _spare(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name != BEST and name not in inventory.accelerators:
+        problems.unknown(mark, "spare", name, [*inventory.accelerators, BEST])
+
+
+def _job(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.jobs:
+        problems.unknown(mark, "job", name, inventory.jobs)
+
+
+def _rack(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    if name not in inventory.racks:
+        problems.unknown(mark, "rack", name, inventory.racks, listed=True)
+
+
+def _component(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    groups: tuple[Mapping[str, Any], ...] = (
+        inventory.racks,
+        inventory.hosts,
+        inventory.accelerators,
+        inventory.transponders,
+        inventory.devices,
+    )
+    names = [known for group in groups for known in group]
+    # A circuit is named after its job; which circuits there are depends on where jobs run.
+    if name not in names and name.partition("/")[0] not in inventory.jobs:
+        problems.unknown(mark, "component", name, names)
+
+
+def _settable(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
+    try:
+        component = find_component(inventory, name)
+    except UsageError as error:
+        problems.add(mark, error.message, error.hint)
+        return
+    if (
+        component.part is Part.DEVICE
+        and not forms_of(inventory, component)[0]
+        and not settings_of(inventory, component)
+    ):
+        problems.add(mark, f"{name} is {described(inventory, component)}: nothing of it can be set")
+
+
+def _rule(name: str, mark: Mark, _inventory: Inventory, problems: Problems) -> None:
+    rules = rulebook().rules()
+    if name not in rules:
+        problems.unknown(mark, "rule", name, list(rules))
+
+
+_NAMES: Mapping[str, Callable[[str, Mark, Inventory, Problems], None]] = {
+    "accelerators": _accelerator,
+    "spares": _spare,
+    "job": _job,
+    "rack": _rack,
+    "component": _component,
+    "settable": _settable,
+    "settables": _settable,
+    "rule": _rule,
+}

@@ -1,25 +1,44 @@
-"""Checking recorded steps: their form, the names in them, and whether the engine would let them run."""
+"""Lint of recorded steps: their form, the names in them, whether the engine accepts them, where they end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lumctl.change.plan import Do, Step
 from lumctl.devices.drivers import load
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError
+from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.switching import own_cells
+from lumctl.runbook.difference_text import placed_apart, some
 from lumctl.runbook.document import NEEDS
-from lumctl.runbook.known import Path, circuit_names, odd_in_circuits, odd_in_states, odd_in_step
-from lumctl.runbook.lint_end import check_end
-from lumctl.runbook.lint_forms import FORMS, form_of
+from lumctl.runbook.inventory_check import Path, circuit_names, odd_in_circuits, odd_in_states, odd_in_step
+from lumctl.runbook.playback import TO_THE_END
+from lumctl.runbook.run_states import after
 
 STEP_KEYS = ("id", "do", "title", "data", "required", "stage", "at", "seconds", "outcome")
 _KINDS = {"required": (bool, "true or false"), "stage": (int, "a whole number")}
 _TOP = ("id", "title", "recorded", "start", "replacements", "circuits", "steps", "end")
 _RECORDED = ("rack", "target", "outcome", "inventory")
+FORMS: Mapping[Do, Mapping[str, str]] = {
+    Do.CHECK: {"healthy": "names", "kept": "names", "replaced": "names"},
+    Do.TRANSMIT: {"transponder": "name", "enabled": "flag"},
+    Do.PROGRAM: {"device": "name", "changes": "list"},
+    Do.VERIFY: {"circuits": "names", "kept": "names"},
+    Do.CONFIRM: {"devices": "names"},
+    Do.ASSIGN: {"assignment": "placement", "before": "placement"},
+    Do.SET: {"component": "name", "setting": "name", "before": "any", "after": "any", "disturbs": "names"},
+}
+"""The keys of each step's data with the form of their values; steps that are not here may have any."""
+_EXPECTED = {
+    "name": "a name",
+    "names": "a list of names",
+    "flag": "true or false",
+    "list": "a list",
+    "placement": "a mapping from jobs to lists of accelerators",
+}
 
 
 def check(document: MarkedDict, inventory: Inventory, problems: Problems) -> None:
@@ -193,8 +212,8 @@ def _cannot_hold(step: Step, held: dict[str, Any], inventory: Inventory) -> Iter
             if cell in own and before is not None and is_now is not None and before != is_now:
                 what = f"takes cell {cell} of {device.id} for {before!r}; by then it is {is_now!r}"
                 yield ("changes", at), what
-    for _, cell, _, after in cells:
-        _move(held[device.id], cell, after)
+    for _, cell, _, state in cells:
+        _move(held[device.id], cell, state)
 
 
 def _is_cell(change: Any) -> bool:
@@ -214,3 +233,63 @@ def _move(held: dict[int, str] | set[int], cell: int, after: Any) -> None:
         held.add(cell)
     else:
         held.discard(cell)
+
+
+def form_of(form: str, value: Any) -> str | None:
+    """What was expected, if a value has not the form; ``None`` if it has."""
+    return None if _has(form, value) else _EXPECTED[form]
+
+
+def _has(form: str, value: Any) -> bool:
+    match form:
+        case "name":
+            return isinstance(value, str)
+        case "names":
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        case "flag":
+            return isinstance(value, bool)
+        case "list":
+            return isinstance(value, list)
+        case "placement":
+            return isinstance(value, dict) and all(_has("names", ranks) for ranks in value.values())
+    return True
+
+
+def check_end(document: MarkedDict, steps: list[Step], problems: Problems) -> None:
+    """Note where a replay would end elsewhere than at ``end``; of a run that did not come to its end nobody knows."""
+    recorded, start, end = (document.get(key) for key in ("recorded", "start", "end"))
+    if not (isinstance(recorded, MarkedDict) and isinstance(start, MarkedDict) and isinstance(end, MarkedDict)):
+        return
+    if recorded.get("outcome") not in TO_THE_END:
+        return
+    try:
+        left = after(start, [{"do": step.do, "data": step.data} for step in steps])
+    except (LumctlError, TypeError, ValueError, KeyError, AttributeError):
+        return  # its form is wrong, and that is said elsewhere
+    for mark, message in (*_placements(end, left), *_cells(end, left)):
+        problems.add(mark, message, "`end` is what a replay is compared with: change it with the steps")
+
+
+def _placements(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, str]]:
+    placed = end.get("assignment")
+    if not isinstance(placed, MarkedDict):
+        return
+    for job, ranks in placed.items():
+        leads = left["assignment"].get(job, ())
+        if isinstance(ranks, list) and list(ranks) != list(leads):
+            said, found = placed_apart(str(job), [str(rank) for rank in ranks], leads)
+            what = f"end says of where {placed_words(str(job))} {said}; the steps lead to {found}"
+            yield placed.value_marks[job], what
+
+
+def _cells(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, str]]:
+    crosses = end.get("crosses")
+    if not isinstance(crosses, MarkedDict):
+        return
+    for device, cells in crosses.items():
+        leads = set(left["crosses"].get(device, ()))
+        if not isinstance(cells, list) or {*cells} == leads:
+            continue
+        apart = [str(cell) for cell in sorted({*cells} ^ leads)]
+        of = f"PUC{'' if len(apart) == 1 else 's'} {some(apart)} of {device}"
+        yield crosses.value_marks[device], f"the steps do not leave {of} as end says"

@@ -16,12 +16,12 @@ from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.model import Inventory
 from lumctl.runbook.actions import seed_acts
-from lumctl.runbook.comparing import Difference, cells_difference, end_difference, first_difference
+from lumctl.runbook.comparison import Difference, cells_difference, end_difference, first_difference
+from lumctl.runbook.difference_text import placed_apart
 from lumctl.runbook.document import RecordedStep, Runbook
-from lumctl.runbook.known import require_known
-from lumctl.runbook.played import TO_THE_END, compared, dark_then, played, stopped_at, unreachable_then
+from lumctl.runbook.inventory_check import require_known
+from lumctl.runbook.playback import TO_THE_END, compared, dark_then, played, stopped_at, unreachable_then
 from lumctl.runbook.stage import Stage, cells_of, no_guard, seed, staged
-from lumctl.runbook.telling import placed_apart
 from lumctl.site import Site
 from lumctl.store import Act
 

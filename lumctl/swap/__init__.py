@@ -3,8 +3,8 @@
 from lumctl.swap.adoption import plan_adopt
 from lumctl.swap.fabric import commission, plan_fabric, require_cuts_agreed
 from lumctl.swap.planning import plan_swap
-from lumctl.swap.rerouting import plan_reroute
-from lumctl.swap.returning import plan_return
+from lumctl.swap.reroute import plan_reroute
+from lumctl.swap.restoration import plan_return
 from lumctl.swap.rollback import plan_rollback
 from lumctl.swap.settings import plan_settings
 

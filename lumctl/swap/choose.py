@@ -18,15 +18,15 @@ from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.site import Observation
-from lumctl.swap.assigning import largest
+from lumctl.swap.assignment_problem import largest
 from lumctl.swap.budgets import States
-from lumctl.swap.explaining import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
+from lumctl.swap.explanations import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
 from lumctl.swap.fitness import Failure, objections
-from lumctl.swap.leeway import NO_LEEWAY, Leeway, leeways
+from lumctl.swap.groups import apart_from, ways
 from lumctl.swap.lightpaths import LightPaths, light_paths
 from lumctl.swap.ranking import score
 from lumctl.swap.records import UNKNOWN, Records
-from lumctl.swap.tied import apart_from, ways
+from lumctl.swap.reroute_budget import NO_REROUTES, RerouteBudget, reroute_budgets
 
 MOST_CHOICES = 500
 """How many whole choices are routed before the search is given up."""
@@ -51,7 +51,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     named: Sequence[str] = (),
     *,
     records: Records | None = None,
-    leeway: Leeway = NO_LEEWAY,
+    reroutes: RerouteBudget = NO_REROUTES,
     avoid_lanes: Collection[str] = (),
     orders: Assignment = _AS_THEY_ARE,
     clock: Callable[[], float] = time.monotonic,
@@ -66,7 +66,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     """
     failures = [Failure(*_placed(seen, accelerator), accelerator) for accelerator in failed]
     search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders), failures, named, clock)
-    wider = leeways(leeway, {failure.job for failure in failures}, seen)
+    wider = reroute_budgets(reroutes, {failure.job for failure in failures}, seen)
     for each in wider[:-1]:
         with suppress(_CrowdedError):
             return search.run(each)
@@ -108,20 +108,20 @@ class _Search:
         self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
         self._columns = list(dict.fromkeys(named)) if named else self._spares
 
-    def run(self, leeway: Leeway, *, last: bool = False) -> Choice:
+    def run(self, reroutes: RerouteBudget, *, last: bool = False) -> Choice:
         """The first choice that can be had.
 
         Raises:
-            _CrowdedError: none can, that circuits stand in the way may be why, and it is not the ``last`` leeway.
+            _CrowdedError: none can, that circuits stand in the way may be why, and it is not the ``last`` budget.
             RefusedError: none can.
         """
-        table = [[self._considered(f, spare, leeway) for spare in self._columns] for f in self._failures]
+        table = [[self._considered(f, spare, reroutes) for spare in self._columns] for f in self._failures]
         costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
         tried, refusals = 0, list[LumctlError]()
         started = self._clock()
         for way in ways(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
             cells = [row[column] for row, column in zip(table, way, strict=True)]
-            paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], leeway)
+            paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], reroutes)
             if isinstance(paths, LightPaths):
                 return self._choice(table, cells, paths)
             tried += 1
@@ -155,7 +155,7 @@ class _Search:
             tuple(line for row in table for line in reasons_why(row, chosen, named=bool(self._named))),
         )
 
-    def _considered(self, failure: Failure, spare: str, leeway: Leeway) -> Considered:
+    def _considered(self, failure: Failure, spare: str, reroutes: RerouteBudget) -> Considered:
         """A spare for one of the failed, with the light paths that it would need if the other failed were just gone."""
         insisted = bool(self._named)
         if insisted and self._named[self._failures.index(failure)] != spare:
@@ -165,7 +165,7 @@ class _Search:
         paths: LightPaths | None = None
         crowded = False
         try:
-            paths = self._alone(failure, spare, leeway)
+            paths = self._alone(failure, spare, reroutes)
         except Unroutable as error:
             crowded = True
             if error.proven or len(self._failures) == 1:
@@ -179,18 +179,18 @@ class _Search:
         weighed = score(self._seen, failure.job, old, new, record, paths)
         return Considered(failure.accelerator, spare, "", weighed, paths, record, crowded=crowded)
 
-    def _alone(self, failure: Failure, spare: str, leeway: Leeway) -> LightPaths:
+    def _alone(self, failure: Failure, spare: str, reroutes: RerouteBudget) -> LightPaths:
         after = self._after({failure.accelerator: spare})
         others = self._gone - {failure.accelerator}
         lanes = {lane.id for accelerator in others for lane in self._seen.inventory.transponders_of(accelerator)}
         living = [c for c in after if not {c.a.transponder, c.b.transponder} & lanes]
-        return light_paths(self._seen.inventory, self._seen.circuits, living, self._states, leeway=leeway)
+        return light_paths(self._seen.inventory, self._seen.circuits, living, self._states, reroutes=reroutes)
 
-    def _together(self, spares: list[str], leeway: Leeway) -> LightPaths | LumctlError:
+    def _together(self, spares: list[str], reroutes: RerouteBudget) -> LightPaths | LumctlError:
         placed = dict(zip((failure.accelerator for failure in self._failures), spares, strict=True))
         try:
             after = self._after(placed)
-            return light_paths(self._seen.inventory, self._seen.circuits, after, self._states, leeway=leeway)
+            return light_paths(self._seen.inventory, self._seen.circuits, after, self._states, reroutes=reroutes)
         except LumctlError as error:
             return error
 

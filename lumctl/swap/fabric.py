@@ -19,7 +19,7 @@ from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_as
 from lumctl.site import Site
 from lumctl.swap.adoption import Shown, shown_by
 from lumctl.swap.budgets import described
-from lumctl.swap.device_cells import DeviceCells, cells_to_plan_on
+from lumctl.swap.device_states import DeviceCells, cells_to_plan_on
 from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList

@@ -7,7 +7,7 @@ from lumctl.health.judging import state_of
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.model import Role
 from lumctl.site import Observation
-from lumctl.swap.tied import ill_tie
+from lumctl.swap.groups import ill_tie
 
 
 @dataclass(frozen=True, slots=True)

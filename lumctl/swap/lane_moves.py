@@ -10,7 +10,7 @@ from lumctl.inventory.lane_orders import is_order, lanes_in_order, order_of, ord
 from lumctl.inventory.model import Transponder
 from lumctl.inventory.wiring import job_links
 from lumctl.site import Observation
-from lumctl.swap.avoiding import Avoided
+from lumctl.swap.avoidance import Avoided
 
 MOST_WAYS = 48
 """How many choices of free lanes are routed at most."""

@@ -8,12 +8,12 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import Route, Unroutable, changes, route
 from lumctl.fabric.condition import condition_of, mesh_of
-from lumctl.fabric.disturbance.rearranging import rearrange
+from lumctl.fabric.rearrangement import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
 from lumctl.inventory.wiring import Circuit, Direction
 from lumctl.swap.budgets import States, described, require_light, with_budget
-from lumctl.swap.leeway import NO_LEEWAY, Leeway
+from lumctl.swap.reroute_budget import NO_REROUTES, RerouteBudget
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def light_paths(
     states: Mapping[str, States],
     *,
     rewrite: frozenset[str] = frozenset(),
-    leeway: Leeway = NO_LEEWAY,
+    reroutes: RerouteBudget = NO_REROUTES,
 ) -> LightPaths:
-    """Route what is new and leave all else where it is, as far as there is no ``leeway``.
+    """Route what is new and leave all else where it is, as far as there is no ``reroutes``.
 
     ``states`` is what each device holds, empty where that is not known; one in ``rewrite`` is routed afresh and every
     one of its cells is written.
@@ -64,8 +64,8 @@ def light_paths(
         RefusedError: a circuit would lose more light than its receiver can do without.
     """
     standing, new = tuple(before), tuple(after)
-    old = {circuit for circuit in standing if circuit.id not in leeway.rerouted}
-    gone = sorted({c for c in standing if c not in new or c.id in leeway.rerouted}, key=lambda c: c.id)
+    old = {circuit for circuit in standing if circuit.id not in reroutes.rerouted}
+    gone = sorted({c for c in standing if c not in new or c.id in reroutes.rerouted}, key=lambda c: c.id)
     result = LightPaths(remove=described(inventory, gone, states))
     touched = {*rewrite, *(circuit.device for circuit in (*gone, *new))}
     for device_id, device in inventory.devices.items():
@@ -84,7 +84,7 @@ def light_paths(
         if device.kind is DeviceKind.SWITCH:
             passes, after_states = _joined(device, wanted, kept, lost, held)
         else:
-            passes, after_states, moved = _routed(device, wanted, kept, held, leeway)
+            passes, after_states, moved = _routed(device, wanted, kept, held, reroutes)
         made = zip((*wanted, *moved), passes, strict=True)
         cells = own_cells(inventory, device) if afresh else ()
         stay = [circuit for circuit in kept if circuit not in moved]
@@ -111,7 +111,7 @@ def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPath
 
 
 def _routed(
-    device: Device, wanted: list[Circuit], kept: list[Circuit], held: States, leeway: Leeway
+    device: Device, wanted: list[Circuit], kept: list[Circuit], held: States, reroutes: RerouteBudget
 ) -> tuple[tuple[tuple[int, ...], ...], dict[int, str], list[Circuit]]:
     """Through a mesh: what is lost leaves its cells as they are, for the new ways to use.
 
@@ -121,7 +121,7 @@ def _routed(
     # A PUC that is known to be stuck stands as it does, whatever was written: a device that reads it back says so.
     states = {puc: PucState(state) for puc, state in held.items()} | dict(condition.stuck)
     demands, live = [c.ports for c in wanted], [c.ports for c in kept]
-    damaged = condition.damaged | leeway.avoid.get(device.id, frozenset())
+    damaged = condition.damaged | reroutes.avoid.get(device.id, frozenset())
     routes: tuple[Route, ...] = ()
     written: Mapping[int, PucState] = {}
     moved: list[Circuit] = []
@@ -139,7 +139,7 @@ def _routed(
             )
             written = changes(states, routes)
         except Unroutable:
-            movable = [circuit for circuit in kept if circuit.owner in leeway.may_move]
+            movable = [circuit for circuit in kept if circuit.owner in reroutes.may_move]
             if not movable:
                 raise
             room = rearrange(
@@ -154,7 +154,7 @@ def _routed(
             )
             ways = {move.ports: move.route for move in room.moves}
             moved = [circuit for circuit in movable if circuit.ports in ways]
-            leeway.require_few(moved)
+            reroutes.require_few(moved)
             routes, written = (*room.routes, *(ways[c.ports] for c in moved)), room.changes
     after = {puc: str(state) for puc, state in (states | dict(written)).items()}
     return tuple(tuple(puc for puc, _ in found.passes) for found in routes), after, moved

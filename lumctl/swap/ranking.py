@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator
 from lumctl.site import Observation
+from lumctl.swap.groups import is_broken_up
 from lumctl.swap.lightpaths import LightPaths
-from lumctl.swap.records import LATELY_S, Record
-from lumctl.swap.tied import is_broken_up
+from lumctl.swap.records import LATELY_S, AcceleratorRecord
 
 _DIGITS = 48
 """Binary digits of one criterion in a cost: far more than the sum of all failures' parts can fill."""
@@ -64,7 +64,12 @@ class Score:
 
 
 def score(
-    seen: Observation, job: str, failed: Accelerator, spare: Accelerator, record: Record, paths: LightPaths | None
+    seen: Observation,
+    job: str,
+    failed: Accelerator,
+    spare: Accelerator,
+    record: AcceleratorRecord,
+    paths: LightPaths | None,
 ) -> Score:
     """Weigh a spare. Without ``paths`` its light is not known before the whole choice is made."""
     lanes = [seen.report.links[lane.id].state for lane in seen.inventory.transponders_of(spare.id)]

@@ -16,7 +16,7 @@ BURN_IN_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AcceleratorRecord:
     """One accelerator with its lanes. Times are seconds since the epoch.
 
     ``faults`` is how often it or a lane became degraded or failed lately, ``last_fault_at`` when it last did;
@@ -37,14 +37,14 @@ class Record:
         return settled_at if settled_at is not None and settled_at > now else None
 
 
-Records = Mapping[str, Record]
-UNKNOWN = Record()
+Records = Mapping[str, AcceleratorRecord]
+UNKNOWN = AcceleratorRecord()
 
 
 def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accelerator], now: float) -> Records:
     """The record of each of these accelerators, by id, from the history that the store keeps."""
     burned_in = {a.id: _burned_in_at(a) for a in accelerators}
-    found = {name: Record(burned_in_at=at) for name, at in burned_in.items()}
+    found = {name: AcceleratorRecord(burned_in_at=at) for name, at in burned_in.items()}
     of_lane = {lane.id: name for name in burned_in for lane in inventory.transponders_of(name)}
     for row in store.transitions(since=now - LATELY_S):
         kind_of = {"accelerator": row.component, "link": of_lane.get(row.component, "")}
@@ -54,7 +54,7 @@ def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accele
     return found
 
 
-def _added(record: Record, row: Transition) -> Record:
+def _added(record: AcceleratorRecord, row: Transition) -> AcceleratorRecord:
     if is_fault(row.after) and not (row.before is not None and is_fault(row.before)):
         return replace(record, faults=record.faults + 1, last_fault_at=row.at)
     if row.kind == "accelerator" and row.after is State.OK and row.before in {State.FAILED, State.DISABLED}:

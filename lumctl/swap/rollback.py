@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
-from lumctl.change.fit import require_fit
+from lumctl.change.later_changes import require_fit
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
 from lumctl.change.settings import same
 from lumctl.devices.types import Capability

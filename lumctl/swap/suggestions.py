@@ -12,7 +12,7 @@ from lumctl.inventory.lane_orders import jobs_in
 from lumctl.site import Observation, Site
 from lumctl.swap.lightpaths import light_paths
 from lumctl.swap.planning import plan_swap
-from lumctl.swap.rerouting import plan_reroute
+from lumctl.swap.reroute import plan_reroute
 
 _SHOWN = 4
 

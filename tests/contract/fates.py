@@ -12,7 +12,7 @@ from yard import Ended, Seen, Yard
 
 from lumctl.change import apply
 from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode
 from lumctl.store import Run
 from lumctl.store.database import writing

@@ -8,7 +8,7 @@ import pytest
 from lumctl import site as rooms
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.top.acknowledging import acknowledge
+from lumctl.cli.top.acknowledgement import acknowledge
 from lumctl.cli.top.runs import run_view, taking_back
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.examples import example

@@ -14,12 +14,12 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.top import playing, replaying
-from lumctl.cli.top.playing import Play
+from lumctl.cli.top import playback, replay
+from lumctl.cli.top.playback import Play
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.runbook.earlier import stood
-from lumctl.runbook.pacing import Wait
+from lumctl.runbook.playback import Wait
+from lumctl.runbook.run_states import stood
 from lumctl.runbook.stage import no_guard, staged
 from lumctl.site import Site
 from lumctl.swap import commission, plan_rollback, plan_swap
@@ -31,7 +31,7 @@ FAILED = "s1-gpu0"
 def rack(tmp_path: Path, simulate, monkeypatch):
     """The four-server example, in which one accelerator was swapped out, the swap taken back and done again."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(playing, "WELL_S", 0.6)
+    monkeypatch.setattr(playback, "WELL_S", 0.6)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     (tmp_path / "run").mkdir(mode=0o700)
     path = tmp_path / "rack.yaml"
@@ -69,15 +69,15 @@ class Told(list[str]):
 
 
 def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
-    run, runbook, starts, noticed = replaying._found(rack.site, rack.run)
+    run, runbook, starts, noticed = replay._found(rack.site, rack.run)
     assert noticed == ()
     assert starts["prototype"].assignment == {"finetune": ("s0-gpu0", FAILED, "s2-gpu0")}
     said = Told()
     with staged(rack.site.inventory) as stage, stage.play() as site:
-        replaying._stand(site, runbook, starts)
+        replay._stand(site, runbook, starts)
         play = Play(runbook, stage, site, speed=100.0, began_at=run.started_at, say=said)
-        with stage.site() as eyes, replaying._recorder(stage) as records, play:
-            sources = replaying._sources(stage, eyes, records, play)
+        with stage.site() as eyes, replay._recorder(stage) as records, play:
+            sources = replay._sources(stage, eyes, records, play)
             before = sources.look()
             assert before.observation.report.accelerators[FAILED].state == "ok"
             assert {circuit.state for circuit in before.observation.report.circuits.values()} == {"ok"}
@@ -101,10 +101,10 @@ def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
 
 
 def test_who_leaves_in_the_middle_ends_the_simulator_and_has_what_was_done_taken_back(rack):
-    run, runbook, starts, _ = replaying._found(rack.site, rack.run)
+    run, runbook, starts, _ = replay._found(rack.site, rack.run)
     said = Told()
     with staged(rack.site.inventory) as stage, stage.play() as site:
-        replaying._stand(site, runbook, starts)
+        replay._stand(site, runbook, starts)
         play = Play(runbook, stage, site, speed=100.0, began_at=run.started_at, say=said)
         play._waits["6"] = Wait(60.0, 60.0)
         with stage.site() as eyes, play:

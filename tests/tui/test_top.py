@@ -25,7 +25,7 @@ PROGRAM = """
 import os, sys
 sys.path[:0] = sys.argv[1].split(":")
 from conftest import Stage
-from lumctl.cli.top import ending
+from lumctl.cli.top import shutdown
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.main import report
 from lumctl.errors import LumctlError, RolledBackError
@@ -39,9 +39,9 @@ if sys.argv[3] == "fails":
     stage.apply_error = RolledBackError("run-7 failed and was rolled back", run="run-7")
 dashboard = stage.dashboard()
 try:
-    with ending.stopped_by_signals(dashboard):
+    with shutdown.stopped_by_signals(dashboard):
         dashboard.run()
-        code = ending.end(Invocation.compose({}, {}), dashboard)
+        code = shutdown.end(Invocation.compose({}, {}), dashboard)
 except LumctlError as error:
     code = report(error)
 sys.exit(code)

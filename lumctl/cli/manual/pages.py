@@ -11,7 +11,7 @@ import typer
 
 from lumctl import __version__
 from lumctl.cli.main import app
-from lumctl.cli.manual import said
+from lumctl.cli.manual import fixed_text
 from lumctl.cli.manual.reference import REFERENCES, with_reference
 from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
 from lumctl.cli.nouns import NOUNS
@@ -45,31 +45,31 @@ def _root_page(root: Any) -> str:
     nouns = {f"lumctl-{name}(1)": noun.help for name, noun in NOUNS.items()}
     body = [
         *section("synopsis", [r"\fBlumctl\fR [OPTION...] COMMAND [ARGUMENT...]"]),
-        *section("description", prose(said.ABOUT)),
+        *section("description", prose(fixed_text.ABOUT)),
         *section("commands", entries(nouns.items())),
         *section("options", ["What is said after the command wins over what is said before it.", *_options(root)]),
-        *section("exit status", entries(said.EXIT_STATUS)),
-        *section("environment", entries(said.ENVIRONMENT)),
-        *section("files", entries(said.FILES)),
+        *section("exit status", entries(fixed_text.EXIT_STATUS)),
+        *section("environment", entries(fixed_text.ENVIRONMENT)),
+        *section("files", entries(fixed_text.FILES)),
     ]
-    return page("lumctl", summary[0].lower() + summary[1:], SOURCE, body, [*nouns, *said.BY_HAND])
+    return page("lumctl", summary[0].lower() + summary[1:], SOURCE, body, [*nouns, *fixed_text.BY_HAND])
 
 
 def _noun_page(noun: str, root: Any) -> str:
     command = root.get_command(_context(root), noun)
     common = {param.name for param in root.params} - NOT_COMMON
     verbs = dict(_verbs(command, f"lumctl {noun}"))
-    status = said.CHECK_STATUS if noun == "check" else said.EXIT_STATUS
+    status = fixed_text.CHECK_STATUS if noun == "check" else fixed_text.EXIT_STATUS
     body = [
         *section("synopsis", ["\n.br\n".join(_synopsis(words, verb, common) for words, verb in verbs.items())]),
         *section("description", _description(NOUNS[noun].help, verbs, common)),
         *section("common options", _options(root, only=common)),
-        *(line for title, text in said.MORE.get(noun, ()) for line in section(title, with_examples(text))),
+        *(line for title, text in fixed_text.MORE.get(noun, ()) for line in section(title, with_examples(text))),
         *section("exit status", entries(status)),
         *section("environment", [r"As in \fBlumctl\fR(1)."]),
         *section("files", [r"As in \fBlumctl\fR(1)."]),
     ]
-    return page(f"lumctl-{noun}", NOUNS[noun].help.rstrip("."), SOURCE, body, ["lumctl(1)", *said.BY_HAND])
+    return page(f"lumctl-{noun}", NOUNS[noun].help.rstrip("."), SOURCE, body, ["lumctl(1)", *fixed_text.BY_HAND])
 
 
 def _verbs(command: Any, words: str) -> Iterator[tuple[str, Any]]:

@@ -95,11 +95,11 @@ def top(
     if not plain and not terminal and not os.environ.get("TEXTUAL_DRIVER"):
         raise UsageError("the dashboard needs a terminal", hint="lumctl status --watch")
     if replay is not None:
-        from lumctl.cli.top.replaying import played
+        from lumctl.cli.top.replay import played
 
         return played(cx, replay, speed or 1.0, interval_s=interval, theme=None if plain else chosen)
-    from lumctl.cli.top import ending, policies, runbooks, swapping
-    from lumctl.cli.top.acknowledging import acknowledge
+    from lumctl.cli.top import policies, runbooks, shutdown, swaps
+    from lumctl.cli.top.acknowledgement import acknowledge
     from lumctl.cli.top.history import Historian
     from lumctl.cli.top.meshes import mesh_view
     from lumctl.cli.top.observer import Observer
@@ -135,8 +135,8 @@ def top(
                 history=history,
             ),
             Acts(
-                lambda job, failed: swapping.plan(cx, job, failed),
-                lambda view, progress: swapping.apply_plan(cx, view, progress),
+                lambda job, failed: swaps.plan(cx, job, failed),
+                lambda view, progress: swaps.apply_plan(cx, view, progress),
                 forbidden,
                 acknowledge=lambda components, comment: acknowledge(cx, components, comment),
                 take_back=lambda run: taking_back(cx, run),
@@ -159,7 +159,7 @@ def top(
                 theme=chosen,
             )
         )
-        return ending.run_to_its_end(cx, dashboard)
+        return shutdown.run_to_its_end(cx, dashboard)
 
 
 def _open(cx: Invocation) -> "Site":

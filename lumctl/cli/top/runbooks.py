@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from lumctl.change.plan import Step
     from lumctl.cli.invocation import Invocation
-    from lumctl.runbook.counting import Count
+    from lumctl.runbook.diff import Count
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.replay import ReplayResult
     from lumctl.site import Site
@@ -56,8 +56,7 @@ def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
 
 def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
     """As :func:`compared`, from the stores of a site."""
-    from lumctl.runbook.counting import counted
-    from lumctl.runbook.differing import times, unlike
+    from lumctl.runbook.diff import counted, times, unlike
     from lumctl.tui.told.comparing import ComparisonView, Differing
 
     one, other = _found(site, a).document, _found(site, b).document
@@ -109,7 +108,7 @@ def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
 
 def _found(site: "Site", key: str) -> "Runbook":
     from lumctl.runbook.document import make, parse
-    from lumctl.runbook.writing import plain
+    from lumctl.runbook.yaml_text import plain
 
     rack, _, name = key.rpartition("/")
     store = site.store(rack)

@@ -46,7 +46,7 @@ def taking_back(cx: Invocation, key: str) -> "PlanView":
         RefusedError: it cannot be taken back, and why.
     """
     from lumctl.cli.top.meshes import with_meshes
-    from lumctl.cli.unfinished import where_ranks_return
+    from lumctl.cli.unfinished_runs import where_ranks_return
     from lumctl.runbook.files import find_run
     from lumctl.site import Site
     from lumctl.swap import plan_rollback

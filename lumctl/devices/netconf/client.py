@@ -8,10 +8,10 @@ from xml.etree.ElementTree import Element
 from lumctl.devices.errors import DeviceError, DeviceRefusedError
 from lumctl.devices.netconf import operations
 from lumctl.devices.netconf.commits import Commits
-from lumctl.devices.netconf.kept import KeptSession
 from lumctl.devices.netconf.messages import reads_as_xml
 from lumctl.devices.netconf.operations import Offer
 from lumctl.devices.netconf.session import Clock
+from lumctl.devices.netconf.shared_session import KeptSession
 from lumctl.devices.protocols import DriverContext
 
 

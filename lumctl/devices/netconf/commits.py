@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.netconf import operations
-from lumctl.devices.netconf.kept import KeptSession
 from lumctl.devices.netconf.operations import Offer
 from lumctl.devices.netconf.session import Session
+from lumctl.devices.netconf.shared_session import KeptSession
 
 
 @dataclass(frozen=True, slots=True)

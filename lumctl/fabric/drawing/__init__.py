@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lumctl.devices.types import PucState
 from lumctl.fabric.condition import Condition
-from lumctl.fabric.drawing.carried import carried
+from lumctl.fabric.drawing.circuits import carried
 from lumctl.fabric.drawing.colours import terminal_style
 from lumctl.fabric.drawing.difference import Difference, Ways, difference
 from lumctl.fabric.drawing.picture import picture

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lumctl.devices.types import PucState
 from lumctl.fabric.condition import Condition
-from lumctl.fabric.drawing.carried import Carried, Circuit, carried
+from lumctl.fabric.drawing.circuits import Carried, Circuit, carried
 from lumctl.fabric.drawing.grid import grid
 from lumctl.fabric.drawing.text import Glyph, Row, drawn, rows_of
 from lumctl.fabric.geometry import Mesh

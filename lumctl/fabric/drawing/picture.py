@@ -1,30 +1,46 @@
 """A mesh with its circuits as a picture, and under it what its letters and marks stand for."""
 
-from lumctl.counts import counted
-from lumctl.fabric.drawing.carried import Carried, Circuit
-from lumctl.fabric.drawing.key import key
-from lumctl.fabric.drawing.lanes import REACH, Lanes, port_number_at
-from lumctl.fabric.drawing.model import Group, Item, Label, Picture, text_width
-from lumctl.fabric.drawing.paper import Paper, paper
-from lumctl.fabric.drawing.symbols import (
-    EDGE,
-    GLASS,
-    INK,
-    QUIET,
-    THIN,
-    badge,
-    blocked_port,
-    circuit_line,
-    free_port,
-    gate,
-)
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import ceil, pi
 
+from lumctl.counts import counted
+from lumctl.devices.types import PucState
+from lumctl.fabric.drawing.circuits import Carried, Circuit
+from lumctl.fabric.drawing.colours import dashes, ink_on, line_colour, outline, tint
+from lumctl.fabric.drawing.model import Curve, Dot, Group, Item, Label, Line, Picture, polygon, straight, text_width
+from lumctl.fabric.drawing.paper import Paper, Point, along, paper
+from lumctl.fabric.drawing.tracks import ASIDE, GATE, REACH, Tracks, port_number_at
+from lumctl.fabric.geometry import FREE, Mesh
+from lumctl.fabric.tracing import TURN
+
+EDGE = 60.0
+"""The length of the shortest edge on the sheet."""
 _MARGIN = 24.0
 _HEADING, _COUNTS, _NUMBER = 17.0, 12.0, 11.0
 _HEAD = 40.0
 """The height of the heading."""
 _RIM = (REACH + 0.45) * EDGE
 """The room for ports round the mesh."""
+_SIZE, _SMALL = 12.0, 11.0
+_STEP = 26.0
+"""From one line of the key to the next."""
+_ENTRY = 36.0
+"""From one circuit to the next: a name and a line of numbers."""
+_SWATCH = 50.0
+_MARK = 32.0
+_SPACE = 28.0
+_ONE_PUC = Mesh("one PUC", ((0, 1),), (FREE,) * 4, (0, 1, 2, 3), ((0.0, 0.0), (1.0, 0.0)))
+"""What the gates of the key are drawn from."""
+PAGE, INK, QUIET, GLASS = "#ffffff", "#1b232c", "#5c6873", "#c3ccd5"
+THIN = 1.6
+BADGE = 8.2
+"""The radius of a circuit's badge."""
+_THICK, _GAP = 4.2, 1.3
+_LANE = "#98a4b0"
+_BAR_GATE, _CROSS_GATE, _STUCK_GATE, _DAMAGED_GATE = "#f6f8fa", "#dbe2e9", "#ffe9a8", "#4b5560"
+_ROUND_LANES, _ROUND_STUCK = 0.065, 0.105
+"""How far the gate's frame runs outside its tracks, in edge lengths."""
 
 
 def picture(shown: Carried, title: str) -> Picture:
@@ -36,7 +52,7 @@ def picture(shown: Carried, title: str) -> Picture:
     mesh, on_paper = shown.mesh, paper(shown.mesh)
     left, top, right, bottom = _extent(on_paper)
     origin = (_MARGIN + _RIM - left * EDGE, _MARGIN + _HEAD + _RIM - top * EDGE)
-    lanes = Lanes(mesh, on_paper, EDGE, origin)
+    tracks = Tracks(mesh, on_paper, EDGE, origin)
     room = (right - left) * EDGE + 2 * _RIM
     below = _MARGIN + _HEAD + (bottom - top) * EDGE + 2 * _RIM
     keys, (key_right, key_bottom) = key(shown, (_MARGIN, below), room)
@@ -54,10 +70,10 @@ def picture(shown: Carried, title: str) -> Picture:
         description="; ".join(f"{c.letter}: {c.name}, ports {c.ports[0]} and {c.ports[1]}" for c in shown.circuits),
         groups=(
             Group("heading", heading),
-            Group("waveguides", tuple(lanes.idle(GLASS, THIN))),
-            *(_puc(shown, lanes, puc) for puc in range(mesh.puc_count)),
-            *(_circuit(lanes, circuit) for circuit in shown.circuits),
-            *(_port(shown, lanes, port) for port in range(mesh.port_count)),
+            Group("waveguides", tuple(tracks.idle(GLASS, THIN))),
+            *(_puc(shown, tracks, puc) for puc in range(mesh.puc_count)),
+            *(_circuit(tracks, circuit) for circuit in shown.circuits),
+            *(_port(shown, tracks, port) for port in range(mesh.port_count)),
             *keys,
         ),
     )
@@ -70,25 +86,25 @@ def _extent(on_paper: Paper) -> tuple[float, float, float, float]:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _puc(shown: Carried, lanes: Lanes, puc: int) -> Group:
+def _puc(shown: Carried, tracks: Tracks, puc: int) -> Group:
     condition, state = shown.condition, shown.state(puc)
     stuck, damaged = puc in condition.stuck, puc in condition.damaged
     words = [f"PUC {puc}", state.word, *(["stuck"] if stuck else []), *(["damaged"] if damaged else [])]
     words += [f"carries {circuit.letter}" for circuit in shown.circuits_through(puc)]
-    return Group("puc", gate(lanes, puc, state, stuck=stuck, damaged=damaged), ", ".join(words))
+    return Group("puc", gate(tracks, puc, state, stuck=stuck, damaged=damaged), ", ".join(words))
 
 
-def _circuit(lanes: Lanes, circuit: Circuit) -> Group:
+def _circuit(tracks: Tracks, circuit: Circuit) -> Group:
     a, b = circuit.ports
-    start, curves = lanes.way(circuit.legs)
+    start, curves = tracks.way(circuit.legs)
     title = f"{circuit.letter}: {circuit.name}, ports {a} and {b}, {len(circuit.legs)} PUCs, {circuit.loss_db:.1f} dB"
     return Group("circuit", circuit_line(start, curves, circuit.number), title)
 
 
-def _port(shown: Carried, lanes: Lanes, port: int) -> Group:
-    at, terminal = lanes.port(port), shown.mesh.ports[port]
+def _port(shown: Carried, tracks: Tracks, port: int) -> Group:
+    at, terminal = tracks.port(port), shown.mesh.ports[port]
     circuit = shown.lit.get(terminal)
-    number = lanes.at(port_number_at(lanes.paper.corners[terminal]))
+    number = tracks.at(port_number_at(tracks.paper.corners[terminal]))
     label = Label(number, str(port), _NUMBER, INK if circuit else QUIET, bold=circuit is not None)
     items: tuple[Item, ...] = (free_port(at),)
     title = f"port {port}"
@@ -97,3 +113,133 @@ def _port(shown: Carried, lanes: Lanes, port: int) -> Group:
     if port in shown.condition.blocked_ports:
         items, title = blocked_port(at), f"{title}, blocked"
     return Group("port", (*items, label), title)
+
+
+def key(shown: Carried, corner: Point, room: float) -> tuple[tuple[Group, ...], Point]:
+    """The key's parts, from its upper left corner on and ``room`` wide where that is enough; its lower right corner."""
+    left, top = corner
+    marks = tuple(_marks(shown, (left, top + _STEP / 2), room))
+    if not shown.circuits:
+        return marks, _room(marks)
+    _, lowest = _room(marks)
+    size = max(max(text_width(c.name, _SIZE), text_width(_numbers(c), _SMALL)) for c in shown.circuits)
+    column = BADGE + _SWATCH + 8 + size + _SPACE
+    lines = ceil(len(shown.circuits) / max(1, int((room + _SPACE) // column)))
+    entries = tuple(
+        _entry(circuit, (left + at // lines * column, lowest + _STEP * 1.6 + at % lines * _ENTRY))
+        for at, circuit in enumerate(shown.circuits)
+    )
+    right, bottom = _room((*marks, *entries))
+    return (*marks, *entries), (right, bottom + _SMALL)
+
+
+def _entry(circuit: Circuit, at: Point) -> Group:
+    x, y = at[0] + BADGE, at[1]
+    line = circuit_line((x, y), (straight((x, y), (x + _SWATCH, y)),), circuit.number)
+    words = x + _SWATCH + 8
+    name = Label((words, y - 7), circuit.name, _SIZE, INK, centred=False, bold=True)
+    numbers = Label((words, y + 8), _numbers(circuit), _SMALL, QUIET, centred=False)
+    return Group("key", (*line, *badge((x, y), circuit), name, numbers))
+
+
+def _numbers(circuit: Circuit) -> str:
+    a, b = circuit.ports
+    count = len(circuit.legs)
+    return f"ports {a}:{b}, {counted(count, 'PUCs')}, {circuit.loss_db:.1f} dB"
+
+
+def _marks(shown: Carried, at: Point, room: float) -> Iterator[Group]:
+    """The marks side by side, those that the picture has: bar and cross always."""
+    x, y = at
+    for word, symbol in _symbols(shown):
+        width = _MARK + 6 + text_width(word, _SIZE)
+        if x > at[0] and x + width > at[0] + room:
+            x, y = at[0], y + _STEP
+        label = Label((x + _MARK + 6, y), word, _SIZE, INK, centred=False)
+        yield Group("key", (*symbol((x + _MARK / 2, y)), label))
+        x += width + _SPACE
+
+
+def _symbols(shown: Carried) -> Iterator[tuple[str, Callable[[Point], tuple[Item, ...]]]]:
+    for state in PucState:
+        yield state.word, partial(_gate, state=state)
+    for state in PucState:
+        if state in shown.condition.stuck.values():
+            yield f"stuck in {state.word}", partial(_gate, state=state, stuck=True)
+    if shown.condition.damaged:
+        yield "damaged", partial(_gate, state=PucState.BAR, damaged=True)
+    if shown.condition.blocked_ports:
+        yield "blocked port", blocked_port
+
+
+def _gate(at: Point, *, state: PucState, stuck: bool = False, damaged: bool = False) -> tuple[Line, ...]:
+    tracks = Tracks(_ONE_PUC, paper(_ONE_PUC), EDGE, (at[0] - EDGE / 2, at[1]))
+    return gate(tracks, 0, state, stuck=stuck, damaged=damaged)
+
+
+def _room(groups: Iterable[Group]) -> Point:
+    """The lower right corner of what the labels of groups take."""
+    labels = [item for group in groups for item in group.items if isinstance(item, Label) and not item.centred]
+    right = max(label.at[0] + text_width(label.text, label.size) for label in labels)
+    return right, max(label.at[1] for label in labels)
+
+
+def gate(tracks: Tracks, puc: int, state: PucState, *, stuck: bool = False, damaged: bool = False) -> tuple[Line, ...]:
+    """A PUC: a frame with its two tracks in it, side by side in bar, over each other in cross.
+
+    A stuck one has a heavy frame, a damaged one is dark and crossed out.
+    """
+    corners = _frame(tracks, puc, _ROUND_STUCK if stuck else _ROUND_LANES)
+    if damaged:
+        strokes = ((corners[0], corners[2]), (corners[1], corners[3]))
+        crossed = (Line(a, (straight(a, b),), PAGE, THIN) for a, b in strokes)
+        return (polygon(corners, fill=_DAMAGED_GATE, colour=INK, width=1.2), *crossed)
+    fill = _STUCK_GATE if stuck else _CROSS_GATE if state is PucState.CROSS else _BAR_GATE
+    frame = polygon(corners, fill=fill, colour=INK if stuck else GLASS, width=2.4 if stuck else 1.0)
+    legs = ((terminal, terminal ^ TURN[state]) for terminal in (4 * puc, 4 * puc + 1))
+    return (frame, *(Line(tracks.gate_end(leg[0]), (tracks.passing(leg),), _LANE, THIN) for leg in legs))
+
+
+def circuit_line(start: Point, curves: tuple[Curve, ...], number: int) -> tuple[Line, ...]:
+    """A circuit's line, apart from what lies under it by a gap; where it is dashed, pale between the dashes.
+
+    A colour too light for that, yellow, has dark dashes.
+    """
+    colour, pattern, edge = line_colour(number), dashes(number), outline(line_colour(number))
+    lines = [Line(start, curves, PAGE, _THICK + 2 * _GAP)]
+    if edge:
+        lines.append(Line(start, curves, edge, _THICK + 1.4))
+    below, dashed = (colour, edge) if edge else (tint(colour), colour)
+    lines.append(Line(start, curves, below if pattern else colour, _THICK))
+    if pattern:
+        lines.append(Line(start, curves, dashed, _THICK, tuple(length * EDGE for length in pattern)))
+    return tuple(lines)
+
+
+def badge(at: Point, circuit: Circuit) -> tuple[Dot | Label, ...]:
+    """A circuit's letter on its colour."""
+    colour = line_colour(circuit.number)
+    size = 10.5 if len(circuit.letter) == 1 else 8.0
+    return Dot(at, BADGE, colour, PAGE, 1.4), Label(at, circuit.letter, size, ink_on(colour), bold=True)
+
+
+def free_port(at: Point) -> Dot:
+    """A port without a circuit."""
+    return Dot(at, 3.2, PAGE, _LANE, THIN)
+
+
+def blocked_port(at: Point) -> tuple[Dot | Line, ...]:
+    """A ring with a bar across."""
+    radius = 6.0
+    a, b = along(at, pi / 4, -radius), along(at, pi / 4, radius)
+    return Dot(at, radius, PAGE, INK, 2.0), Line(a, (straight(a, b),), INK, 2.0)
+
+
+def _frame(tracks: Tracks, puc: int, room: float) -> list[Point]:
+    a, b = tracks.paper.ends[puc]
+    angle = tracks.paper.corners[4 * puc].edge
+    middle = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
+    half = ASIDE + room
+    ends = [along(middle, angle, -GATE), along(middle, angle, GATE)]
+    sides = ((ends[0], -half), (ends[1], -half), (ends[1], half), (ends[0], half))
+    return [tracks.at(along(end, angle + pi / 2, aside)) for end, aside in sides]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lumctl.devices.types import PucState
 from lumctl.fabric.condition import Condition
-from lumctl.fabric.drawing.carried import Carried, Circuit, carried
+from lumctl.fabric.drawing.circuits import Carried, Circuit, carried
 from lumctl.fabric.drawing.grid import Cell, Grid, grid
 from lumctl.fabric.geometry import Mesh
 from lumctl.fabric.routing import Route

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lumctl.devices.types import PucState
 from lumctl.fabric.geometry import PortPair
 from lumctl.fabric.network.model import Ends, Network
-from lumctl.fabric.network.tracing import Hop, NetworkStates
+from lumctl.fabric.network.tracing import NetworkHop, NetworkStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class NetworkRoute:
     """The way of a circuit: device by device, with the fibre from each to the next, and what light loses on it."""
 
     ends: Ends
-    hops: tuple[Hop, ...]
+    hops: tuple[NetworkHop, ...]
     fibres: tuple[str, ...]
     loss_db: float
 

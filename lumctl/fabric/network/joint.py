@@ -4,7 +4,7 @@ The terminals of the meshes come first, four for each PUC as in a single mesh, s
 still ``t >> 2``, bar leads to ``t ^ 2`` and cross to ``t ^ 3``. Each port of a switch is one more terminal: light that
 comes in there leaves at any other port of that switch.
 
-Prices are in passes: what one PUC loses is about 1.
+NetworkPrices are in passes: what one PUC loses is about 1.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _PASS = 1 / 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointNetwork:
     """A network as one numbered whole.
 
     ``peers[t]`` is the terminal at which light that leaves at ``t`` comes in next (:data:`FREE`: it leaves the
@@ -42,7 +42,7 @@ class Joint:
     place_of: Mapping[int, DevicePort]
 
 
-def joint_of(network: Network) -> Joint:
+def joint_of(network: Network) -> JointNetwork:
     """Number all devices of a network through."""
     conditions = [device.condition for _, device in network.meshes]
     unit = max(_LEAST_UNIT_DB, min((c.loss_per_puc_db for c in conditions), default=_LEAST_UNIT_DB))
@@ -75,7 +75,7 @@ def joint_of(network: Network) -> Joint:
     for terminal, name in switch_at.items():
         if peers[terminal] != FREE:
             linked[name].append(terminal)
-    return Joint(
+    return JointNetwork(
         peers=peers,
         bundle_at=bundle_at,
         turn_price=turn_price,

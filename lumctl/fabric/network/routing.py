@@ -1,27 +1,31 @@
 """Routes for new circuits through a network, around those that are live."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric.errors import InconsistentFabricError, Unroutable
 from lumctl.fabric.network.changes import NetworkRoute, network_changes
-from lumctl.fabric.network.cuts import full_cut
-from lumctl.fabric.network.joint import Joint, joint_of
+from lumctl.fabric.network.joint import JointNetwork, joint_of
 from lumctl.fabric.network.model import Ends, Network, written
-from lumctl.fabric.network.negotiation import Negotiation
-from lumctl.fabric.network.prices import is_blocked, prices_now, rooms_left
-from lumctl.fabric.network.search import Way
-from lumctl.fabric.network.tracing import Hop, NetworkStates, NetworkTrace, hops_loss_db, trace_network
+from lumctl.fabric.network.negotiation import Negotiation, NetworkPrices, Way
+from lumctl.fabric.network.tracing import NetworkHop, NetworkStates, NetworkTrace, hops_loss_db, trace_network
+from lumctl.inventory.fibres import DevicePort
 from lumctl.inventory.problems import listing
 
 if TYPE_CHECKING:
     from lumctl.fabric.tracing import Pass
-    from lumctl.inventory.fibres import DevicePort
 
 _IDLE = NetworkStates()
+_CHANGE = 1 / 4096
+"""What it costs, in losses of one PUC, to change a PUC's state: decides only between ways of equal loss."""
+_EVERY_CUT = 10
+"""Up to so many devices every way to part them is tried."""
 
 
 class NetworkUnroutable(Unroutable):
@@ -105,8 +109,8 @@ def _refuse_what_cannot_be(
         raise NetworkUnroutable(cut.crossing, said, proven=True, hint="route fewer circuits, or add fibres there")
 
 
-def _route(network: Network, joint: Joint, ends: Ends, way: Way) -> NetworkRoute:
-    hops: list[Hop] = []
+def _route(network: Network, joint: JointNetwork, ends: Ends, way: Way) -> NetworkRoute:
+    hops: list[NetworkHop] = []
     fibres: list[str] = []
     came_in = ends[0]
     passes: list[Pass] = []
@@ -116,7 +120,7 @@ def _route(network: Network, joint: Joint, ends: Ends, way: Way) -> NetworkRoute
             passes.append((puc, PucState.CROSS if (entered ^ out) & 1 else PucState.BAR))
         place = joint.place_of.get(out)
         if place is not None:  # it leaves the device here
-            hops.append(Hop(came_in.device, (came_in.port, place.port), tuple(passes)))
+            hops.append(NetworkHop(came_in.device, (came_in.port, place.port), tuple(passes)))
             passes = []
             if place in network.across:
                 fibre, came_in = network.across[place]
@@ -139,3 +143,127 @@ def _prove(
     for fibre in network.fibres:
         if carried[fibre.name] > max(fibre.capacity, spent[fibre.name]):
             raise LumctlError(f"too many circuits in fibre {fibre.name}", hint="a defect: please report it")
+
+
+def rooms_left(network: Network, live: Iterable[NetworkTrace]) -> dict[str, int]:
+    """How many more circuits each fibre or bundle can carry, by name."""
+    carried = Counter(name for found in live for name in found.fibres)
+    taken = {place for found in live for place in _fibre_ports(found)}
+    rooms: dict[str, int] = {}
+    for fibre in network.fibres:
+        usable = sum(not (set(pair) & taken or any(is_blocked(network, end) for end in pair)) for pair in fibre.pairs)
+        rooms[fibre.name] = max(0, min(usable, fibre.capacity - carried[fibre.name]))
+    return rooms
+
+
+def prices_now(
+    network: Network, joint: JointNetwork, states: NetworkStates, live: Sequence[NetworkTrace], rooms: Mapping[str, int]
+) -> NetworkPrices:
+    """Losses, and a little more where a state changes; what is live, stuck, damaged or blocked cannot be had.
+
+    That holds a live circuit's waveguides too: only a PUC in its other state could lead light onto them.
+    """
+    turn, wire = joint.turn_price.copy(), joint.wire_price.copy()
+    _price_pucs(network, joint, states, turn)
+    for hop in (hop for found in live for hop in found.hops):
+        for puc, state in hop.passes:
+            turn[_other_turn(joint.first_of[hop.device] // 4 + puc, state)] = inf
+    closed = {place for found in live for place in _fibre_ports(found)}
+    closed |= {place for ends in network.across.items() for place in _closed(network, ends[0], ends[1][1])}
+    for place in closed:
+        wire[joint.terminal_of[place]] = inf
+    return NetworkPrices(joint, turn, wire, [0.0 if rooms[fibre.name] else inf for fibre in network.fibres])
+
+
+def _price_pucs(network: Network, joint: JointNetwork, states: NetworkStates, turn: list[float]) -> None:
+    for name, device in network.meshes:
+        first, condition = joint.first_of[name] // 4, device.condition
+        standing = {**states.pucs.get(name, {}), **condition.stuck}
+        for puc in range(device.mesh.puc_count):
+            turn[_other_turn(first + puc, standing.get(puc, PucState.BAR))] += _CHANGE
+        for puc, state in condition.stuck.items():
+            turn[_other_turn(first + puc, state)] = inf
+        for puc in condition.damaged:
+            turn[2 * (first + puc)] = turn[2 * (first + puc) + 1] = inf
+
+
+def _other_turn(puc: int, state: PucState) -> int:
+    """Where the price stands of passing a PUC in the state that it is not in."""
+    return 2 * puc + (1 if state is PucState.BAR else 0)
+
+
+def _closed(network: Network, here: DevicePort, there: DevicePort) -> tuple[DevicePort, ...]:
+    """The two ends of a fibre if one of them is blocked."""
+    return (here, there) if is_blocked(network, here) or is_blocked(network, there) else ()
+
+
+def _fibre_ports(found: NetworkTrace) -> Iterator[DevicePort]:
+    """The ports with fibres on a way."""
+    for before, after in pairwise(found.hops):
+        yield DevicePort(before.device, before.ports[1])
+        yield DevicePort(after.device, after.ports[0])
+
+
+def is_blocked(network: Network, place: DevicePort) -> bool:
+    """Whether a port must not be used."""
+    return place.port in network.devices[place.device].blocked_ports
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCut:
+    """Devices that ``crossing`` circuits must leave or enter, with ``room`` for fewer in the fibres out of them."""
+
+    devices: tuple[str, ...]
+    crossing: tuple[Ends, ...]
+    room: int
+
+
+def full_cut(network: Network, demands: Sequence[Ends], rooms: Mapping[str, int]) -> NetworkCut | None:
+    """A part of the network that not all demands can leave; ``None`` if none was found, which proves nothing.
+
+    ``rooms`` is how many more circuits each fibre or bundle can carry, by name. In a network of few devices every cut
+    is looked at. In a larger one parts are grown from each device, always by the one that makes the cut worse: that
+    finds the full fibres of stars, chains and trees.
+    """
+    weight: Counter[frozenset[str]] = Counter(frozenset((a.device, b.device)) for a, b in demands)
+    for fibre in network.fibres:
+        weight[frozenset(fibre.devices)] -= rooms[fibre.name]
+    weight = Counter({pair: excess for pair, excess in weight.items() if len(pair) > 1})
+    devices = list(network.devices)
+    parts = _all_parts(devices) if len(devices) <= _EVERY_CUT else _grown_parts(devices, weight)
+    worst = max(parts, key=lambda part: _excess(weight, part))
+    if _excess(weight, worst) <= 0:
+        return None
+    crossing = tuple(ends for ends in demands if (ends[0].device in worst) != (ends[1].device in worst))
+    room = len(crossing) - _excess(weight, worst)
+    return NetworkCut(tuple(name for name in devices if name in worst), crossing, room)
+
+
+def _excess(weight: Mapping[frozenset[str], int], part: frozenset[str]) -> int:
+    """How many circuits too many cross between a part and the rest."""
+    return sum(excess for pair, excess in weight.items() if len(pair & part) == 1)
+
+
+def _all_parts(devices: Sequence[str]) -> Iterator[frozenset[str]]:
+    """Every part, the smaller ones first; the last device is always in the rest, for a cut has two sides."""
+    for size in range(len(devices)):
+        yield from (frozenset(part) for part in combinations(devices[:-1], size))
+
+
+def _grown_parts(devices: Sequence[str], weight: Mapping[frozenset[str], int]) -> Iterator[frozenset[str]]:
+    around: dict[str, dict[str, int]] = {name: {} for name in devices}
+    for pair, excess in weight.items():
+        a, b = pair
+        around[a][b] = around[b][a] = excess
+    for start in devices:
+        gain = {name: sum(near.values()) for name, near in around.items()}
+        part: set[str] = set()
+        grown: str | None = start
+        while grown is not None:
+            del gain[grown]
+            part.add(grown)
+            yield frozenset(part)
+            for name, excess in around[grown].items():
+                if name in gain:
+                    gain[name] -= 2 * excess
+            grown = max(gain, key=gain.__getitem__, default=None)

@@ -31,7 +31,7 @@ class NetworkStates:
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class NetworkHop:
     """The way through one device, from port to port; ``passes`` is empty for a switch."""
 
     device: str
@@ -48,7 +48,7 @@ class NetworkTrace:
 
     start: DevicePort
     exit: DevicePort | None
-    hops: tuple[Hop, ...]
+    hops: tuple[NetworkHop, ...]
     fibres: tuple[str, ...]
     ends_in: str | None = None
 
@@ -63,7 +63,7 @@ def trace_network(network: Network, states: NetworkStates, start: DevicePort) ->
     if start in network.across:
         fibre, there = network.across[start]
         raise UsageError(f"{start} is no way in: fibre {fibre.name} joins it with {there}")
-    hops: list[Hop] = []
+    hops: list[NetworkHop] = []
     fibres: list[str] = []
     place = start
     # This ends: every step can be walked back, so light that came in from outside cannot be caught in a loop.
@@ -79,13 +79,13 @@ def trace_network(network: Network, states: NetworkStates, start: DevicePort) ->
         fibres.append(fibre.name)
 
 
-def _through(device: MeshDevice | SwitchDevice, states: NetworkStates, place: DevicePort) -> Hop | None:
+def _through(device: MeshDevice | SwitchDevice, states: NetworkStates, place: DevicePort) -> NetworkHop | None:
     if isinstance(device, MeshDevice):
         standing = {**states.pucs.get(place.device, {}), **device.condition.stuck}
         found = trace(device.mesh, standing, place.port)
-        return Hop(place.device, (place.port, found.exit), found.passes)
+        return NetworkHop(place.device, (place.port, found.exit), found.passes)
     partner = states.partner(place.device, place.port)
-    return None if partner is None else Hop(place.device, (place.port, partner))
+    return None if partner is None else NetworkHop(place.device, (place.port, partner))
 
 
 def circuits_made(network: Network, states: NetworkStates) -> tuple[NetworkTrace, ...]:
@@ -109,7 +109,7 @@ def hops_loss_db(network: Network, found: NetworkTrace) -> float:
     return sum(hop_loss_db(network, hop) for hop in found.hops) + sum(by_name[name] for name in found.fibres)
 
 
-def hop_loss_db(network: Network, hop: Hop) -> float:
+def hop_loss_db(network: Network, hop: NetworkHop) -> float:
     """What light loses in one device, from port to port, in dB."""
     device = network.devices[hop.device]
     if isinstance(device, SwitchDevice):

@@ -8,7 +8,7 @@ from lumctl.counts import counted, stay
 from lumctl.errors import LumctlError
 from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import Difference, difference
-from lumctl.fabric.drawing.carried import Circuit
+from lumctl.fabric.drawing.circuits import Circuit
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.told.chip import fitting, styled
 from lumctl.tui.told.meshes import MeshChange

@@ -16,7 +16,7 @@ from machine import described
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import Condition, Mesh, Route, Unroutable, mesh, route, trace
-from lumctl.fabric.matchings.all_to_all import all_to_all
+from lumctl.fabric.matchings import all_to_all
 
 
 def main(arguments: list[str]) -> int:

@@ -16,7 +16,7 @@ from time import process_time
 from machine import described
 
 from lumctl.fabric import mesh, trace
-from lumctl.fabric.matchings.all_to_all import AllToAll, all_to_all
+from lumctl.fabric.matchings import AllToAll, all_to_all
 
 SECONDS, GAP = 2.0, 0.02
 PORTS = {3: 8, 5: 16, 7: 24, 9: 32, 12: 48, 15: 60}
@@ -74,7 +74,7 @@ def _sums(found: AllToAll) -> tuple[int, int]:
 
 
 def _bounds() -> None:
-    from lumctl.fabric.exact.solving import lower_bound
+    from lumctl.fabric.research.exact import lower_bound
 
     found = all_to_all(mesh(9, 9), 32, rng=Random(0))
     began = process_time()

@@ -23,7 +23,7 @@ from typing import cast
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import Unroutable, changes, mesh, route
-from lumctl.fabric.disturbance.rearranging import Rearrangement, rearrange
+from lumctl.fabric.rearrangement import Rearrangement, rearrange
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.examples import example

@@ -25,7 +25,7 @@ heartbeat.LEASE_TERM_S = order["term_s"]  # before the engine takes it up
 from gateways import through  # noqa: E402
 
 from lumctl.change import apply  # noqa: E402
-from lumctl.change.resuming import abort, resume  # noqa: E402
+from lumctl.change.resumption import abort, resume  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.devices.gated.client import Gateway  # noqa: E402
 from lumctl.devices.gated.wire import Lines  # noqa: E402

@@ -17,10 +17,10 @@ from gateways import process, through
 from racks import Rack, rack_of
 
 from lumctl.change import apply
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError
-from lumctl.gateway.writes import FILE
+from lumctl.gateway.write_log import FILE
 from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.store.lease import LeaseHeldError

@@ -15,10 +15,9 @@ from lumctl.change.plan import plan_digest
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.lint import lint
-from lumctl.runbook.reading import load
 from lumctl.runbook.replay import replay_on_stage
 from lumctl.runbook.stage import Stage, staged
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump, load
 from lumctl.store import Store, store_at
 from lumctl.store.schema import SCHEMA_VERSION
 

@@ -16,10 +16,9 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.lint import lint
-from lumctl.runbook.reading import load
 from lumctl.runbook.replay import replay_on_stage
 from lumctl.runbook.stage import Stage, staged
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump, load
 from lumctl.store import Store
 
 WHOLE = bool(os.environ.get("LUMCTL_CAMPAIGN"))

@@ -9,7 +9,7 @@ import pytest
 from fates import Fates, require_free
 
 from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 from lumctl.errors import ExitCode, RefusedError
 
 HOUR_S = 3600.0

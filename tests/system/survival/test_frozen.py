@@ -22,7 +22,7 @@ import pytest
 from yard import Yard, yard_on
 
 from lumctl.change import apply
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.lane_orders import jobs_in
 from lumctl.site import Site

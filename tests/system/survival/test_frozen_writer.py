@@ -14,7 +14,7 @@ from yard import Yard
 
 from lumctl.change import apply
 from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 from lumctl.site import Site
 from lumctl.store import StoreHeldError, sqlite
 

@@ -11,7 +11,7 @@ from fates import VICTIMS, WAYS, WORKS, Fates
 from yard import yard_on
 
 from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 
 INSTANTS, FEW_INSTANTS = 500, 12
 FEW_MOMENTS = 1

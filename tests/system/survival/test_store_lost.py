@@ -11,9 +11,9 @@ from fates import Lost
 from postgres import Postgres
 from yard import yard_on
 
-from lumctl.change.resuming import abort
+from lumctl.change.resumption import abort
 from lumctl.cli.swap_show import run_row
-from lumctl.cli.unfinished import shown_as_cut
+from lumctl.cli.unfinished_runs import shown_as_cut
 from lumctl.errors import ExitCode
 
 FEW = 2

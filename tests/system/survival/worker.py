@@ -31,7 +31,7 @@ import lumctl.fleet.fleet
 from lumctl import processes
 from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.change.steps import REVERT_AFTER_S
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.errors import LumctlError
@@ -54,7 +54,7 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
     folder = Path(order["folder"])
     if order.get("elsewhere"):
         processes._boot_id = lambda: "the start of another machine"
-    for module in (lumctl.change.engine, lumctl.change.heartbeat, lumctl.change.ledger, lumctl.change.resuming):
+    for module in (lumctl.change.engine, lumctl.change.heartbeat, lumctl.change.ledger, lumctl.change.resumption):
         module.LEASE_TERM_S = order.get("term_s", module.LEASE_TERM_S)
     inventory = load_inventory(Path(order["inventory"]))
     moments = Moments(order, lambda: _asked(line))

@@ -13,7 +13,7 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
-from lumctl.runbook import document, reading, writing
+from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.launch import launch
 from lumctl.sim.switches.driver import SimSwitch
@@ -96,7 +96,7 @@ def test_what_was_named_is_cut_and_a_rollback_restores_it(site, switch):
     done = site.store("switched").run(run)
     apply(site, plan_rollback(site, done))
     assert switch.read_circuits() == LIVE
-    book = reading.load(writing.dump(document.make(done, site.store("switched"), site.inventory)), "x")
+    book = yaml_text.load(yaml_text.dump(document.make(done, site.store("switched"), site.inventory)), "x")
     replayed = replay_on_simulator(book, site.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
 

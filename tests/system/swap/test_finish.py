@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lumctl.change import apply
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode
 from lumctl.swap import plan_rollback
 

@@ -11,7 +11,7 @@ import pytest
 from racks import Rack, rack_of
 
 from lumctl.change import apply
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.store import Run
 from lumctl.swap import plan_rollback, plan_swap

@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.engine import at_once
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.errors import RefusedError
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook.document import make, parse

@@ -9,7 +9,7 @@ from lumctl.change import apply
 from lumctl.change.plan import Start
 from lumctl.errors import RefusedError
 from lumctl.inventory.switching import own_cells
-from lumctl.runbook import document, reading, writing
+from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_rack
 from lumctl.site import Site
 from lumctl.store import Record, store_at
@@ -53,7 +53,7 @@ def transmit_off(site):
 
 def replayed(site, rack):
     run = rack.store.run(rack.swap)
-    book = reading.load(writing.dump(document.make(run, rack.store, rack.inventory)), "x")
+    book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
     replay_on_rack(book, site, progress=print, before_step=lambda _step: None)
 
 

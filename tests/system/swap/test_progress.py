@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lumctl.change import apply
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.devices.errors import DeviceBusyError, OutcomeUnknownError
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, HalfDoneError

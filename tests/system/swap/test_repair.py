@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
-from lumctl.change.resuming import ABORT, RESUME, abort, prospect, resume
+from lumctl.change.resumption import ABORT, RESUME, abort, prospect, resume
 from lumctl.swap import plan_fabric, plan_rollback, plan_swap
 
 REPLACED = {"s1-gpu0-a", "s1-gpu0-b"}

@@ -7,12 +7,12 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
-from lumctl.change.resuming import resume
+from lumctl.change.resumption import resume
 from lumctl.devices import transaction
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError, RunError
 from lumctl.inventory.switching import FREE
-from lumctl.runbook import document, reading, writing
+from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.switches.driver import SimSwitch
 from lumctl.swap import plan_fabric, plan_rollback, plan_swap
@@ -138,7 +138,7 @@ def test_what_is_not_certain_is_written_whole_and_nothing_else(rack):
 def test_its_runbook_is_replayed_on_a_switch_of_its_own(rack):
     result = apply(rack.site, planned(rack))
     run = rack.store.run(result.run)
-    book = reading.load(writing.dump(document.make(run, rack.store, rack.inventory)), "x")
+    book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
     replayed = replay_on_simulator(book, rack.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
     apply(rack.site, plan_rollback(rack.site, run))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lumctl.change.blink import BlinkError, blink
+from lumctl.change.light import BlinkError, blink
 from lumctl.devices.types import OpticsReading
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError

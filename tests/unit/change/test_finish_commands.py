@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lumctl.change import resuming
-from lumctl.change.guarded import Cover
+from lumctl.change import resumption
+from lumctl.change.guard_scope import Cover
 from lumctl.change.run import Run
 from lumctl.cli import swap_finish
 from lumctl.cli.invocation import Invocation, Target
@@ -24,8 +24,8 @@ def command(rack, monkeypatch):
         yield rack.site
 
     monkeypatch.setattr(swap_finish, "Site", site)
-    monkeypatch.setitem(resuming.resume.__kwdefaults__, "arm", rack.guard.arm)
-    monkeypatch.setattr("lumctl.change.resuming.origin", lambda: "ops@console from 10.0.0.7")
+    monkeypatch.setitem(resumption.resume.__kwdefaults__, "arm", rack.guard.arm)
+    monkeypatch.setattr("lumctl.change.resumption.origin", lambda: "ops@console from 10.0.0.7")
 
     def call(act, run, *, output=OutputFormat.TABLE, **options):
         cx = Invocation(None, Target.SIM, Output(output))

@@ -11,7 +11,7 @@ import pytest
 
 from lumctl.change import guard
 from lumctl.change.guard import LOG_NAME, MOST_LOG_BYTES, arm
-from lumctl.change.guarded import TURN_S, Cover, unguarded
+from lumctl.change.guard_scope import TURN_S, Cover, unguarded
 from lumctl.change.plan import Do
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError, RolledBackError

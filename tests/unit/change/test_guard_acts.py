@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change.guard_acts import ATTEMPTS, take_over
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError

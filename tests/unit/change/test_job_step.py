@@ -7,9 +7,9 @@ import pytest
 
 from lumctl.change import from_document, to_document
 from lumctl.change.guard_acts import take_over
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do
-from lumctl.change.resuming import abort, resume
+from lumctl.change.resumption import abort, resume
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError

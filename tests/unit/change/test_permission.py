@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.run import Run
 from lumctl.devices.errors import OutcomeUnknownError, StaleFenceError
 from lumctl.devices.permission import require_permission

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change import abreast as abreast_module
-from lumctl.change.abreast import Abreast, all_of
+from lumctl.change import concurrency
+from lumctl.change.concurrency import Concurrent, all_of
 from lumctl.change.guard_acts import take_over
-from lumctl.change.guarded import Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.plan import Do, Step, from_document, plan_digest, stages, to_document
 from lumctl.change.run import Run
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
@@ -157,11 +157,11 @@ def test_an_interrupt_in_a_stage_lets_those_that_act_end_and_takes_all_back(abre
     def interrupt(_begun):
         assert acting.wait(PATIENCE_S)
         interrupted.set()
-        monkeypatch.setattr("lumctl.change.abreast.wait", wait)
+        monkeypatch.setattr("lumctl.change.concurrency.wait", wait)
         raise KeyboardInterrupt
 
     abreast.at("transmit", "s3-gpu0-a", do=slow)
-    abreast.at("intent", "2", do=lambda: monkeypatch.setattr("lumctl.change.abreast.wait", interrupt))
+    abreast.at("intent", "2", do=lambda: monkeypatch.setattr("lumctl.change.concurrency.wait", interrupt))
     with pytest.raises(RolledBackError, match="it was interrupted"):
         abreast.apply(plan)
     acts = abreast.acts()
@@ -258,7 +258,7 @@ def test_nor_are_two_that_touch_the_same(rack):
 
 def test_calls_that_were_left_are_waited_for_and_those_that_had_not_begun_never_do():
     gate, begun, made = threading.Event(), threading.Event(), []
-    abreast = Abreast()
+    abreast = Concurrent()
 
     def first():
         begun.set()
@@ -270,7 +270,7 @@ def test_calls_that_were_left_are_waited_for_and_those_that_had_not_begun_never_
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lumctl.change.abreast.wait", interrupt)
+        patch.setattr("lumctl.change.concurrency.wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             abreast.run([first, lambda: made.append(2)], most=1)
     threading.Timer(0.05, gate.set).start()  # while it is waited for
@@ -281,8 +281,8 @@ def test_calls_that_were_left_are_waited_for_and_those_that_had_not_begun_never_
 
 def test_one_that_was_started_as_the_interrupt_came_is_waited_for_too(monkeypatch):
     gate, begun = threading.Event(), threading.Event()
-    abreast = Abreast()
-    start = abreast_module._WORKERS.submit
+    abreast = Concurrent()
+    start = concurrency._WORKERS.submit
 
     def interrupted(turn):
         start(turn)
@@ -294,7 +294,7 @@ def test_one_that_was_started_as_the_interrupt_came_is_waited_for_too(monkeypatc
         gate.wait(PATIENCE_S)
         return 1
 
-    monkeypatch.setattr(abreast_module._WORKERS, "submit", interrupted)
+    monkeypatch.setattr(concurrency._WORKERS, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         abreast.run([first, lambda: 2], most=1)
     threading.Timer(0.05, gate.set).start()  # while it is waited for
@@ -311,7 +311,7 @@ def test_readings_that_are_interrupted_are_waited_for_and_those_that_had_not_beg
 
     def interrupt(_given):
         assert begun.wait(PATIENCE_S)
-        patch.setattr("lumctl.change.abreast.wait", open_and_wait)
+        patch.setattr("lumctl.change.concurrency.wait", open_and_wait)
         raise KeyboardInterrupt
 
     def open_and_wait(given):
@@ -319,7 +319,7 @@ def test_readings_that_are_interrupted_are_waited_for_and_those_that_had_not_beg
         return wait(given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lumctl.change.abreast.wait", interrupt)
+        patch.setattr("lumctl.change.concurrency.wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             all_of([slow, lambda: made.append("next")], most=1)
         assert made == ["slow"]
@@ -334,10 +334,10 @@ def test_an_interrupt_is_not_lost_behind_a_reading_that_fails():
 
     def interrupt(_given):
         assert begun.wait(PATIENCE_S)
-        patch.setattr("lumctl.change.abreast.wait", wait)
+        patch.setattr("lumctl.change.concurrency.wait", wait)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lumctl.change.abreast.wait", interrupt)
+        patch.setattr("lumctl.change.concurrency.wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             all_of([fails, lambda: None], most=1)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lumctl.change.blink import BlinkError
-from lumctl.change.light import NotProvedError
+from lumctl.change.light import BlinkError, NotProvedError
 from lumctl.change.plan import Do
 from lumctl.change.steps import ACTIONS, REVERT_AFTER_S
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError

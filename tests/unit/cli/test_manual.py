@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.cli.manual import said
+from lumctl.cli.manual import fixed_text
 from lumctl.cli.manual.pages import pages, write
 from lumctl.cli.manual.reference import REFERENCES, with_reference
 from lumctl.cli.manual.roff import bold_code, escape
@@ -76,12 +76,12 @@ def test_every_page_says_how_it_ends_and_where_to_read_on(made):
 
 
 def test_the_exit_codes_of_the_manual_are_those_of_the_program():
-    assert [int(code) for code, _ in said.EXIT_STATUS] == [code.value for code in ExitCode]
+    assert [int(code) for code, _ in fixed_text.EXIT_STATUS] == [code.value for code in ExitCode]
 
 
 def test_pages_by_hand_are_referred_to():
     by_hand = {f"{path.stem}({path.suffix[1:]})" for path in MAN.iterdir() if path.suffix != ".1"}
-    assert by_hand == set(said.BY_HAND)
+    assert by_hand == set(fixed_text.BY_HAND)
 
 
 def test_every_page_is_installed_in_the_folder_of_its_section():

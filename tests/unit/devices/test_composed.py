@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.devices.base import BaseTransponder
-from lumctl.devices.composed import Composed
+from lumctl.devices.composite import Composed
 from lumctl.devices.errors import UnsupportedError
 from lumctl.devices.protocols import DriverContext, TransponderDriver
 from lumctl.devices.types import Capability, Neighbour, OpticsReading

@@ -3,8 +3,7 @@
 import pytest
 
 from lumctl.devices.doctor import examine
-from lumctl.devices.drivers import installed
-from lumctl.devices.wanted import few, not_installed
+from lumctl.devices.drivers import few, installed, not_installed
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 

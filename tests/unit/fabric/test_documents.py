@@ -6,7 +6,7 @@ import pytest
 from lumctl.errors import UsageError
 from lumctl.fabric import Condition, changes, mesh, route, trace
 from lumctl.fabric.documents import circuit_document, read_planned, states_document
-from lumctl.fabric.matchings.all_to_all import all_to_all
+from lumctl.fabric.matchings import all_to_all
 
 SHAPE = mesh(3, 3)
 

@@ -12,12 +12,10 @@ import pytest
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.errors import InconsistentFabricError, Unroutable
-from lumctl.fabric.exact import arcs as exact_arcs
-from lumctl.fabric.exact import search as exact_search
-from lumctl.fabric.exact import solving as exact
-from lumctl.fabric.exact.arcs import useful
-from lumctl.fabric.exact.graph import graph
 from lumctl.fabric.geometry import mesh
+from lumctl.fabric.research import exact, integer_program
+from lumctl.fabric.research.graph import graph
+from lumctl.fabric.research.integer_program import useful
 from lumctl.fabric.routing import Route, route
 from lumctl.fabric.tracing import TURN, exits, trace
 
@@ -154,7 +152,7 @@ def test_live_circuits_are_left_as_they_are():
 
 def test_the_integer_program_decides_alone_what_the_relaxation_leaves_open(monkeypatch):
     rng = seeded(8)
-    monkeypatch.setattr(exact_search, "chosen", lambda *_: None)
+    monkeypatch.setattr(exact, "chosen", lambda *_: None)
     for _ in range(20):
         assert_as_tried((2, 1), drawn(rng, mesh(2, 1), {}, 4), whatever)
     found = mesh(4, 4)
@@ -163,7 +161,7 @@ def test_the_integer_program_decides_alone_what_the_relaxation_leaves_open(monke
         alone = exact.solve(found, demands)
         monkeypatch.undo()
         assert (alone.status, alone.total) == ("optimal", exact.solve(found, demands).total)
-        monkeypatch.setattr(exact_search, "chosen", lambda *_: None)
+        monkeypatch.setattr(exact, "chosen", lambda *_: None)
 
 
 def as_set(found, states, port):
@@ -182,7 +180,7 @@ def test_from_a_poor_routing_the_best_one_is_found(monkeypatch):
         best = exact.solve(found, demands)
         poor = tuple(as_set(found, states, a) for a, _ in demands)
         with monkeypatch.context() as patched:
-            patched.setattr(exact_search, "chosen", lambda *_, poor=poor: poor)
+            patched.setattr(exact, "chosen", lambda *_, poor=poor: poor)
             improved = exact.solve(found, demands)
             taken = exact.solve(found, demands, objective="feasible")
             stopped = exact.solve(found, demands, time_limit_s=1, clock=stopping(50))
@@ -209,10 +207,10 @@ def test_a_blocked_port_is_neither_start_nor_goal():
 def test_a_circle_beside_a_way_is_dropped():
     found = mesh(3, 3)
     usable = graph(found, [(4, 5)], stuck={}, damaged=(), live=(), blocked_ports=())
-    (way,) = exact_arcs.solve_arcs(usable, [useful(usable, 0, [0.0] * usable.wires, 0.0)], seconds=9).ways
+    (way,) = integer_program.solve_arcs(usable, [useful(usable, 0, [0.0] * usable.wires, 0.0)], seconds=9).ways
     start, goal = usable.demands[0]
     turned = {at: at ^ 2 for at in range(len(found.peers))}  # everything in bar: light circles in every inner cell
-    assert exact_arcs._walked(usable, start, goal, turned) == way
+    assert integer_program._walked(usable, start, goal, turned) == way
 
 
 def test_neighbouring_ports_at_a_sharp_corner_have_no_way():
@@ -277,7 +275,7 @@ def test_no_time_at_all_gives_the_trivial_bound():
 
 
 def test_no_demands_need_no_routes():
-    for objective in exact.Objective:
+    for objective in exact.ExactObjective:
         answer = exact.solve(mesh(1, 1), [], objective=objective)
         assert (answer.status, answer.routes, answer.total, answer.gap) == ("optimal", (), 0, 0)
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import Condition, hexagon, mesh, square, trace
-from lumctl.fabric.matchings.all_to_all import all_to_all
-from lumctl.fabric.matchings.rounds import exchange, round_robin
+from lumctl.fabric.matchings import all_to_all, exchange, round_robin
 
 
 def seeded(seed):

@@ -14,9 +14,8 @@ from lumctl.fabric import mesh
 from lumctl.fabric.condition import Condition
 from lumctl.fabric.errors import InconsistentFabricError
 from lumctl.fabric.network.changes import network_changes
-from lumctl.fabric.network.cuts import full_cut
 from lumctl.fabric.network.model import MeshDevice, Network, SwitchDevice, ends_of, network_of, port_of
-from lumctl.fabric.network.routing import NetworkUnroutable, route_network
+from lumctl.fabric.network.routing import NetworkUnroutable, full_cut, route_network
 from lumctl.fabric.network.tracing import NetworkStates, circuits_made, hops_loss_db, trace_network
 from lumctl.inventory.fibres import DevicePort, Fibre
 from lumctl.inventory.load import load_inventory

@@ -65,7 +65,7 @@ def attempt(network, demands):
 
 
 def test_against_the_exact_solver():
-    from lumctl.fabric.exact.solving import solve
+    from lumctl.fabric.research.exact import solve
 
     feasible = missed = passes = least = 0
     for seed in range(TASKS):

@@ -14,8 +14,8 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.condition import Condition
 from lumctl.fabric.geometry import FREE, Mesh, mesh, square
-from lumctl.fabric.optics.model import IDEAL, Optics, Phases, random_phase_errors, random_waveguide_phases
-from lumctl.fabric.optics.transmission import gains, incoherent_gains, mean_gains, transmission
+from lumctl.fabric.research.optics import IDEAL, Optics, Phases, random_phase_errors, random_waveguide_phases
+from lumctl.fabric.research.transmission import gains, incoherent_gains, mean_gains, transmission
 from lumctl.fabric.tracing import exits, trace
 
 BAR, CROSS = PucState.BAR, PucState.CROSS

@@ -10,8 +10,7 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, St
 from lumctl.errors import LumctlError
 from lumctl.gateway import fencing
 from lumctl.gateway.fencing import MOST_UNTOLD, Fence
-from lumctl.gateway.highest import Highest
-from lumctl.gateway.newest import Newest
+from lumctl.gateway.lease_numbers import HighestLease, NewestLease
 
 WITHIN_S = 10.0
 
@@ -27,7 +26,7 @@ class Rack:
         self.restart()
 
     def restart(self):
-        self.fence = Fence("r1", lambda: self.newest, self.shut_out, Highest(self.path, self.said.append))
+        self.fence = Fence("r1", lambda: self.newest, self.shut_out, HighestLease(self.path, self.said.append))
 
     def shut_out(self, number):
         """As the store does it, unless it may only be read."""
@@ -299,7 +298,7 @@ def test_the_end_waits_for_what_is_being_sent_and_lets_nothing_more_through(rack
 
 def test_a_number_that_cannot_be_kept_holds_until_the_end_and_is_told(tmp_path):
     said = []
-    highest = Highest(tmp_path / "gone" / "gateway.fence", said.append)
+    highest = HighestLease(tmp_path / "gone" / "gateway.fence", said.append)
     highest.raise_to(4)
     highest.raise_to(3)
     assert highest.number == 4
@@ -313,10 +312,10 @@ def test_the_number_is_its_owner_s_alone_and_written_through_no_link(tmp_path):
     (tmp_path / "gateway.fence.new").symlink_to(precious)
     before = os.umask(0)
     try:
-        Highest(path, print).raise_to(7)
+        HighestLease(path, print).raise_to(7)
     finally:
         os.umask(before)
-    assert Highest(path, print).number == 7
+    assert HighestLease(path, print).number == 7
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
     assert precious.read_text() == "keep this"
 
@@ -325,7 +324,7 @@ def test_the_number_is_its_owner_s_alone_and_written_through_no_link(tmp_path):
 def test_a_spoiled_file_is_told_and_no_obstacle(tmp_path, content):
     said, path = [], tmp_path / "gateway.fence"
     path.write_bytes(content)
-    assert Highest(path, said.append).number == 0
+    assert HighestLease(path, said.append).number == 0
     assert "cannot be read" in said[0]
 
 
@@ -338,7 +337,7 @@ def test_a_store_that_fails_is_told_once_and_told_when_it_is_back():
             raise answer
         return answer
 
-    newest = Newest(read, pytest.fail, said.append)
+    newest = NewestLease(read, pytest.fail, said.append)
     assert [newest(), newest(), newest(), newest()] == [3, None, None, 4]
     assert said == ["it is gone; the highest lease seen decides", "the store can be read again"]
 
@@ -352,7 +351,7 @@ def test_a_store_that_fails_slowly_is_left_alone_for_a_while(takes_s, asked):
         times[0] += takes_s
         raise OSError("no route")
 
-    newest = Newest(read, pytest.fail, lambda _: None, clock=lambda: times[0])
+    newest = NewestLease(read, pytest.fail, lambda _: None, clock=lambda: times[0])
     assert newest() is None
     assert newest() is None
     assert len(reads) == asked
@@ -371,7 +370,7 @@ def test_a_store_that_is_told_of_a_number_tells_so_and_one_that_cannot_be_writte
             raise answer
         return answer
 
-    newest = Newest(pytest.fail, raise_above, said.append)
+    newest = NewestLease(pytest.fail, raise_above, said.append)
     assert [newest.shut_out(7), newest.shut_out(7), newest.shut_out(7)] == [None, None, 8]
     assert said[:2] == ["it is full; no lease up to 7 may write", "the store can be written again"]
     assert said[2].startswith("lease 7 came to the gateway, and the store does not know it")

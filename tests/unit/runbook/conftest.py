@@ -10,7 +10,7 @@ import pytest
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.runbook.document import make
-from lumctl.runbook.writing import dump
+from lumctl.runbook.yaml_text import dump
 from lumctl.store import Store, store_at
 
 GOLDEN = Path(__file__).parents[2] / "system" / "golden"

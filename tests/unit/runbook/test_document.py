@@ -7,12 +7,12 @@ import yaml
 
 from lumctl.change.plan import Do, Plan, Start, Step, to_document
 from lumctl.errors import UsageError
+from lumctl.files import put
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.runbook.document import make, parse
-from lumctl.runbook.files import make_private_folder, write_private
-from lumctl.runbook.reading import load
-from lumctl.runbook.writing import dump
+from lumctl.runbook.files import make_private_folder
+from lumctl.runbook.yaml_text import dump, load
 from lumctl.store import Record, Store, store_at
 
 INVENTORY = load_inventory(example("prototype"))
@@ -123,7 +123,7 @@ def test_a_step_without_what_it_needs_is_named(store: Store) -> None:
 def test_files_are_private_and_whole(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "run.yaml"
     make_private_folder(path.parent)
-    write_private(path, "text")
+    put(path, "text", mode=0o600)
     assert path.read_text() == "text"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [p.name for p in path.parent.iterdir()] == ["run.yaml"]

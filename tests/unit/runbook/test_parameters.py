@@ -5,7 +5,7 @@ import pytest
 from lumctl.errors import UsageError
 from lumctl.runbook.intents import Intends, IntentRunbook
 from lumctl.runbook.parameters import given_values, valued
-from lumctl.runbook.reading import read
+from lumctl.runbook.yaml_text import read
 
 TEXT = """\
 schema: lumctl/runbook/v1

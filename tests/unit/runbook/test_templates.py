@@ -2,12 +2,11 @@
 
 import pytest
 
-from lumctl.runbook.differing import times, unlike
+from lumctl.runbook.diff import times, unlike
 from lumctl.runbook.lint import lint
-from lumctl.runbook.reading import load, read
 from lumctl.runbook.report import report
 from lumctl.runbook.templates import template_of
-from lumctl.runbook.writing import dump, plain
+from lumctl.runbook.yaml_text import dump, load, plain, read
 
 
 @pytest.mark.parametrize(

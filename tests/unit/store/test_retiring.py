@@ -9,7 +9,7 @@ import pytest
 
 from lumctl.errors import RefusedError
 from lumctl.gateway.fencing import Fence
-from lumctl.gateway.highest import Highest
+from lumctl.gateway.lease_numbers import HighestLease
 from lumctl.store import LeaseLostError, Record, Store, StoreError, copying, store_at
 from lumctl.store.copying import copy
 from lumctl.store.database import shown
@@ -115,7 +115,7 @@ def gateway(store: Store, file: Path, told: list[str]) -> Fence:
         told.append(f"shut out up to {number}")
         return store.skip_fences("r1", number, now=NOW, who="gateway")
 
-    return Fence("r1", lambda: store.newest_fence("r1"), shut_out, Highest(file, told.append))
+    return Fence("r1", lambda: store.newest_fence("r1"), shut_out, HighestLease(file, told.append))
 
 
 def test_a_gateway_lets_nobody_through_by_the_old_store_and_the_next_lease_by_the_new(

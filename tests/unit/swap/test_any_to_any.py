@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lumctl.change.foreign_circuits import require_others_untouched
 from lumctl.change.plan import Do, Plan, Start, Step
-from lumctl.change.untouched import require_others_untouched
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.load import load_inventory

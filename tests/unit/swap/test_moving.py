@@ -10,8 +10,8 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import Unroutable, changes, mesh, route, trace
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
-from lumctl.swap.leeway import Leeway
 from lumctl.swap.lightpaths import light_paths
+from lumctl.swap.reroute_budget import RerouteBudget
 
 COLUMNS, ROWS = 4, 3
 SHAPE = mesh(COLUMNS, ROWS)
@@ -28,7 +28,7 @@ transponders:
   - {{id: "t[0-{LAST}]", accelerator: "g[0-{LAST}]", interface: "eth[0-{LAST}]", device: m,
      port: {list(range(SHAPE.port_count))}}}
 """
-MOVABLE = Leeway(movable=frozenset({"own"}))
+MOVABLE = RerouteBudget(movable=frozenset({"own"}))
 SEEDS = range(40)
 
 
@@ -59,9 +59,9 @@ def crowd(seed):
     return live, circuit("own/new", "own", pairs[4]), blank | changes(blank, routes)
 
 
-def outcome(inventory, live, new, states, leeway):
+def outcome(inventory, live, new, states, reroutes):
     try:
-        return light_paths(inventory, live, [*live, new], {"m": states}, leeway=leeway)
+        return light_paths(inventory, live, [*live, new], {"m": states}, reroutes=reroutes)
     except RefusedError:
         return None
 
@@ -73,7 +73,7 @@ def test_moves_are_made_only_where_needed_and_never_touch_what_belongs_to_others
         if made is None:
             continue
         live, new, states = made
-        alone = outcome(inventory, live, new, states, Leeway())
+        alone = outcome(inventory, live, new, states, RerouteBudget())
         found = outcome(inventory, live, new, states, MOVABLE)
         if alone is not None:
             assert found == alone  # nobody makes room without need
@@ -109,9 +109,9 @@ def test_a_rerouted_circuit_leaves_the_cells_to_avoid_and_nobody_else_moves(inve
         way = trace(SHAPE, states, live[0].ports[0]).pucs
         avoided = way[len(way) // 2]
         through = frozenset(c.id for c in live if c.owner == "own" and avoided in trace(SHAPE, states, c.ports[0]).pucs)
-        leeway = Leeway({"m": frozenset({avoided})}, through)
+        reroutes = RerouteBudget({"m": frozenset({avoided})}, through)
         try:
-            found = light_paths(inventory, live, live, {"m": states}, leeway=leeway)
+            found = light_paths(inventory, live, live, {"m": states}, reroutes=reroutes)
         except RefusedError:
             continue
         shown += 1

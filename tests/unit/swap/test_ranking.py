@@ -12,7 +12,7 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 from lumctl.swap.choose import choose
 from lumctl.swap.ranking import Score, why_behind
-from lumctl.swap.records import BURN_IN_S, LATELY_S, Record, records_of
+from lumctl.swap.records import BURN_IN_S, LATELY_S, AcceleratorRecord, records_of
 
 NOW = 1_800_000_000.0
 PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
@@ -98,9 +98,10 @@ def test_alike_in_all_else_the_spare_with_less_loss_is_taken(rack, observe, prog
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (Record(faults=2, last_fault_at=NOW - 60), "degraded or failed 2 times in the last 7 days, the other never"),
-        (Record(back_at=NOW - BURN_IN_S / 2), "it has not run for long since it came back"),
-        (Record(burned_in_at=NOW + 60), "it has not run for long since it came back"),
+        (AcceleratorRecord(faults=2, last_fault_at=NOW - 60),
+            "degraded or failed 2 times in the last 7 days, the other never"),
+        (AcceleratorRecord(back_at=NOW - BURN_IN_S / 2), "it has not run for long since it came back"),
+        (AcceleratorRecord(burned_in_at=NOW + 60), "it has not run for long since it came back"),
     ],
 )  # fmt: skip
 def test_a_spare_with_a_past_is_left_for_one_that_loses_more_light(rack, observe, programmed_cells, record, says):
@@ -180,7 +181,7 @@ def test_the_store_s_history_tells_faults_lanes_and_returns(rack):
         (-1000, "near-x", "accelerator", State.OK, State.UNKNOWN),
     )
     assert records_of(store, inventory, [near], NOW) == {
-        "near-x": Record(faults=2, last_fault_at=NOW - 4000, back_at=NOW - 5000)
+        "near-x": AcceleratorRecord(faults=2, last_fault_at=NOW - 4000, back_at=NOW - 5000)
     }
 
 

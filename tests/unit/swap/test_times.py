@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from lumctl.change.plan import Do, Step
-from lumctl.swap.times import timed
+from lumctl.swap.planning import timed
 
 STEPS = (
     Step("1", Do.CHECK, "check that s3 is healthy", {}, expected_seconds=0.2),

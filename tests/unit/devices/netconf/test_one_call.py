@@ -7,7 +7,7 @@ from threading import Event, Thread
 import pytest
 
 from lumctl.devices.errors import DeviceBusyError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.netconf.kept import KeptSession
+from lumctl.devices.netconf.shared_session import KeptSession
 from lumctl.devices.protocols import DriverContext
 
 TIMEOUT_S, GRACE_S = 0.4, 1.0

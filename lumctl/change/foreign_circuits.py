@@ -1,0 +1,96 @@
+"""Proof, before anything is written, that a plan leaves every circuit alone that it does not mean to change."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from lumctl.change.circuits import circuits_before_and_after
+from lumctl.change.plan import Do, Plan
+from lumctl.change.rollback_check import takes_back
+from lumctl.devices.types import PucState
+from lumctl.errors import RefusedError
+from lumctl.fabric import trace
+from lumctl.fabric.condition import mesh_of
+from lumctl.inventory.switching import in_the_way, is_joined, own_cells
+from lumctl.inventory.wiring import Circuit
+from lumctl.site import Site
+
+States = Mapping[int, str]
+
+
+def require_others_untouched(site: Site, plan: Plan) -> None:
+    """Refuse a plan whose cells change a circuit that it does not replace, or whose light nobody would prove.
+
+    Raises:
+        RefusedError: it does; the circuit is named.
+    """
+    before, after = circuits_before_and_after(site, plan)
+    led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
+    # Undoing a run removes the circuits that it programmed.
+    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if takes_back(site, plan) else set[str]()
+    kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
+    for device, held, written in _pinned_changes(site, plan):
+        watched = {
+            name
+            for step in plan.steps
+            if step.do is Do.VERIFY
+            for key in ("circuits", "kept")
+            for name in step.data[key]
+        }
+        for circuit in kept:
+            if circuit.device != device or not way_of(site, circuit, held):
+                continue
+            stands = {**held, **written}
+            if circuit.id in led_elsewhere:
+                _require_led(site, plan, circuit, stands, watched)
+                continue
+            if way_of(site, circuit, held) != way_of(site, circuit, stands) or _is_taken(site, circuit, stands):
+                raise RefusedError(
+                    f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace",
+                    hint="leave the cells of that circuit as they are",
+                )
+            # A circuit that was not sound before the run that is taken back is put back, and cannot be proved.
+            put_back = plan.undoes is not None and circuit.id in {c.id for c in plan.add}
+            if circuit.id not in watched and not put_back:
+                raise RefusedError(
+                    f"{plan.id} would write {device} without a proof that circuit {circuit.id} still stands",
+                    hint="name it under `kept` of a verify step",
+                )
+
+
+def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
+    """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
+    if not way_of(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
+        raise RefusedError(
+            f"{plan.id} would lead circuit {circuit.id} of {circuit.owner} another way, and not "
+            + ("prove that it stands afterwards" if way_of(site, circuit, stands) else "make that way"),
+            hint="name it under `circuits` of a verify step, and write the cells of its new way",
+        )
+
+
+def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, States]]:
+    """For each device that is written in part: its states before, and the cells that change."""
+    writes: dict[str, dict[int, str]] = {}
+    for step in plan.steps:
+        if step.do is Do.PROGRAM:
+            cells = {int(puc): str(mark) for puc, _, mark in step.data["changes"]}
+            writes.setdefault(step.data["device"], {}).update(cells)
+    for device, cells in writes.items():
+        held = plan.start.cells(device, own_cells(site.inventory, site.inventory.devices[device]))
+        if held is not None:
+            yield device, held, cells
+
+
+def _is_taken(site: Site, circuit: Circuit, states: States) -> bool:
+    """Whether a switch would have to take a circuit apart for another join that is wanted of one of its ports."""
+    if site.inventory.devices[circuit.device].geometry is not None:
+        return False
+    return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
+
+
+def way_of(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
+    """The cells that a circuit runs through, with their states; empty where the states do not make it."""
+    device = site.inventory.devices[circuit.device]
+    if device.geometry is None:
+        ingress, egress = min(circuit.ports), max(circuit.ports)
+        return ((ingress, str(egress)),) if is_joined(states, circuit.ports) else ()
+    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in states.items()}, circuit.ports[0])
+    return tuple(found.passes) if found.exit == circuit.ports[1] else ()

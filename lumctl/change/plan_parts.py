@@ -1,0 +1,158 @@
+"""The parts of a plan: circuits, PUC states, replacements, candidates, and steps with their stages."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from lumctl.change.start import PUC_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCircuit:
+    """A circuit of a plan with its way through the device and its loss budget. Powers in dBm, losses in dB.
+
+    ``margin_db`` is what is expected to arrive beyond what the less sensitive of its receivers needs.
+    """
+
+    id: str
+    owner: str
+    device: str
+    direction: str
+    ends: tuple[Mapping[str, Any], ...]
+    pucs: tuple[int, ...] = ()
+    loss_db: float | None = None
+    expected_rx_dbm: float | None = None
+    margin_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One cell that a plan writes: a PUC, or (``puc``) an ingress port of a switch, whose states are egress ports.
+
+    ``before`` is ``None`` where it was not known.
+    """
+
+    device: str
+    puc: int
+    before: str | None
+    after: str
+
+    @property
+    def is_join(self) -> bool:
+        """Whether it is a switch's."""
+        return self.after not in PUC_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A light path that stands now and that a plan cuts: two ports of a device, and the light on it.
+
+    ``owner`` is the job whose circuit it is by the record. A path of no job is cut only if an operator named one of its
+    ports (``agreed``). ``power_dbm`` is ``None`` where it cannot be read, or where there is no light (``dark``).
+    """
+
+    device: str
+    ingress: int
+    egress: int
+    owner: str | None = None
+    transmitter: str | None = None
+    receiver: str | None = None
+    power_dbm: float | None = None
+    dark: bool = False
+    agreed: bool = False
+
+    @property
+    def needs_word(self) -> bool:
+        """Whether an operator has yet to name it."""
+        return self.owner is None and not self.agreed
+
+    @property
+    def light(self) -> str:
+        """The light on it, in words."""
+        heard = f"{self.receiver} hears {self.transmitter}" if self.receiver and self.transmitter else ""
+        power = f"{self.power_dbm:.1f} dBm" if self.power_dbm is not None else "no light" if self.dark else ""
+        return ", ".join(filter(None, (heard, power))) or "its light cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One accelerator of a job and the one that takes its place."""
+
+    job: str
+    rank: int
+    failed: str
+    spare: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A spare that was considered for a failed accelerator: taken, or why not.
+
+    ``rank`` is its place among those that could be taken, 1 the best; ``score`` are the numbers that decide it, the
+    first one that differs: less is better. Both are missing where it could not be taken.
+    """
+
+    failed: str
+    spare: str
+    chosen: bool
+    reasons: tuple[str, ...]
+    rank: int | None = None
+    score: Mapping[str, float] = field(default_factory=dict)
+
+
+def receivers(circuit: PlannedCircuit) -> tuple[tuple[str, str], ...]:
+    """Pairs (receiving transponder, transponder that it is meant to hear)."""
+    a, b = (str(end["lane"]) for end in circuit.ends)
+    return ((b, a), (a, b)) if circuit.direction == "duplex" else ((b, a),)
+
+
+class Do(StrEnum):
+    """What a step does."""
+
+    CHECK = "check"
+    """An accelerator must be healthy by a fresh reading; changes nothing."""
+    TRANSMIT = "transmit"
+    """Switch a transponder's transmitter on or off."""
+    PROGRAM = "program"
+    """Write PUC states or joins of one device."""
+    VERIFY = "verify"
+    """Each receiver of the named circuits must be shown to hear its intended transmitter."""
+    CONFIRM = "confirm"
+    """Tell devices with a revert timer of their own to keep the change."""
+    ASSIGN = "assign"
+    """Write down who runs where."""
+    SET = "set"
+    """Set one setting of one component: a port, a transponder, a machine's power."""
+    JOB = "job"
+    """Have a job pause before light moves, or go on afterwards, by its hook."""
+    RECORD = "record"
+    """Write down what a person said: an acknowledgement, maintenance, a policy. Touches no device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``data`` is what the engine needs for it; ``required`` false lets the run go on when it fails.
+
+    Steps of the same ``stage`` above 0 that stand side by side in their plan are done at the same time.
+    """
+
+    id: str
+    do: Do
+    title: str
+    data: Mapping[str, Any]
+    precondition: str = ""
+    verification: str = ""
+    undo: str = ""
+    required: bool = True
+    expected_seconds: float = 0.0
+    stage: int = 0
+
+
+def stages(steps: Iterable[Step]) -> tuple[tuple[Step, ...], ...]:
+    """Steps as they are done: those of one stage together, each other one alone."""
+    numbered = enumerate(steps)
+    # A step without a stage is told from its neighbours by its own place.
+    grouped = groupby(numbered, key=lambda at: (at[1].stage, 0 if at[1].stage else at[0]))
+    return tuple(tuple(step for _, step in group) for _, group in grouped)

@@ -1,0 +1,349 @@
+"""Resumption of a run that was cut or left half done: forward to its end, or back to where it began."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from lumctl.change.check import require_healthy
+from lumctl.change.circuits import placed_by
+from lumctl.change.disturbance import require_undisturbed
+from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, unfailing
+from lumctl.change.foreign_circuits import require_others_untouched
+from lumctl.change.guard import Arm
+from lumctl.change.guard import arm as arm_guard
+from lumctl.change.guard_scope import guarded
+from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
+from lumctl.change.interrupts import hold_back_interrupts, stopping_undoes, undisturbed
+from lumctl.change.job_step import resumes
+from lumctl.change.later_changes import NOTHING, Overtaken, overtaken, require_fit
+from lumctl.change.origin import origin
+from lumctl.change.plan import Do, Plan, Step, from_document
+from lumctl.change.quiet_jobs import require_stopped
+from lumctl.change.run import Run
+from lumctl.change.run_end import taken_back
+from lumctl.change.steps import REVERT_AFTER_S
+from lumctl.change.trail import Trail
+from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
+from lumctl.devices import transaction
+from lumctl.devices.types import Capability
+from lumctl.errors import LumctlError, RefusedError, RolledBackError
+from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import Assignment
+from lumctl.jobs import RUNNING, Hooks, passed_over
+from lumctl.jobs.hooks import PAUSE, hooked
+from lumctl.site import Site
+from lumctl.store import Lease, LeaseHeldError, Record, Store, StoreError
+from lumctl.store import Run as StoredRun
+
+OPEN = frozenset({"running", "half-done"})
+RESUME, ABORT = "resume", "abort"
+WRITES = frozenset({Do.PROGRAM, Do.TRANSMIT, Do.SET})
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is to be done with a run: its ``steps`` that are left (``forward``), or those to be taken back, in order."""
+
+    run: StoredRun
+    plan: Plan
+    trail: Trail
+    forward: bool
+    steps: tuple[Step, ...]
+    why_not: str = ""
+    """Why it cannot go on, where that was asked."""
+    left_alone: Overtaken = NOTHING
+    """What later runs have written over, and is not taken back for that."""
+    switching: Switching = NOTHING_TO_SWITCH
+    """The transmitters beside those of the steps that are not as the record will want them."""
+
+
+def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> Prospect:
+    """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
+
+    ``leave_later``: what later runs have written over is left alone, and is no reason to refuse to take the rest back.
+
+    Raises:
+        RefusedError: the run has ended, is at work, or was followed by another that changed what it left.
+        DeviceError: a device does not answer that must be asked before the run can go on.
+    """
+    _require_open(site, run, act)
+    plan = from_document(run.plan)
+    trail = Trail.of(plan, site.store(run.rack).entries(run.id))
+    over = overtaken(site, run, trail)
+    if not leave_later:
+        require_mine(run, over)
+    if not (leave_later and over.why):
+        require_fit(site, run.id, plan, is_open=True)
+    back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
+    switching = _switching(site, plan, placed_after(site, back_again, forward=False), back_again)
+    back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over, switching=switching)
+    if act == ABORT:
+        return back
+    if run.inventory_digest != site.inventory.digest:
+        raise RefusedError(
+            f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
+            hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
+        )
+    steps = left(site, trail)
+    try:
+        require_way_on(site, trail, steps)
+    except RefusedError as error:
+        return replace(back, why_not=error.message)
+    switching = _switching(site, plan, placed_after(site, plan.steps, forward=True), steps)
+    return Prospect(run, plan, trail, forward=True, steps=steps, switching=switching)
+
+
+def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
+    """Where the jobs run after these steps of a run are done or undone."""
+    placed = site.assignment(sound=False)
+    for step in steps:
+        if step.do is Do.ASSIGN:
+            placed |= placed_by(step.data["assignment" if forward else "before"])
+    return placed
+
+
+def _switching(site: Site, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> Switching:
+    if not _moves_light(plan):
+        return NOTHING_TO_SWITCH
+    switched = {str(step.data["transponder"]) for step in steps if step.do is Do.TRANSMIT}
+    return switching_for(site, plan.rack, placed).without(switched)
+
+
+def _moves_light(plan: Plan) -> bool:
+    return any(step.do in {Do.PROGRAM, Do.TRANSMIT} for step in plan.steps)
+
+
+def resume(
+    site: Site,
+    run: StoredRun,
+    *,
+    progress: Progress = lambda _line: None,
+    before_step: Gate = at_once,
+    who: str | None = None,
+    stopped_by: str | None = None,
+    revert_after_s: float = REVERT_AFTER_S,
+    arm: Arm = arm_guard,
+) -> RunResult:
+    """Go on with a run that was cut or left half done, to its end. Where it cannot go on, it is taken back.
+
+    ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook: whoever said so when the run
+    began knew nothing of now.
+
+    Raises:
+        RefusedError, DeviceError: as :func:`prospect`, or somebody holds the rack's lease, or nobody says that a job is
+            stopped; nothing was done.
+        RolledBackError: it could not go on, or failed; all that it had done is undone.
+        HalfDoneError: nor could it be taken back; or all is done but that a job goes on.
+    """
+    who, say = who or origin(), unfailing(progress)
+    with _leased(site, run, who, RESUME) as (store, lease), stopping_undoes():
+        found = prospect(site, store.run(run.id), RESUME)
+        if not found.forward:
+            with undisturbed():
+                raise taken_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
+        said = require_stopped(site, found.plan, stopped_by, found.steps)
+        silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
+        with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as cover:
+            hold_back_interrupts()
+            _write_down(site, store, lease, found, who)
+            again = Run.resumed(site, store, lease, store.run(run.id), who, cover=cover)
+            again.ledger.vouched(said)
+            with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
+                for step in found.trail.unclear:
+                    if step.do is Do.VERIFY:
+                        again.relight(step)
+                again.switch(found.switching)
+            return execute(again, cover, say, before_step, found.steps)
+
+
+def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
+    """Take a run that was cut or left half done back to where it began.
+
+    With ``leave_later`` what later runs have written over is left alone: the rest is taken back, and the run is closed
+    as ``superseded``.
+
+    Raises:
+        RefusedError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
+        HalfDoneError: something could not be taken back; the journal says what stands.
+    """
+    who, started = who or origin(), perf_counter()
+    with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
+        found = prospect(site, store.run(run.id), ABORT, leave_later=leave_later)
+        again = _reopened(site, store, lease, found, who)
+        again.leave_alone(found.left_alone.steps)
+        ended = taken_back(again, f"it was aborted by {who}")
+        if not isinstance(ended, RolledBackError):
+            raise ended
+    return RunResult(run.id, found.plan, again.undone_as, (), (), round(perf_counter() - started, 4))
+
+
+@contextmanager
+def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[Store, Lease]]:
+    store = site.store(run.rack)
+    _require_open(site, run, act)
+    lease = store.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
+    try:
+        with kept_alive(store, lease, site.now):
+            site.act_under(lease)
+            yield store, lease
+    finally:
+        with suppress(StoreError):  # it ends by itself
+            store.release(lease)
+
+
+def _reopened(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> Run:
+    _write_down(site, store, lease, found, who)
+    again = Run.resumed(site, store, lease, store.run(found.run.id), who)
+    if _moves_light(found.plan):
+        again.placed_after = placed_after(site, found.steps, forward=False)
+    return again
+
+
+def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> None:
+    """The run is ours from here on, and whoever left it is shut out."""
+    said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
+    if found.why_not:
+        said["failed"] = found.why_not
+    if found.left_alone.why:
+        said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
+    entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
+    if store.reopen(lease, found.run.id, entry) is None:
+        raise RefusedError(
+            f"{found.run.id} has just come to its end",
+            hint=f"see how: lumctl swap show {found.run.id} --target {site.target}",
+        )
+
+
+def _require_open(site: Site, run: StoredRun, act: str) -> None:
+    if run.target != site.target:
+        raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
+    if run.state not in OPEN:
+        what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        undo = f"to undo it: lumctl swap rollback {run.id} --target {site.target}"
+        raise RefusedError(
+            f"there is nothing of {run.id} to {act}: {what}",
+            hint=undo
+            if run.state == "done"
+            else f"to bring the rack to what is recorded: lumctl fabric apply --rack {run.rack} --target {site.target}",
+        )
+    store = site.store(run.rack)
+    if run.id not in store.unfinished(now=site.now()):
+        try:
+            store.require_free(run.rack, now=site.now())
+        except LeaseHeldError as held:  # by its engine or its revert guard
+            raise RefusedError(
+                f"{run.id} is at work: {held.message}",
+                hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {site.target}",
+            ) from held
+        raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")
+
+
+def left(site: Site, trail: Trail) -> tuple[Step, ...]:
+    """The steps that are to be done yet, in the order of the plan: what was done is not done again.
+
+    Written again is what a device may have taken back by itself: what was not confirmed to it, or is not in it now.
+    Light is proved anew, whenever that was done before; a job that runs again is paused again.
+
+    Raises:
+        DeviceError: a device that can be read does not answer.
+    """
+    plan = trail.plan
+    if trail.complete:
+        return tuple(step for step in plan.steps if resumes(step) and step.id not in trail.ended)
+    unconfirmed = {d for s in plan.steps if s.do is Do.CONFIRM and s.id not in trail.ended for d in s.data["devices"]}
+    found: list[Step] = []
+    for step in plan.steps:
+        again = step.id not in trail.ended
+        if step.do is Do.CHECK and step.id in trail.evidence and trail.touched:
+            again = False  # what was sound before anything moved cannot be found any more
+        if step.do is Do.PROGRAM and not again:
+            device = step.data["device"]
+            again = (device in unconfirmed and _reverts(site, device)) or _is_gone(site, step)
+        if step.do is Do.VERIFY:
+            again = True  # what was proved then may have gone dark since
+        if again:
+            found.append(step)
+    if any(step.do in WRITES for step in found):
+        found += [step for step in plan.steps if step.id in trail.ended and _runs_again(site, step)]
+    return tuple(sorted(found, key=plan.steps.index))
+
+
+def require_mine(run: StoredRun, over: Overtaken) -> None:
+    """Require that whatever a run may have changed is still as it left it, as far as our record tells.
+
+    Raises:
+        RefusedError: a later run has changed it: neither can this one go on, nor be taken back.
+    """
+    if over.why:
+        raise RefusedError(
+            f"a later run has changed what {run.id} left: {over.why[0]}",
+            hint=f"close this run and leave alone what later runs changed: lumctl swap abort {run.id} --leave-later",
+        )
+
+
+def require_way_on(site: Site, trail: Trail, steps: tuple[Step, ...]) -> None:
+    """Require what is left of a run to have what it needs: its spares, its devices, everybody else's circuits.
+
+    Raises:
+        RefusedError: something is missing; it says what.
+        DeviceError: a device does not answer.
+    """
+    plan = trail.plan
+    if all(resumes(step) for step in steps):
+        return
+    looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in trail.evidence]
+    if not looked and trail.touched and any(step.do is Do.CHECK for step in plan.steps):
+        raise RefusedError("which circuits were sound before anything moved was not written down")
+    for step in looked if trail.touched else ():
+        require_healthy(site, step.data["healthy"])
+    for device in dict.fromkeys(change.device for change in plan.changes):
+        _require_cells(site, trail, device)
+    require_others_untouched(site, plan)
+    require_undisturbed(site, plan)
+
+
+def _require_cells(site: Site, trail: Trail, device: str) -> None:
+    """Each cell of a device is as it was, but for those that this run may have written, by half or whole."""
+    own = own_cells(site.inventory, site.inventory.devices[device])
+    start = trail.plan.start.cells(device, own)
+    driver = site.devices.changing(device)
+    driver.identify()
+    if start is None:
+        return  # it is written whole
+    tried = {cell for s in trail.tried if s.do is Do.PROGRAM and s.data["device"] == device for cell in _cells(s)}
+    held = transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
+    for cell, state in held.items():
+        if state != start.get(cell) and cell not in tried:
+            raise RefusedError(
+                f"{device} does not hold what it did: cell {cell} was changed, and not by this run",
+                hint=f"write it again: lumctl fabric apply --rewrite --rack {trail.plan.rack}",
+            )
+
+
+def _is_gone(site: Site, step: Step) -> bool:
+    """Whether a device says that it does not hold (any more) what was written."""
+    driver = site.devices.changing(step.data["device"])
+    if not transaction.readable(driver):
+        return False
+    cells = _cells(step)
+    read = transaction.read_cells(driver, cells)
+    return any(read.get(cell) != state for cell, state in cells.items())
+
+
+def _cells(step: Step) -> Mapping[int, str]:
+    return {int(cell): str(after) for cell, _, after in step.data["changes"]}
+
+
+def _reverts(site: Site, device: str) -> bool:
+    return Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities
+
+
+def _runs_again(site: Site, step: Step) -> bool:
+    if step.do is not Do.JOB or step.data["act"] != PAUSE:
+        return False
+    job = step.data["job"]
+    if not hooked(site.inventory, job) or passed_over(site, job):
+        return False
+    return Hooks(site, job).status() == RUNNING

@@ -1,0 +1,147 @@
+"""How a run ends: done, rolled back, half done, or taken over by another process; as an error where it failed."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from lumctl.change.guard_scope import Cover
+from lumctl.change.run import Run
+from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError, RunError
+from lumctl.store import LeaseLostError, StoreError, ways_to_finish
+
+
+def close(run: Run, cover: Cover, seconds: float) -> None:
+    """Every step is done: nothing is undone any more, whatever happens to the last entries."""
+    try:
+        _end_as_done(run, seconds)
+    except LumctlError as error:
+        if (state := _guards_end(run, cover)) is not None:
+            if state == "done":
+                return  # by the guard, as it should be
+            raise _overtaken(run, state) from error
+        if isinstance(error, StoreError):
+            run.ledger.leave()
+        raise HalfDoneError(
+            f"every step of {run.id} is done, but it could not be closed: {error.message}",
+            run=run.id,
+            hint=_first(
+                error, f"when the store can be written again: lumctl swap resume {run.id} --target {run.plan.target}"
+            ),
+        ) from error
+    if idle := run.not_resumed:
+        told = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
+        raise HalfDoneError(
+            f"{run.id}: all light is where it should be and stays there, but {told}",
+            run=run.id,
+            hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target {run.plan.target}",
+        )
+
+
+def _end_as_done(run: Run, seconds: float) -> None:
+    """A transaction may have been lost on the way to its database, or only the word that it was made."""
+    try:
+        run.close(seconds)
+    except StoreError as error:
+        try:
+            state = run.ledger.state
+        except StoreError:
+            raise error from None
+        if state == "running":
+            run.close(seconds)
+
+
+def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], cover: Cover) -> LumctlError:
+    """End a run that failed, and say as an error how that went."""
+    if isinstance(failure, LeaseLostError) and (state := _guards_end(run, cover)) is not None:
+        return _overtaken(run, state)
+    if isinstance(failure, LumctlError) and not run.touched:
+        _end(run, "refused", {"failed": failure.message})
+        if isinstance(failure, RefusedError):
+            failure.hint = failure.hint or run.again()
+        return failure
+    progress(f"failed: {_reason(failure)}; undoing")
+    error = taken_back(run, _reason(failure))
+    state = _guards_end(run, cover)
+    return error if state is None else _overtaken(run, state)
+
+
+def taken_back(run: Run, reason: str) -> RunError:
+    """Undo a run, end it, and say as an error how that went."""
+    troubles = run.undo()
+    if not troubles:
+        try:
+            run.end(run.undone_as, {"failed": reason})
+        except LumctlError as error:
+            troubles = [error.message]
+        else:
+            return RolledBackError(f"{run.id} failed and was rolled back: {reason}", run=run.id, hint=_after_undo(run))
+    unwritten = _end(run, "half-done", {"failed": reason, "undo_failed": troubles})
+    target = run.plan.target
+    if run.wrote_whole:
+        hint = f"the cells stay as programmed; repair what is dark, then: lumctl swap resume {run.id} --target {target}"
+    else:
+        hint = f"see what is left: lumctl swap show {run.id} --target {target}; then: {ways_to_finish(run.id, target)}"
+    return HalfDoneError(
+        f"{run.id} failed ({reason}) and is left half done: {'; '.join(troubles)}",
+        run=run.id,
+        hint=_first(unwritten, hint),
+    )
+
+
+def _end(run: Run, state: str, data: Mapping[str, Any]) -> LumctlError | None:
+    """Close a run, or leave it half done where the store cannot be written; gives why it could not be closed."""
+    try:
+        run.end(state, data)
+    except LumctlError as error:
+        if isinstance(error, StoreError):
+            run.ledger.leave()
+        return error
+    return None
+
+
+def _first(error: LumctlError | None, hint: str) -> str:
+    """What makes the store writable again comes before anything else can be done."""
+    return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
+
+
+def _after_undo(run: Run) -> str | None:
+    """What to do after a run that was rolled back: find what failed, and plan again."""
+    again = run.again()
+    return again and f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
+
+
+def _guards_end(run: Run, cover: Cover) -> str | None:
+    """How whoever has shut this engine out, its guard or a person, has left the run; ``None`` if nobody has."""
+    if not run.ledger.overtaken:
+        return None
+    if cover.guard is not None and run.ledger.taken_over_by is None:
+        cover.guard.finish()
+    run.ledger.doubt()  # it may have acted after the guard did
+    with suppress(StoreError):
+        return run.ledger.state
+    return "running"
+
+
+def _overtaken(run: Run, state: str) -> RunError:
+    """What an engine has to say that was silent for so long that its guard, or a person, has taken the run over."""
+    by_hand = run.ledger.taken_over_by
+    whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
+    said = f"{run.id} stood still for so long that {whom}: it is {state}"
+    if not run.ledger.adrift and state == "rolled-back":
+        return RolledBackError(said, run=run.id, hint=run.again())
+    hint = f"see what it did: lumctl swap show {run.id} --target {run.plan.target}"
+    if run.ledger.adrift:
+        named = " and ".join(repr(step.title) for step in run.ledger.adrift[:2])
+        more = f" and {len(run.ledger.adrift) - 2} more" if len(run.ledger.adrift) > 2 else ""  # noqa: PLR2004
+        said += f"; and what stood still was {named}{more}: it may have acted after that"
+        apply = f"lumctl fabric apply --rack {run.plan.rack} --target {run.plan.target}"
+        hint += f"; then program what is not certain: {apply}"
+    return HalfDoneError(said, run=run.id, hint=hint)
+
+
+def _reason(failure: BaseException) -> str:
+    if isinstance(failure, LumctlError):
+        return failure.message
+    if isinstance(failure, KeyboardInterrupt):
+        return "it was interrupted"
+    return f"unexpected {type(failure).__name__}: {failure}"

@@ -1,0 +1,65 @@
+"""How the dashboard ends: on a signal, with a plan under way, and with which exit code."""
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lumctl.cli.invocation import Invocation
+from lumctl.descriptors import stray_output_dropped
+from lumctl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from lumctl.tui.app import Dashboard
+    from lumctl.tui.plain.session import Session
+
+
+def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
+    """Show it until somebody leaves; gives the exit code."""
+    with stopped_by_signals(dashboard), stray_output_dropped():
+        # What lives by now lives as long as the screen: no search for cycles needs to look at it.
+        gc.freeze()
+        dashboard.run()
+        return end(cx, dashboard)
+
+
+@contextmanager
+def stopped_by_signals(dashboard: "Dashboard | Session") -> Iterator[None]:
+    """While inside, a request to stop closes the screen and no more: an apply under way goes on to its end."""
+
+    def stop(*_: object) -> None:
+        if not os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else 2):
+            _forget_the_terminal()
+        dashboard.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _forget_the_terminal() -> None:
+    """Write into the void where the terminal has gone: an error of writing must not keep the screen from closing."""
+    void = os.open(os.devnull, os.O_RDWR)
+    own = {stream.fileno() for stream in (sys.__stdout__, sys.__stderr__) if stream is not None}
+    for descriptor in {0, 1, 2} | own:
+        os.dup2(void, descriptor)
+    os.close(void)
+
+
+def end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
+    """Say how the last apply ended, which the screen may not have shown, and give the exit code."""
+    if dashboard.applying.under_way:
+        cx.out.narrate("a plan is being applied and goes on to its end; waiting for it")
+    applied = dashboard.applying.outcome()
+    if applied is not None:
+        if applied.error is not None:
+            raise applied.error
+        for line in (applied.outcome, *applied.lines):
+            cx.out.narrate(line)
+    return ExitCode.INTERRUPTED if dashboard.interrupted else dashboard.return_code or ExitCode.DONE

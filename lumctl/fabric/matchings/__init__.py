@@ -1,1 +1,0 @@
-"""A mesh as an all-to-all switch: matchings in which every pair of ports meets once."""

@@ -1,0 +1,188 @@
+"""The order in which a set of configurations is visited round and round, so that few PUCs change.
+
+A configuration says how some PUCs must stand; the others stay as they are. So what a visit changes depends on more than
+the configuration before it: a PUC keeps what the last one said that had a word on it. After one round every such PUC
+has been told, and from then on each round is like the one before: its changes are what is made few. They do not depend
+on where the round starts, nor on which way it goes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from random import Random
+
+from lumctl.devices.types import PucState
+from lumctl.errors import UsageError
+from lumctl.fabric.research.tour_bounds import round_trip_bound, three_in_a_row_bound
+
+_EXACT = 8
+"""Up to so many configurations every order is tried: 2,520 at the most."""
+_SEED = 31
+_TRIALS = 40_000
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """An order, the PUCs that change on arrival at each in a settled round, and what is known of better orders.
+
+    ``first_round`` is what the first round changes, from the states that stand. No order has fewer than ``bound``
+    changes in a settled round; ``optimal``: nor fewer than this one.
+    """
+
+    order: Order
+    changes: tuple[int, ...]
+    first_round: int
+    bound: int
+
+    @property
+    def per_round(self) -> int:
+        """The PUCs that change in each settled round."""
+        return sum(self.changes)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proven that no order changes fewer PUCs a round."""
+        return self.per_round == self.bound
+
+    @property
+    def gap(self) -> float:
+        """The share of its changes that the best order may save at most."""
+        return 1 - self.bound / self.per_round if self.per_round else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a configuration needs, as bits by PUC: the PUCs it uses, and those of them in cross."""
+
+    used: int
+    crossed: int
+
+
+def tour(
+    configurations: Sequence[Mapping[int, PucState]],
+    *,
+    states: Mapping[int, PucState],
+    trials: int = _TRIALS,
+    random: Random | None = None,
+    relax_s: float = 0.0,
+) -> Tour:
+    """An order of the configurations (each as the PUCs that it uses, with their states) that changes few PUCs a round.
+
+    Up to eight configurations the order is the best one. For more it is the best that was found in about ``trials``
+    orders looked at: stretches are reversed and moved elsewhere (2-opt, Or-opt) until that helps no more, and again
+    after each of many disturbances. The round starts where the fewest PUCs change from ``states``. With ``relax_s`` a
+    solver, which is an extra, may take so many seconds to make the bound better.
+
+    Raises:
+        UsageError: there are no configurations, or the solver is wanted and not installed.
+    """
+    if not configurations:
+        raise UsageError("there is no configuration to visit")
+    needs = [_need(configuration) for configuration in configurations]
+    exact = len(needs) <= _EXACT
+    if exact:
+        order = min(_all_orders(len(needs)), key=lambda order: _cost(needs, order))
+    else:
+        order = _improved(needs, _nearest_first(needs), trials, random or Random(_SEED))  # noqa: S311 - no secret
+    held = _need(states).crossed
+    order = _started_near(needs, order, held)
+    first, held = _round(needs, order, held)
+    settled, _ = _round(needs, order, held)
+    bound = sum(settled) if exact else round_trip_bound(_distances(needs), at_most=sum(settled))
+    if relax_s and not exact:
+        bound = max(bound, three_in_a_row_bound([(need.used, need.crossed) for need in needs], relax_s) or 0)
+    return Tour(order, settled, sum(first), bound)
+
+
+def _need(configuration: Mapping[int, PucState]) -> _Need:
+    used = sum(1 << puc for puc in configuration)
+    return _Need(used, sum(1 << puc for puc, state in configuration.items() if state is PucState.CROSS))
+
+
+def _round(needs: Sequence[_Need], order: Order, held: int) -> tuple[tuple[int, ...], int]:
+    """What one round changes on arrival at each configuration, and which PUCs are in cross after it."""
+    changes = []
+    for at in order:
+        wrong = (held ^ needs[at].crossed) & needs[at].used
+        changes.append(wrong.bit_count())
+        held ^= wrong
+    return tuple(changes), held
+
+
+def _cost(needs: Sequence[_Need], order: Order) -> int:
+    """What a settled round changes."""
+    held = 0
+    for at in order:
+        held = held & ~needs[at].used | needs[at].crossed
+    return sum(_round(needs, order, held)[0])
+
+
+def _distances(needs: Sequence[_Need]) -> list[list[int]]:
+    """What surely changes between two configurations, one right after the other: what they want differently."""
+    return [[((a.crossed ^ b.crossed) & a.used & b.used).bit_count() for b in needs] for a in needs]
+
+
+def _all_orders(count: int) -> Iterator[Order]:
+    """Every round trip once: where it starts and which way it goes makes no difference."""
+    for rest in permutations(range(1, count)):
+        if not rest or rest[0] <= rest[-1]:
+            yield (0, *rest)
+
+
+def _started_near(needs: Sequence[_Need], order: Order, held: int) -> Order:
+    start = min(range(len(order)), key=lambda at: _round(needs, order[at : at + 1], held)[0])
+    return (*order[start:], *order[:start])
+
+
+def _nearest_first(needs: Sequence[_Need]) -> Order:
+    """From each configuration to the nearest that is left, by what really changes on the way."""
+    order, left, held = [0], set(range(1, len(needs))), needs[0].crossed
+    while left:
+        following = min(left, key=lambda at: (_round(needs, (at,), held)[0], at))
+        order.append(following)
+        left.remove(following)
+        held = _round(needs, (following,), held)[1]
+    return tuple(order)
+
+
+def _improved(needs: Sequence[_Need], order: Order, trials: int, random: Random) -> Order:
+    """Make an order better until nothing near it is; then disturb it, and keep what comes out if it is no worse."""
+    best, least, trials = _descended(needs, order, trials)
+    while trials > 0:
+        a, b, c = sorted(random.sample(range(1, len(order)), 3))
+        disturbed = (*best[:a], *best[b:c], *best[a:b], *best[c:])
+        found, cost, trials = _descended(needs, disturbed, trials)
+        if cost <= least:
+            best, least = found, cost
+    return best
+
+
+def _descended(needs: Sequence[_Need], order: Order, trials: int) -> tuple[Order, int, int]:
+    """The best order down the hill, its cost, and how many trials are left."""
+    cost = _cost(needs, order)
+    better = True
+    while better and trials > 0:
+        better = False
+        for tried in _near(order):
+            trials -= 1
+            now = _cost(needs, tried)
+            if now < cost:
+                order, cost, better = tried, now, True
+                break
+            if trials <= 0:
+                break
+    return order, cost, trials
+
+
+def _near(order: Order) -> Iterator[Order]:
+    """Orders with one stretch reversed, or one of up to three configurations moved elsewhere."""
+    for a, b in combinations(range(1, len(order) + 1), 2):
+        yield (*order[:a], *reversed(order[a:b]), *order[b:])
+    for size in (1, 2, 3):
+        for a in range(len(order) - size + 1):
+            stretch, rest = order[a : a + size], (*order[:a], *order[a + size :])
+            for to in range(len(rest)):
+                if to != a:
+                    yield (*rest[:to], *stretch, *rest[to:])

@@ -1,0 +1,187 @@
+"""Execution of a runbook of intents: each is planned on the target, confirmed, and applied like any change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from lumctl.change.engine import Gate, Progress, apply
+from lumctl.change.guard import Arm
+from lumctl.change.guard import arm as arm_guard
+from lumctl.change.plan import Plan, to_document
+from lumctl.errors import RefusedError, RunError, UsageError
+from lumctl.inventory.lengths import length_s
+from lumctl.inventory.wiring import circuits_of
+from lumctl.runbook import actions
+from lumctl.runbook.intents import PREVIOUS, Intends, Intent, IntentRunbook
+from lumctl.runbook.replay import ReplayResult
+from lumctl.runbook.stage import Stage, no_guard
+from lumctl.site import Site
+from lumctl.site.racks import rack_of
+from lumctl.store import Run
+from lumctl.swap import (
+    plan_fabric,
+    plan_reroute,
+    plan_return,
+    plan_rollback,
+    plan_settings,
+    plan_swap,
+    require_cuts_agreed,
+)
+
+_SAID = frozenset({Intends.ACK, Intends.UNACK, Intends.MAINTAIN, Intends.MAINTAIN_END})
+"""The intents that touch no device."""
+
+Agree = Callable[[Plan | actions.Said], str | None]
+"""Shows what would be done now and asks for a yes; raises where it is a no. Gives who says that jobs are stopped."""
+
+
+def agreed(_what: Plan | actions.Said) -> str | None:
+    """Nobody need be asked."""
+    return None
+
+
+@dataclass(frozen=True)
+class Performance:
+    """How a runbook of intents is done. ``kept`` is called with each run and its rack when it is done."""
+
+    progress: Progress
+    before_step: Gate
+    agree: Agree = agreed
+    arm: Arm = arm_guard
+    kept: Callable[[str, str], None] = lambda _run, _rack: None
+
+
+def perform(runbook: IntentRunbook, site: Site, on: str, how: Performance) -> ReplayResult:
+    """Do each step of a runbook, in order; what is done stays done where a later one fails.
+
+    Raises:
+        UsageError: a name is not known on this target.
+        RefusedError: a step cannot be planned, or was not agreed to.
+        RolledBackError, HalfDoneError: a step failed.
+    """
+    if runbook.rack not in site.inventory.racks:
+        raise UsageError(f"{runbook.id} is for rack {runbook.rack!r}, which {site.inventory.path} does not have")
+    begun = perf_counter()
+    runs: list[str] = []
+    for intent in runbook.intents:
+        how.progress(f"step {intent.id}: {intent.title}")
+        run = _do(intent, site, runbook.rack, runs, how)
+        if run is None:
+            how.progress(f"step {intent.id}: it is so already; nothing was done")
+            continue
+        runs.append(run)
+        how.kept(run, runbook.rack)
+    last = runs[-1] if runs else ""
+    return ReplayResult(runbook.id, on, last, "done", None, None, round(perf_counter() - begun, 4), tuple(runs))
+
+
+def perform_on_stage(runbook: IntentRunbook, stage: Stage, site: Site, how: Performance) -> ReplayResult:
+    """Do it on a simulator, on which whatever a swap is to replace has died.
+
+    Raises:
+        UsageError: a name is not known on this target.
+        RefusedError: a step cannot be planned, or failed; nothing keeps the run.
+    """
+    for intent in runbook.intents:
+        if intent.do is Intends.SWAP:
+            for accelerator in intent.words("failed"):
+                stage.sim.inject(accelerator, "gpu-lost")
+    quiet = Performance(how.progress, how.before_step, agreed, no_guard)
+    try:
+        return replace(perform(runbook, site, "sim", quiet), rehearsal=True)
+    except RunError as error:  # its hint is about a run that is gone with the simulator
+        raise RefusedError(f"in the rehearsal {error.message}") from error
+
+
+def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance) -> str | None:
+    """One step; the run that it became, or ``None`` where there was nothing to do."""
+    said = _said(intent, site, rack)
+    if said is not None:
+        how.agree(said)
+        kind = "maintain" if intent.do in {Intends.MAINTAIN, Intends.MAINTAIN_END} else "ack"
+        return actions.record(site, kind, [said], at=site.now())
+    plan = planned(intent, site, rack, runs)
+    if plan.rack != rack:
+        raise RefusedError(
+            f"step {intent.id} is about rack {plan.rack}, this runbook is for {rack}",
+            hint=f"name that rack: --set rack={plan.rack}, or --on {plan.rack}",
+        )
+    if not plan.steps:
+        return None
+    require_cuts_agreed(site, plan, f"lumctl fabric apply --target {site.target}")
+    site.store(plan.rack).save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
+    stopped_by = how.agree(plan)
+    return apply(site, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm).run
+
+
+def planned(intent: Intent, site: Site, rack: str, runs: list[str]) -> Plan:
+    """The plan of an intent that moves light or sets something, made now. ``runs`` are those of the steps before.
+
+    Raises:
+        UsageError: a name is not known, or there is no run to take back.
+        RefusedError: there is no such plan.
+    """
+    data = intent.data
+    match intent.do:
+        case Intends.SWAP:
+            job = None if data.get("job") is None else str(data["job"])
+            failed, spares = intent.words("failed"), intent.words("spare")
+            healthy, avoid = intent.flag("even_if_healthy"), intent.words("avoid")
+            return plan_swap(site, job, failed, spares, avoid=avoid, even_if_healthy=healthy)
+        case Intends.SWAP_BACK:
+            return plan_return(site, str(data["job"]))
+        case Intends.REROUTE:
+            return plan_reroute(site, None if data.get("job") is None else str(data["job"]), intent.words("avoid"))
+        case Intends.ROLLBACK:
+            return plan_rollback(site, _run_of(site, rack, str(data["run"]), runs))
+        case Intends.FABRIC_APPLY:
+            written = {job.name: job.ranks for job in site.inventory.jobs.values() if job.rack == rack}
+            placement = written if intent.flag("as_written") else None
+            return plan_fabric(site, str(data.get("rack") or rack), rewrite=intent.flag("rewrite"), placement=placement)
+        case _:
+            words = [f"{name}={_typed(value)}" for name, value in data["settings"].items()]
+            component = str(data["component"])
+            return plan_settings(site, component, words, even_if_used=intent.flag("even_if_used"))
+
+
+def _said(intent: Intent, site: Site, rack: str) -> actions.Said | None:
+    """The act of an intent that touches no device; ``None`` for any other."""
+    data = intent.data
+    if intent.do not in _SAID:
+        return None
+    component = str(data["component"])
+    found = rack_of(site.inventory, component, circuits_of(site.inventory, site.assignment()))
+    if found != rack:
+        raise RefusedError(
+            f"step {intent.id} names {component}, which is "
+            + (f"in rack {found}" if found else "not in the inventory"),
+            hint=f"name that rack: --set rack={found}" if found else "see: lumctl status -o wide",
+        )
+    rule = None if data.get("rule") is None else str(data["rule"])
+    lasts_s = None if data.get("for") is None else length_s(str(data["for"]))
+    match intent.do:
+        case Intends.ACK:
+            return actions.acknowledge(rack, component, rule, str(data["comment"]), lasts_s)
+        case Intends.UNACK:
+            return actions.unacknowledge(rack, component, rule)
+        case Intends.MAINTAIN:
+            return actions.open_window(
+                rack, component, str(data["comment"]), starts_in_s=0.0, for_s=float(lasts_s or 0.0)
+            )
+        case _:
+            return actions.end_window(rack, component)
+
+
+def _run_of(site: Site, rack: str, name: str, runs: list[str]) -> Run:
+    if name != PREVIOUS:
+        return site.store(rack).run(name)
+    if not runs:
+        raise UsageError(f"there is no step before it whose run could be taken back: `run: {PREVIOUS}`")
+    return site.store(rack).run(runs[-1])
+
+
+def _typed(value: object) -> str:
+    """A setting's value as an operator types it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

@@ -1,0 +1,131 @@
+"""Playback of a recorded run: when each step began, and what stopped a run that did not reach its end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lumctl.change.engine import Gate, Progress
+from lumctl.change.plan import Do, Step, stages
+from lumctl.errors import RefusedError
+from lumctl.inventory.model import Inventory
+from lumctl.runbook.document import RecordedStep, Runbook
+
+TO_THE_END = frozenset({"done", "undone"})
+"""The outcomes of runs whose every step was done."""
+LONGEST_S = 20.0
+"""A longer wait is shortened: nobody watches an approval being waited for. With two of these a device that reverts by
+itself, which is given a minute, does not."""
+SHORTENED_S = 5.0
+
+
+class PlayedStopError(RefusedError):
+    """A step that failed when it was recorded: the replay stops there as well."""
+
+
+def stopped_at(runbook: Runbook) -> RecordedStep | None:
+    """The step that a run which did not come to its end did not get past."""
+    if runbook.outcome in TO_THE_END:
+        return None
+    for recorded in runbook.steps:
+        if recorded.step.required and (recorded.outcome is None or "failed" in recorded.outcome):
+            return recorded
+    return None
+
+
+def played(stop: RecordedStep, before_step: Gate, progress: Progress) -> Gate:
+    """A gate that ends the replay before the step that did not succeed then, and says so; the others go by."""
+
+    def gate(step: Step) -> None:
+        if step.id == stop.step.id:
+            why = (stop.outcome or {}).get("failed", "it was not reached")
+            progress(f"{step.id}. {step.title}: when this was recorded, {why}; so this replay ends here")
+            raise PlayedStopError(f"step {step.id} did not succeed when this was recorded: {why}")
+        before_step(step)
+
+    return gate
+
+
+def compared(runbook: Runbook, stop: RecordedStep | None) -> tuple[RecordedStep, ...]:
+    """The steps that a replay reaches: those of the stages before the one in which it ends."""
+    if stop is None:
+        return runbook.steps
+    reached: list[RecordedStep] = []
+    by_id = {recorded.step.id: recorded for recorded in runbook.steps}
+    for stage in stages(recorded.step for recorded in runbook.steps):
+        if stop.step in stage:
+            break
+        reached += [by_id[step.id] for step in stage]
+    return tuple(reached)
+
+
+def dark_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The transmitters that did not send when the run began, as far as it found out."""
+    seen: dict[str, bool] = {}
+    for recorded in runbook.steps:
+        outcome = recorded.outcome or {}
+        found = dict(outcome.get("transmitting") or {})
+        if recorded.step.do is Do.TRANSMIT and isinstance(outcome.get("was"), bool):
+            found[recorded.step.data["transponder"]] = outcome["was"]
+        for lane, sends in found.items():
+            seen.setdefault(lane, bool(sends))
+    return tuple(lane for lane, sends in seen.items() if not sends and lane in inventory.transponders)
+
+
+def unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The hosts that could not be asked to darken a transmitter when this was recorded."""
+    hosts = [
+        inventory.transponders[recorded.step.data["transponder"]].host
+        for recorded in runbook.steps
+        if recorded.step.do is Do.TRANSMIT and not recorded.step.required and "failed" in (recorded.outcome or {})
+    ]
+    return tuple(dict.fromkeys(hosts))
+
+
+def lost_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
+    """The accelerators that a swap replaced because they were not well; one whose rank comes home was left well."""
+    if (runbook.document.get("recorded") or {}).get("kind") != "swap":
+        return ()
+    return tuple(
+        each.failed for each in runbook.replacements if inventory.jobs[each.job].ranks[each.rank] != each.spare
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long is waited (seconds), and how long it was when it was recorded."""
+
+    seconds: float
+    recorded: float
+
+    @property
+    def shortened(self) -> bool:
+        """Whether it was too long to be waited for."""
+        return self.recorded > LONGEST_S
+
+
+def wait_of(recorded_s: float, speed: float) -> Wait:
+    """A recorded wait as it is played so many times as fast."""
+    recorded_s = max(0.0, recorded_s)
+    seconds = SHORTENED_S if recorded_s > LONGEST_S else recorded_s
+    return Wait(min(LONGEST_S, seconds / speed), recorded_s)
+
+
+def waits(document: Mapping[str, Any], speed: float) -> dict[str, Wait]:
+    """For each step of a runbook that was begun the wait since the one before; for the first, since the run began."""
+    before, found = _seconds(document["recorded"].get("at")), {}
+    for step in document["steps"]:
+        at = _seconds(step.get("at"))
+        if at is None:
+            continue
+        found[str(step["id"])] = wait_of(0.0 if before is None else at - before, speed)
+        before = at
+    return found
+
+
+def _seconds(moment: object) -> float | None:
+    """A moment as a runbook writes it; ``None`` where there is none, or what nobody can read was put in its place."""
+    try:
+        return datetime.fromisoformat(str(moment)).timestamp() if moment else None
+    except ValueError:
+        return None

@@ -1,0 +1,182 @@
+"""Why a spare was chosen, or why none can be: in words, and as the candidates of a plan."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lumctl.change.plan import Candidate
+from lumctl.counts import counted
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.lane_orders import jobs_in
+from lumctl.site import Observation
+from lumctl.swap.fitness import Failure, ill
+from lumctl.swap.lightpaths import LightPaths
+from lumctl.swap.ranking import Score, why_behind
+from lumctl.swap.records import LATELY_S, UNKNOWN, AcceleratorRecord
+
+NOT_NAMED = "another was named for it"
+_SHOWN = 4
+_MOVE_OTHERS = "if circuits of other jobs may be moved to make room, say how many: --may-move N"
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A spare for a failed accelerator: its score, or the objection to it.
+
+    ``crowded``: no way was found for its light by itself, beside the circuits that stand. ``apart_from`` is a spare
+    that was chosen for one that is tied to the failed one, and that this one is not tied to.
+    """
+
+    failed: str
+    spare: str
+    objection: str
+    score: Score | None = None
+    paths: LightPaths | None = None
+    record: AcceleratorRecord = UNKNOWN
+    crowded: bool = False
+    apart_from: str = ""
+
+
+def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Iterator[Candidate]:
+    """The candidates for one failed accelerator: those that could be taken by rank, then the others."""
+    ranked = _ranked(row)
+    best = next((cell for cell in ranked if cell.spare == chosen[cell.failed]), None)
+    for rank, cell in enumerate(ranked, start=1):
+        taken = cell is best
+        verdict = _verdict(cell, best, chosen)
+        parts = cell.score.parts() if cell.score else {}
+        reasons = (verdict, *_told(cell))
+        yield Candidate(cell.failed, cell.spare, chosen=taken, reasons=reasons, rank=rank, score=parts)
+    for cell in row:
+        if cell.score is None and cell.objection != NOT_NAMED:
+            yield Candidate(cell.failed, cell.spare, chosen=False, reasons=(cell.objection,))
+
+
+def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: bool) -> Iterator[str]:
+    """Why this spare, in one line for each failed accelerator; and which better one another failure needs."""
+    failed = row[0].failed
+    spare = chosen[failed]
+    if named:
+        yield f"{spare} takes the place of {failed}: it was named"
+        return
+    ranked = _ranked(row)
+    at = next(place for place, cell in enumerate(ranked) if cell.spare == spare)
+    mine, unfit = ranked[at], len(row) - len(ranked)
+    others = "" if unfit == 0 else f"; {counted(unfit, 'others')} cannot be taken"
+    if len(ranked) == 1:
+        only = "there is no other spare" if unfit == 0 else f"of {len(row)} spares it is the only one that can"
+        yield f"{spare} takes the place of {failed}: {only}"
+    elif at == 0:
+        behind = ranked[1]
+        yield (
+            f"{spare} takes the place of {failed}: it ranks first of {len(ranked)}, before {behind.spare}, for "
+            f"{_behind(behind, mine)}{others}"
+        )
+    else:
+        yield f"{spare} takes the place of {failed}: it ranks {at + 1} of {len(ranked)}{others}"
+    for better in ranked[:at]:
+        whose = next((other for other, taken in chosen.items() if taken == better.spare), None)
+        if whose is not None:
+            yield f"{better.spare} would rank before it, and is taken for {whose}: together that costs least"
+        else:
+            yield f"{better.spare} would rank before it, and {_no_way(better)}"
+
+
+def none_usable(
+    seen: Observation, failures: Sequence[Failure], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
+) -> RefusedError:
+    """Why there is no spare for the first failure that goes without, however the spares are dealt out."""
+    at = next(row for row in range(len(failures)) if row not in served)
+    failed = failures[at].accelerator
+    if not table[at]:
+        return RefusedError(
+            f"rack {seen.inventory.accelerators[failed].rack} has no spare left for {failed}",
+            hint=_to_free_one(seen),
+        )
+    whose = {column: failures[row].accelerator for row, column in served.items()}
+    said = [
+        f"{cell.spare}: {cell.objection or f'already taken by this plan for {whose[column]}'}"
+        for column, cell in enumerate(table[at])
+        if cell.objection != NOT_NAMED
+    ]
+    more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
+    message = f"no spare can take the place of {failed}: {'; '.join(said[:_SHOWN])}{more}"
+    if not served:
+        why = f"see why: lumctl health explain {table[at][0].spare}; when it is well again: {_plan(failures)}"
+        return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else why)
+    return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+
+
+def _to_free_one(seen: Observation) -> str:
+    """How a rack comes to have a spare again: a rank that runs on one returns to where it was written."""
+    jobs = seen.inventory.jobs
+    for job, ranks in jobs_in(seen.assignment).items():
+        for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():
+            if runs_on != home and not any(ill(seen, home)):
+                return f"return a rank of {job}, whose own accelerator is well again: lumctl swap plan {job} --back"
+    return "repair an accelerator, or mark one with `role: spare` in the inventory"
+
+
+def _plan(failures: Sequence[Failure]) -> str:
+    return f"lumctl swap plan --failed {','.join(failure.accelerator for failure in failures)}"
+
+
+def no_joint_way(
+    failures: Sequence[Failure], refusals: Sequence[LumctlError], tried: int, *, cut: bool
+) -> RefusedError:
+    """Each has a spare, and no choice of them has light paths for all."""
+    names = ", ".join(failure.accelerator for failure in failures)
+    why = refusals[0].message if refusals else "no light path was found"
+    choices = f"{counted(tried, 'choices')} of spares"
+    if cut:
+        return RefusedError(
+            f"no way was found to replace {names} together: {choices} tried, there are more; the best fails as {why}",
+            hint=f"name the spares with --spare, or replace one at a time: {_plan(failures[:1])}",
+        )
+    return RefusedError(
+        f"{names} cannot be replaced together: {choices} tried, that is all there are; the best fails as {why}",
+        hint=f"replace one at a time: {_plan(failures[:1])}",
+    )
+
+
+def _others_in_the_way(seen: Observation, failures: Sequence[Failure], table: Sequence[Sequence[Considered]]) -> bool:
+    """Whether light found no way beside circuits among which there are other jobs'."""
+    owners = {circuit.owner for circuit in seen.circuits} - {failure.job for failure in failures}
+    return bool(owners) and any(cell.crowded for row in table for cell in row)
+
+
+def _ranked(row: Sequence[Considered]) -> list[Considered]:
+    usable = [(cell.score.cost, at, cell) for at, cell in enumerate(row) if cell.score is not None]
+    return [cell for _, _, cell in sorted(usable, key=lambda each: each[:2])]
+
+
+def _verdict(cell: Considered, best: Considered | None, chosen: Mapping[str, str]) -> str:
+    if cell is best or best is None or cell.score is None or best.score is None:
+        return "the best there is" if cell is best else "not taken"
+    if cell.score.cost > best.score.cost:
+        return f"behind {best.spare}: {_behind(cell, best)}"
+    whose = next((other for other, taken in chosen.items() if taken == cell.spare), None)
+    return f"taken for {whose} by this plan" if whose else _no_way(cell)
+
+
+def _no_way(cell: Considered) -> str:
+    if cell.apart_from:
+        return f"is not tied to {cell.apart_from}"
+    return "leaves no way for the light of all"
+
+
+def _behind(worse: Considered, better: Considered) -> str:
+    if worse.score is None or better.score is None:
+        return "it cannot be taken"
+    return why_behind(worse.score, better.score)
+
+
+def _told(cell: Considered) -> Iterator[str]:
+    if cell.paths is not None:
+        through = f"{cell.paths.total_pucs} PUCs in new circuits, " if cell.paths.total_pucs else ""
+        yield f"{through}{cell.paths.changed_pucs} cells to write, worst loss {cell.paths.worst_loss_db:.2f} dB"
+        if cell.paths.moved:
+            makes = "makes" if len(cell.paths.moved) == 1 else "make"
+            yield f"{', '.join(sorted(cell.paths.moved))} {makes} room"
+    if cell.record.faults:
+        count = "once" if cell.record.faults == 1 else f"{cell.record.faults} times"
+        yield f"degraded or failed {count} in the last {LATELY_S / 86_400:.0f} days"

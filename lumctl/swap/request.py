@@ -1,0 +1,155 @@
+"""What a swap is asked for: accelerators, hosts and jobs by name, checked against the present assignment."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lumctl.counts import counted
+from lumctl.errors import RefusedError, UsageError
+from lumctl.health.states import State
+from lumctl.inventory.hints import nearest
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Assignment
+from lumctl.site import Observation
+from lumctl.site.observation import place_of
+from lumctl.swap.groups import with_tied
+
+_SEE_ALL = "see: lumctl status -o wide"
+
+
+@dataclass(frozen=True, slots=True)
+class SwapRequest:
+    """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole.
+
+    ``tied`` are those that nobody named, each with the one that it is tied to.
+    """
+
+    failed: tuple[str, ...]
+    jobs: tuple[str, ...]
+    rack: str
+    hosts: frozenset[str] = frozenset()
+    tied: Mapping[str, str] = field(default_factory=dict)
+
+
+def understand(
+    inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
+) -> SwapRequest:
+    """What the words mean. A host stands for all its accelerators that run ranks, of ``job`` if that is named.
+
+    Raises:
+        UsageError: a name is unknown, an accelerator runs no rank, several racks are named, or numbers do not match.
+    """
+    if job is not None:
+        require_job(inventory, job)
+    if not failed:
+        raise UsageError("no failed accelerator was named", hint="--failed ACCELERATOR[,ACCELERATOR...]")
+    names: list[str] = []
+    for word in failed:
+        names += _accelerators(inventory, placed, job, word)
+    for accelerator in spares:
+        if accelerator not in inventory.accelerators:
+            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators), hint=_SEE_ALL)
+    for accelerator in names:
+        _require_place(inventory, placed, job, accelerator)
+    for what, words in (("--failed", names), ("--spare", spares)):
+        if len(set(words)) != len(words):
+            raise UsageError(f"an accelerator is named twice after {what}")
+    found = with_tied(inventory, placed, names)
+    names, tied = list(found), {name: to for name, to in found.items() if to is not None}
+    if spares and len(spares) != len(names):
+        those = f" ({', '.join(names)}: they are tied)" if tied else ""
+        raise UsageError(
+            f"{counted(len(names), 'accelerators')} failed{those}, but {len(spares)} "
+            f"spare{' is' if len(spares) == 1 else 's are'} named"
+        )
+    places = [place_of(placed, accelerator) for accelerator in names]
+    jobs = tuple(dict.fromkeys(place[0] for place in places if place))
+    return SwapRequest(
+        tuple(names), jobs, _one_rack(inventory, names), frozenset(w for w in failed if w in inventory.hosts), tied
+    )
+
+
+def require_job(inventory: Inventory, job: str) -> None:
+    """Refuse the name of a job that nobody knows; who named an accelerator or a host instead is told how.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if job in inventory.jobs:
+        return
+    if job in inventory.accelerators or job in inventory.hosts:
+        what = "an accelerator" if job in inventory.accelerators else "a host"
+        raise UsageError(f"{job} is {what}, not a job", hint=f"lumctl swap plan --failed {job}")
+    raise UsageError(_unknown("job", job, inventory.jobs), hint="see: lumctl job list")
+
+
+def require_trouble(seen: Observation, asked: SwapRequest) -> None:
+    """A process that died is not a GPU that died: no spare is spent on an accelerator that is well.
+
+    Raises:
+        RefusedError: one is, and so is its host if that was named.
+    """
+    for accelerator in asked.failed:
+        host = seen.inventory.accelerators[accelerator].host
+        judged = seen.report.hosts.get(host)
+        if host in asked.hosts and judged is not None and judged.state is not State.OK:
+            continue
+        if seen.in_trouble(asked.tied.get(accelerator, accelerator)):
+            continue
+        if not seen.in_trouble(accelerator):
+            ill = [other for other in asked.failed if seen.in_trouble(other)]
+            only = f", or name those that are not: --failed {','.join(ill)}" if ill else ""
+            if (cause := seen.cause_elsewhere(accelerator)) is not None:
+                raise RefusedError(
+                    f"{accelerator} is not what fails: the cause is {cause.cause} ({cause.evidence})",
+                    hint=f"{cause.words}; to replace {accelerator} all the same, add --even-if-healthy",
+                )
+            raise RefusedError(
+                f"{accelerator} was read just now and is ok: the job can restart on it in place",
+                hint=f"to replace it all the same, add --even-if-healthy{only}",
+            )
+
+
+def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:
+    if word in inventory.accelerators:
+        return [word]
+    if word not in inventory.hosts:
+        raise UsageError(_unknown("accelerator", word, {**inventory.accelerators, **inventory.hosts}), hint=_SEE_ALL)
+    here = [a.id for a in inventory.accelerators_of(word)]
+    found = [a for a in here if (place := place_of(placed, a)) and job in {None, place[0]}]
+    if not found:
+        raise UsageError(
+            f"no accelerator of host {word} runs a rank of {job or 'any job'}",
+            hint=f"it has {', '.join(here)}" if here else None,
+        )
+    return found
+
+
+def _require_place(inventory: Inventory, placed: Assignment, job: str | None, accelerator: str) -> None:
+    place = place_of(placed, accelerator)
+    if place is None and job is None:
+        role = inventory.accelerators[accelerator].role
+        raise UsageError(
+            f"{accelerator} runs no rank of any job (it is {role} by the inventory)", hint="lumctl job list"
+        )
+    if job is not None and (place is None or place[0] != job):
+        where = f"see: lumctl job show {job}"
+        if place is not None:
+            where = f"it runs rank {place[1]} of {place[0]}: name that job, or none"
+        raise UsageError(f"{accelerator} does not work in {job}", hint=where)
+
+
+def _one_rack(inventory: Inventory, names: Iterable[str]) -> str:
+    by_rack: dict[str, list[str]] = {}
+    for name in names:
+        by_rack.setdefault(inventory.accelerators[name].rack, []).append(name)
+    if len(by_rack) == 1:
+        return next(iter(by_rack))
+    each = "; ".join(f"lumctl swap plan --failed {','.join(here)}" for here in by_rack.values())
+    raise UsageError(
+        f"the accelerators are in {len(by_rack)} racks ({', '.join(sorted(by_rack))}): a plan is of one rack", hint=each
+    )
+
+
+def _unknown(what: str, word: str, known: Mapping[str, object]) -> str:
+    near = nearest(word, known)
+    return f"no {what} {word!r} in the inventory" + (f"; did you mean {near!r}?" if near else "")

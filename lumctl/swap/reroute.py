@@ -1,0 +1,98 @@
+"""Circuits of a job led round a component; every rank stays where it is."""
+
+from collections.abc import Mapping, Sequence
+
+from lumctl.change.plan import Plan
+from lumctl.errors import RefusedError, UsageError
+from lumctl.inventory.components import find_component
+from lumctl.inventory.wiring import circuits_of
+from lumctl.site import Observation, Site
+from lumctl.swap.avoidance import Avoided, circuits_through, nothing_there, understand_avoided
+from lumctl.swap.budgets import States
+from lumctl.swap.choose import Choice
+from lumctl.swap.lane_moves import LaneMoves, orders_after, ways_off
+from lumctl.swap.lightpaths import LightPaths, light_paths
+from lumctl.swap.planning import Draft, certain_states, left_there
+from lumctl.swap.request import require_job
+from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
+
+
+def plan_reroute(
+    site: Site, job: str | None, avoid: Sequence[str], *, may_move: int = 0, seen: Observation | None = None
+) -> Plan:
+    """Plan to lead the circuits of a job, or of all jobs of the rack, round components that are about to fail.
+
+    A lane's circuits take another lane of the same accelerator. Where there is no way beside the circuits that stand,
+    others of the same jobs make room; ``may_move`` of other jobs as well.
+
+    Raises:
+        UsageError: a name is unknown, or the components are in several racks.
+        RefusedError: nothing of the job runs there, there is no other way, or an accelerator has no lane to spare.
+    """
+    inventory = site.inventory
+    if job is not None:
+        require_job(inventory, job)
+    avoided = understand_avoided(inventory, avoid)
+    racks = sorted({find_component(inventory, name).rack for name in avoided.named})
+    if len(racks) > 1:
+        raise UsageError(f"the components are in racks {', '.join(racks)}: a plan is of one rack")
+    here = [each.name for each in inventory.jobs.values() if each.rack == racks[0]]
+    if job is not None and job not in here:
+        raise UsageError(f"{job} runs in rack {inventory.jobs[job].rack}, {avoided.named[0]} is in {racks[0]}")
+    jobs = [job] if job is not None else here
+    states = certain_states(site, racks[0], jobs)
+    seen = seen or site.observe()
+    ways = list(ways_off(seen, avoided, (), jobs))
+    through = list(circuits_through(seen, states, avoided, jobs))
+    leading = list(dict.fromkeys([*through, *(circuit for move in ways[0] for circuit in move.circuits)]))
+    if not leading:
+        raise nothing_there(seen, states, avoided, jobs)
+    owners = {circuit.owner for circuit in seen.circuits if circuit.id in leading}
+    reroutes = RerouteBudget(avoided.pucs, frozenset(through), most_others=may_move)
+    moves, paths = _first_way(seen, states, ways, reroute_budgets(reroutes, owners, seen), leading, avoided)
+    away = [f"lead {move.words}" for move in moves]
+    away += [f"lead {', '.join(through)} round {', '.join(avoided.named)}"] if through else []
+    title = f"{', '.join(sorted(owners))}: {'; '.join(away)}"
+    passes = "passes" if len(leading) == 1 else "pass"
+    why = (f"{', '.join(leading)} {passes} {', '.join(avoided.named)}; every rank stays where it is",)
+    notes = left_there(seen, states, avoided, owners)
+    return Draft(title, racks[0], states, Choice((), paths, (), why), notes, moves).plan(site, seen)
+
+
+def _first_way(
+    seen: Observation,
+    states: Mapping[str, States],
+    ways: Sequence[LaneMoves],
+    wider: Sequence[RerouteBudget],
+    leading: Sequence[str],
+    avoided: Avoided,
+) -> tuple[LaneMoves, LightPaths]:
+    """The first choice of lanes for which there is light, none of which makes others move if one does without.
+
+    Raises:
+        RefusedError: there is none; the message says why the last one failed.
+    """
+    refused: list[RefusedError] = []
+    for reroutes in wider:
+        for moves in ways:
+            after = circuits_of(seen.inventory, {**seen.assignment, **orders_after(seen, moves)})
+            try:
+                return moves, light_paths(seen.inventory, seen.circuits, after, states, reroutes=reroutes)
+            except RefusedError as error:
+                refused.append(error)
+    hint = _instead(seen, leading, avoided)
+    raise RefusedError(
+        f"{', '.join(leading)} cannot be led round {', '.join(avoided.named)}: {refused[-1].message}", hint=hint
+    ) from refused[-1]
+
+
+def _instead(seen: Observation, leading: Sequence[str], avoided: Avoided) -> str:
+    """What else leads light round it: another accelerator at an end of the first circuit."""
+    lanes = seen.inventory.transponders
+    circuit = next(circuit for circuit in seen.circuits if circuit.id == leading[0])
+    ends = " or ".join(
+        f"lumctl swap plan --failed {lanes[end.transponder].accelerator} --avoid {','.join(avoided.named)} "
+        "--even-if-healthy"
+        for end in (circuit.a, circuit.b)
+    )
+    return f"replace an accelerator at its end: {ends}"

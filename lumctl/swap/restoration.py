@@ -1,0 +1,121 @@
+"""After a repair: each rank returns to the accelerator that the inventory gives it, if that is healthy again."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lumctl.change.plan import Candidate, Plan, Replacement
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.fabric import Unroutable
+from lumctl.inventory.wiring import circuits_of
+from lumctl.site import Observation, Site
+from lumctl.swap.budgets import States
+from lumctl.swap.choose import Choice
+from lumctl.swap.fitness import ill
+from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
+from lumctl.swap.lightpaths import LightPaths, light_paths
+from lumctl.swap.planning import Draft, certain_states
+from lumctl.swap.request import require_job
+from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
+
+_NOBODY: Mapping[int, str] = {}
+
+
+def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
+    """Plan to return the ranks of a job to their written accelerators. What those were replaced by is spare again.
+
+    Links that were led to another lane of their accelerator return to the written one too. A rank whose accelerator is
+    not well, or is needed elsewhere, stays where it is, and so does a link whose lane is not: a warning says why.
+    ``may_move`` circuits of other jobs may make room, where nothing else helps.
+
+    Raises:
+        UsageError: there is no such job.
+        RefusedError: nothing can return; the message says why.
+    """
+    inventory = site.inventory
+    require_job(inventory, job)
+    states = certain_states(site, inventory.jobs[job].rack, [job])
+    seen = seen or site.observe()
+    now, written = seen.assignment[job], inventory.jobs[job].ranks
+    away = {rank: home for rank, home in enumerate(written) if now[rank] != home}
+    moves, ill_lanes = moves_home(seen, now)
+    if not away and not moves and not ill_lanes:
+        raise RefusedError(
+            f"every rank of {job} runs where the inventory says: there is nothing to return",
+            hint=f"see where: lumctl job show {job} --target {site.target}",
+        )
+    notes = [f"the lanes of {accelerator} stay in their order: {why}" for accelerator, why in ill_lanes.items()]
+    stay, paths = _stay(seen, job, away), LightPaths()
+    while moves or len(stay) < len(away):
+        back = {rank: home for rank, home in away.items() if rank not in stay}
+        # A lane is given back where its accelerator stays; one that is left keeps its order for the next time.
+        moves = tuple(move for move in moves if now.index(move.accelerator) not in back)
+        try:
+            paths = _paths(seen, states, job, back, moves, may_move)
+            break
+        except LumctlError as error:
+            if moves:  # a link has light on either lane: ranks come first
+                notes.append(f"the lanes of {moves[-1].accelerator} stay in their order: {error.message}")
+                moves = tuple(move for move in moves if move.accelerator != moves[-1].accelerator)
+                continue
+            # The last one is left where it is, and what remains is tried again.
+            last = max(back)
+            stay = _stay(seen, job, away, {**stay, last: f"{away[last]} has no light path: {error.message}"})
+    replacements = tuple(Replacement(job, r, now[r], home) for r, home in away.items() if r not in stay)
+    notes = [*(f"rank {rank} stays on {now[rank]}: {why}" for rank, why in stay.items()), *notes]
+    if not replacements and not moves:
+        homes = list(away.values()) or list(ill_lanes)
+        raise RefusedError(
+            f"nothing of {job} can return: {'; '.join(notes)}",
+            hint=f"see why: lumctl health explain {homes[0]}; when it is well again: lumctl swap plan {job} --back"
+            if homes
+            else None,
+        )
+    said = "where the inventory places it, and ok by a reading of this moment"
+    candidates = tuple(
+        Candidate(now[r], home, chosen=r not in stay, reasons=(stay.get(r, said),), rank=None if r in stay else 1)
+        for r, home in away.items()
+    )
+    returned = [f"rank {r.rank} from {r.failed} to {r.spare}" for r in replacements] + [move.words for move in moves]
+    why = tuple(f"{r.spare} takes rank {r.rank} back from {r.failed}: {said}" for r in replacements)
+    choice = Choice(replacements, paths, candidates, why)
+    rack = inventory.jobs[job].rack
+    return Draft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(site, seen)
+
+
+def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:
+    """The ranks that cannot return, and why: one that stays may stand in the way of another."""
+    stay = dict(known)
+    ties = {home: {other.id for other in seen.inventory.tied_to(home)} for home in away.values()}
+    for rank, home in away.items():
+        for why in ill(seen, home):
+            stay.setdefault(rank, why if why.startswith("its lane") else f"{home} {why}")
+    while True:
+        found = dict(stay)
+        for rank, home in away.items():
+            place = seen.place_of(home)
+            blocked = place is not None and (place[0] != job or place[1] in found or place[1] not in away)
+            if rank not in found and place is not None and blocked:
+                found[rank] = f"{home} runs rank {place[1]} of {place[0]}"
+            left = next((away[r] for r in found if away[r] in ties[home]), None)
+            if rank not in found and left is not None:
+                found[rank] = f"{home} is tied to {left}, which stays out"
+        if found == stay:
+            return stay
+        stay = found
+
+
+def _paths(
+    seen: Observation,
+    states: Mapping[str, States],
+    job: str,
+    back: Mapping[int, str],
+    moves: LaneMoves,
+    may_move: int,
+) -> LightPaths:
+    ranks = [back.get(rank, accelerator) for rank, accelerator in enumerate(seen.assignment[job])]
+    after = circuits_of(seen.inventory, {**seen.assignment, job: tuple(ranks), **orders_after(seen, moves)})
+    *first, last = reroute_budgets(RerouteBudget(most_others=may_move), [job], seen)
+    for reroutes in first:
+        with suppress(Unroutable):
+            return light_paths(seen.inventory, seen.circuits, after, states, reroutes=reroutes)
+    return light_paths(seen.inventory, seen.circuits, after, states, reroutes=last)
