@@ -32,12 +32,13 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "counters": gathered.counters,
         "optics": gathered.optics,
         "neighbours": gathered.neighbours,
+        "reports": tuple(report for reports in gathered.reports.values() for report in reports),
     }
     lldp = outcomes.get("lldp")
     if lldp is None or lldp.status is not ProbeStatus.OK or (since is not None and lldp.taken_at < since):
         shown["neighbours"] = {}
     if since is not None:
-        for name in ("gpus", "nvlinks", "infiniband"):
+        for name in ("gpus", "nvlinks", "infiniband", "reports"):
             if shown[name]:
                 shown[name] = tuple(reading for reading in shown[name] if reading.taken_at >= since)
         for name in ("interfaces", "counters", "optics"):

@@ -38,6 +38,8 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
         expected_nvlinks=look.expectations.nvlinks(accelerator),
         expected_pcie_width=look.expectations.pcie_width(accelerator),
+        source=here.seen.gpus[0].source if here.seen.gpus else "nvidia-smi",
+        reports=look.reports_of(here, accelerator),
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN

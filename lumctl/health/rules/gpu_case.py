@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lumctl.fleet.host_readings import ComponentReport
 from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
 from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
@@ -35,6 +36,7 @@ class GpuCase:
     ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
     remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
+    ``source`` is the program that lists the GPUs of its host; ``reports`` are other programs' verdicts on it.
     ``usual`` is what most GPUs of its kind in its rack have, by setting.
     """
 
@@ -51,3 +53,5 @@ class GpuCase:
     usual: Mapping[str, Usual] = field(default_factory=dict)
     expected_nvlinks: Expected | None = None
     expected_pcie_width: Expected | None = None
+    source: str = "nvidia-smi"
+    reports: tuple[ComponentReport, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
+from lumctl.fleet.host_readings import ClockReading, ComponentReport, Disks, Mounts
 from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
 from lumctl.health.expectations import Expected
 
@@ -17,7 +17,8 @@ class HostCase:
     listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
     ``needed_mounts`` are those of the inventory. ``mounts``, ``disks`` and ``clock`` are its readings where they are
     fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the median. ``nic_events`` are
-    those that belong to no link of the inventory.
+    those that belong to no link of the inventory. ``by_exporters`` tells that it is read over HTTP alone; ``reports``
+    are other programs' verdicts on it.
     """
 
     id: str
@@ -37,6 +38,8 @@ class HostCase:
     nic_events: Collection[NicEvent] = ()
     rdma_ports: int | None = None
     expected_rdma_ports: Expected | None = None
+    by_exporters: bool = False
+    reports: tuple[ComponentReport, ...] = ()
 
     @property
     def readable(self) -> bool:
