@@ -55,7 +55,7 @@ class Fleet:
     def shell(self, host):
         return self.hosts[host]
 
-    def pages(self, host):
+    def pages(self, _host):
         return ()
 
 
