@@ -1,6 +1,7 @@
 """Which of the gathered readings a snapshot shows."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from lumctl.fleet.gathered import Gathered
@@ -32,7 +33,7 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "counters": gathered.counters,
         "optics": gathered.optics,
         "neighbours": gathered.neighbours,
-        "reports": tuple(report for reports in gathered.reports.values() for report in reports),
+        "reports": tuple(chain.from_iterable(gathered.reports.values())) if gathered.reports else (),
     }
     lldp = outcomes.get("lldp")
     if lldp is None or lldp.status is not ProbeStatus.OK or (since is not None and lldp.taken_at < since):

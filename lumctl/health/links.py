@@ -54,7 +54,7 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         expected_rate=look.expectations.rate(transponder),
         expected_lanes=transponder.rate_lanes,
         expected_part=transponder.module_part,
-        unread=_is_not_asked(here, transponder.interface),
+        unread=optics is None and _is_not_asked(here, transponder.interface),
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.interface is not None or case.infiniband else State.UNKNOWN

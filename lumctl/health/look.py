@@ -250,9 +250,9 @@ class Look:
 
     def reports_of(self, here: HostLook, accelerator: Accelerator | None) -> tuple[ComponentReport, ...]:
         """Recent verdicts of other programs that name an accelerator; ``None``: those that name none of its host."""
-        reports = [report for report in here.seen.reports if not self.stale(report.taken_at)]
-        if not reports:
+        if not here.seen.reports:
             return ()
+        reports = [report for report in here.seen.reports if not self.stale(report.taken_at)]
         names = {each.id: self._names_of(here, each) for each in here.accelerators}
         if accelerator is not None:
             return tuple(report for report in reports if report.devices & names[accelerator.id])

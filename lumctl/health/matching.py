@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from lumctl.fleet.parsers.pci import whole_pci
 from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
 from lumctl.inventory.model import Accelerator, Inventory
 
@@ -49,7 +48,7 @@ def can_be_told_apart(accelerator: Accelerator, gpus: Iterable[GpuReading]) -> b
 
 def _tells_key(accelerator: Accelerator, gpu: GpuReading) -> bool:
     """Whether a reading has the key by which the inventory knows an accelerator; exporters may lack an address."""
-    if accelerator.pci is not None and whole_pci(gpu.pci) is not None:
+    if accelerator.pci is not None and _has_address(gpu):
         return True
     return accelerator.uuid is not None and gpu.uuid is not None
 
@@ -114,8 +113,13 @@ def pci_slot(pci: str) -> str:
     return pci.lower().split(".")[0]
 
 
+def _has_address(gpu: GpuReading) -> bool:
+    """Whether its source prints a PCI address: a UUID, which stands in its place, has no colon."""
+    return ":" in gpu.pci
+
+
 def _is(accelerator: Accelerator, gpu: GpuReading) -> bool:
-    if accelerator.pci is not None and whole_pci(gpu.pci) is not None:
+    if accelerator.pci is not None and _has_address(gpu):
         return pci_slot(accelerator.pci) == pci_slot(gpu.pci)
     if accelerator.uuid is not None:
         return accelerator.uuid == gpu.uuid

@@ -3,6 +3,8 @@
 import http.server
 import math
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -229,8 +231,42 @@ def test_a_chunked_page_is_whole():
             self.wfile.write(b"4\r\na 1\n\r\n0\r\n\r\n")
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=lambda: server.serve_forever(0.02), daemon=True).start()
         assert client_of(f"http://127.0.0.1:{server.server_port}").fetch(10.0) == "a 1\n"
+        server.shutdown()
+
+
+def test_a_certificate_is_checked_against_the_authorities_of_the_file(require_program, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [require_program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"a 1\n")
+
+    class Quiet(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_):
+            """A client that refuses the certificate is what is tested."""
+
+    with Quiet(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=lambda: server.serve_forever(0.02), daemon=True).start()
+        origin = f"https://127.0.0.1:{server.server_port}"
+        with pytest.raises(DeviceError, match="certificate is not accepted"):
+            client_of(origin).fetch(10.0)
+        assert client_of(origin, ca_file=certificate).fetch(10.0) == "a 1\n"
         server.shutdown()
 
 
