@@ -90,8 +90,8 @@ def check(
     ``lumctl fleet capture`` writes them; DIR/HOST may also be made by hand, from nvidia-smi.xml (nvidia-smi -q -x),
     nvlink.txt (nvidia-smi nvlink -s), kernel.log or dmesg.log (dmesg in any form), net.tsv and infiniband.tsv (path
     and value of files in /sys/class), ethtool-IFACE.txt (ethtool -m), lldp.json (lldpctl -f json), or
-    nvidia-smi-session.txt (a transcript of these). A file that is not there is not judged. Files directly in DIR are
-    one host's, which is named like DIR.
+    nvidia-smi-session.txt (a transcript of these); dcgm.prom, node.prom, amd.prom and gpud.json are pages of exporters.
+    A file that is not there is not judged. Files directly in DIR are one host's, which is named like DIR.
 
     Hosts that the inventory names are judged by it. For others no inventory is needed: accelerators are called
     HOST-gpu0 by minor number, or by place in nvidia-smi's list where it prints none, and HOST-gpu-0000:9b:00.0 where

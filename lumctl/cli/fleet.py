@@ -52,7 +52,8 @@ def capture(
     (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
     lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and what the host says of itself: mounts.txt, df.txt,
     date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the services of GPUs),
-    capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards).
+    capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards). Pages of its exporters,
+    where the inventory reads them, are dcgm.prom, node.prom, amd.prom and gpud.json.
 
     DIR must be empty or absent. Nobody else may read it, for it holds the whole kernel logs, and serial numbers and
     UUIDs of GPUs stay in it. It holds no key and no password.
@@ -105,6 +106,8 @@ def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, start
 def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
     from lumctl.fleet.probes import probes_for
 
+    if not site.inventory.hosts[host].readings.uses_shell:
+        return ()
     interfaces = [lane.interface for lane in site.inventory.transponders.values() if lane.host == host]
     return probes_for(interfaces, sudo=site.endpoints.hosts[host].ssh.sudo)
 

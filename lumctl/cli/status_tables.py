@@ -31,6 +31,7 @@ ACCELERATORS = (
     Column("POWER W", "power", wide=True, right=True),
     Column("ECC", "ecc", right=True),
     Column("PCI", "pci", wide=True),
+    Column("SOURCE", "source", wide=True),
     Column("AGE s", "age", right=True),
     Column("FINDING", "finding"),
 )
@@ -175,6 +176,7 @@ def _accelerator_row(accelerator: Row, host: Row) -> Row:
         "power": _number(readings["power_w"], 0),
         "ecc": readings["ecc_volatile_uncorrectable"],
         "pci": readings["pci"],
+        "source": readings["source"],
         "age": _age(accelerator["age_s"]),
         "finding": because,
     }

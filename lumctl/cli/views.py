@@ -31,6 +31,7 @@ GPU_READINGS = (
     "recovery_action",
     "pci",
     "uuid",
+    "source",
 )
 INTERFACE_READINGS = ("operstate", "speed_mbps", "carrier_changes")
 OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "transmitting")

@@ -16,6 +16,7 @@ from pathlib import Path
 from lumctl.devices.logins import Login
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.files import make_private
+from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter
 from lumctl.inventory.model import Device, Inventory, SshSettings
 
 RUNTIME_FILE = "sim.json"
@@ -23,12 +24,16 @@ RUNTIME_FILE = "sim.json"
 
 @dataclass(frozen=True, slots=True)
 class HostEndpoint:
-    """How one host is reached. ``known_hosts`` is ``None`` where the user's own file is meant."""
+    """How one host is reached. ``known_hosts`` is ``None`` where the user's own file is meant.
+
+    ``exporters`` are those that health is read from, beside the shell or instead of it.
+    """
 
     host: str
     address: str
     ssh: SshSettings
     known_hosts: Path | None = None
+    exporters: tuple[Exporter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class Endpoints:
 
 def rack_endpoints(inventory: Inventory) -> Endpoints:
     """The real rack, as the inventory writes it down."""
-    hosts = {h.name: HostEndpoint(h.name, h.address, h.ssh) for h in inventory.hosts.values()}
+    hosts = {h.name: HostEndpoint(h.name, h.address, h.ssh, exporters=h.exporters) for h in inventory.hosts.values()}
     devices = {d.id: _rack_device(d, hosts[d.via] if d.via else None) for d in inventory.devices.values()}
     return Endpoints("rack", hosts, devices)
 
@@ -134,6 +139,10 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
                     sudo=inventory.hosts[name].ssh.sudo,
                 ),
                 known_hosts,
+                tuple(
+                    Exporter(kind, origin, EXPORTER_KINDS[kind].path)
+                    for kind, origin in where.get("exporters", {}).items()
+                ),
             )
             for name, where in runtime["hosts"].items()
         },

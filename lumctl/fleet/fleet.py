@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
     import paramiko
 
+    from lumctl.fleet.exporters import CombinedReader, ExporterReader
+    from lumctl.fleet.exporters.client import PageClient
+
+    _Reader = HostReader | ExporterReader | CombinedReader
+
 T = TypeVar("T")
 _GRACE_S = 0.5
 """What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
@@ -61,15 +66,25 @@ class Fleet:
         self._sessions: dict[str, Session] = {}
         self._closed = False
         means = Means(self._workers, Gate(), now, connect_timeout_s)
-        self._readers = {
-            name: HostReader(
-                name,
-                lambda endpoint=endpoint: self._session(endpoint),  # type: ignore[misc]
-                probes_of(name) if probes_of else _probes(inventory, name, endpoint),
-                means,
+        self._readers: dict[str, _Reader] = {
+            name: self._reader_of(
+                inventory, endpoint, probes_of(name) if probes_of else _probes(inventory, name, endpoint), means
             )
             for name, endpoint in endpoints.hosts.items()
         }
+
+    def _reader_of(
+        self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: Means
+    ) -> "_Reader":
+        host = inventory.hosts[endpoint.host]
+        shell = HostReader(host.name, lambda: self._session(endpoint), probes, means)
+        if not host.readings.uses_exporters:
+            return shell
+        # Most fleets need no HTTP.
+        from lumctl.fleet.exporters import CombinedReader, exporter_reader  # noqa: PLC0415
+
+        pages = exporter_reader(inventory, endpoint, means, [probe.name for probe in probes])
+        return CombinedReader(shell, pages) if host.readings.uses_shell else pages
 
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
         """Read hosts (all unless named) with all probes or the named ones (``optics`` stands for each ``optics:...``).
@@ -113,6 +128,18 @@ class Fleet:
         """
         self._reader(host)
         return _Shell(self, self._endpoints.hosts[host])
+
+    def pages(self, host: str) -> "tuple[tuple[Probe, PageClient], ...]":
+        """The exporters that a host is read by, as probes, each with what fetches its page.
+
+        Raises:
+            UsageError: the host is not known.
+        """
+        reader = self._reader(host)
+        if isinstance(reader, HostReader):
+            return ()
+        by_kind = {probe.name: probe for probe in reader.probes}
+        return tuple((by_kind[client.exporter.kind], client) for client in reader.clients)
 
     def address(self, host: str) -> str:
         """Where others find a host: its address, or the name or number that ssh's configuration has for that.
@@ -204,7 +231,7 @@ class Fleet:
                 session = self._sessions[endpoint.host] = Session(self._routes.of(endpoint), self._connector)
             return session
 
-    def _reader(self, host: str) -> HostReader:
+    def _reader(self, host: str) -> "_Reader":
         reader = self._readers.get(host)
         if reader is None:
             near = nearest(host, self._readers)
@@ -233,7 +260,7 @@ def _unknown(host: str, command: str, timeout_s: float) -> OutcomeUnknownError:
     )
 
 
-def _expire(readers: Iterable[HostReader], now: float) -> float:
+def _expire(readers: "Iterable[_Reader]", now: float) -> float:
     return min((reader.expire(now) for reader in readers), default=inf)
 
 

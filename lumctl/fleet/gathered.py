@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lumctl.devices.types import Neighbour, OpticsReading
-from lumctl.fleet.host_readings import Adapters, Capacity, ClockReading, Disks, HostEvent, Mounts, Services
+from lumctl.fleet.host_readings import (
+    Adapters,
+    Capacity,
+    ClockReading,
+    ComponentReport,
+    Disks,
+    HostEvent,
+    Mounts,
+    Services,
+)
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
@@ -42,7 +51,8 @@ class Gathered:
 
     ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and ``smi``
     are what parsers remember from one answer to the next. ``heard_at`` is when the answer that is read now arrived,
-    ``None`` where it was not just heard, as in a capture.
+    ``None`` where it was not just heard, as in a capture. ``answered`` names, for each exporter, the probes of the
+    shell whose questions its last page answers.
     """
 
     booted_at: float | None = None
@@ -68,3 +78,5 @@ class Gathered:
     neighbours: Mapping[str, tuple[Neighbour, ...]] = field(default_factory=dict)
     kernel: KernelEvents = field(default_factory=KernelEvents)
     smi: SmiCache = field(default_factory=SmiCache)
+    reports: Mapping[str, tuple[ComponentReport, ...]] = field(default_factory=dict)
+    answered: Mapping[str, frozenset[str]] = field(default_factory=dict)

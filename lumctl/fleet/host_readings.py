@@ -142,3 +142,19 @@ class Adapters:
 
     interfaces: Mapping[str, str] = field(default_factory=dict)
     rdma_devices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentReport:
+    """The verdict of another program on a part of the host, such as gpud's on a component.
+
+    ``health`` is that program's word in lower case (``unhealthy``, ``degraded``, ...); ``devices`` are the PCI
+    addresses and UUIDs of GPUs that it names, in lower case.
+    """
+
+    taken_at: float
+    source: str
+    component: str
+    health: str
+    reason: str = ""
+    devices: frozenset[str] = frozenset()

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.devices.types import Neighbour, OpticsReading
-from lumctl.fleet.host_readings import Adapters, Capacity, ClockReading, Disks, HostEvent, Mounts, Services
+from lumctl.fleet.host_readings import (
+    Adapters,
+    Capacity,
+    ClockReading,
+    ComponentReport,
+    Disks,
+    HostEvent,
+    Mounts,
+    Services,
+)
 
 
 class ProbeStatus(StrEnum):
@@ -20,6 +29,8 @@ class ProbeStatus(StrEnum):
     DENIED = "denied"
     FAILED = "failed"
     TIMED_OUT = "timed-out"
+    NOT_ASKED = "not-asked"
+    """The host is read by exporters, and none of them tells what the probe would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,8 @@ class GpuReading:
     """One GPU as nvidia-smi prints it, or as another source says in the same terms.
 
     ``source`` names the program that said it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``.
+    ``pci`` is the UUID where a source prints no address.
+    ``unlisted_by`` names a source that lists other GPUs of the host and not this one.
     ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a four-digit
     domain. ``throttle_reasons`` holds the active ones by their short names
     (``hw_slowdown``, ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...).
@@ -115,6 +128,7 @@ class GpuReading:
     says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: str = "nvidia-smi"
+    unlisted_by: str | None = None
 
     @property
     def mig_enabled(self) -> bool:
@@ -125,12 +139,15 @@ class GpuReading:
 ALL_NVLINKS = -1
 """In place of a link's number, where nvidia-smi says of all links of a GPU at once that none is active."""
 
+NVLINK_TOTAL = -2
+"""In place of a link's number, where a source counts the errors of all links of a GPU together."""
+
 
 @dataclass(frozen=True, slots=True)
 class NvlinkReading:
     """One NVLink of one GPU, which is known by its place in nvidia-smi's list and by its UUID where that is printed.
 
-    ``link`` is its number, or :data:`ALL_NVLINKS`.
+    ``link`` is its number, or :data:`ALL_NVLINKS`, or :data:`NVLINK_TOTAL`, of which ``active`` is not known.
     ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read apart from the state, at
     ``errors_at``, and count since the driver was loaded: ``errors`` holds all of them under the names that nvidia-smi
     prints, in lower case; NVLink 5 has no replays, and states its ``effective_ber`` in their place.
@@ -270,9 +287,10 @@ class HostSnapshot:
 
     ``host_key_problem`` tells an unknown or changed host key from a silent network. ``lost_gpus`` are PCI addresses
     that nvidia-smi itself names as lost. Each reading has its own ``taken_at``: probes run at their own cadence.
-    ``counters`` are by the name of their port. ``boot_id`` changes when the host restarts; ``attempts`` counts the
-    failed connects since the last one that held. ``crashes`` are the times of the records that crashed kernels left.
-    ``awaited``: a probe has not ended yet, well or not, since this process began to read the host.
+    ``counters`` are by the name of their port. ``reports`` are verdicts of other programs. ``boot_id`` changes when the
+    host restarts; ``attempts`` counts the failed connects since the last one that held. ``crashes`` are the times of
+    the records that crashed kernels left. ``awaited``: a probe has not ended yet, well or not, since this process began
+    to read the host.
     """
 
     host: str
@@ -305,6 +323,7 @@ class HostSnapshot:
     capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)
     awaited: bool = False
+    reports: tuple[ComponentReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

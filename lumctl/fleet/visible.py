@@ -1,6 +1,7 @@
 """Which of the gathered readings a snapshot shows."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from lumctl.fleet.gathered import Gathered
@@ -34,12 +35,13 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "counters": gathered.counters,
         "optics": gathered.optics,
         "neighbours": gathered.neighbours,
+        "reports": tuple(chain.from_iterable(gathered.reports.values())) if gathered.reports else (),
     }
     lldp = outcomes.get("lldp")
     if lldp is None or lldp.status is not ProbeStatus.OK or (since is not None and lldp.taken_at < since):
         shown["neighbours"] = {}
     if since is not None:
-        for name in ("gpus", "nvlinks", "infiniband"):
+        for name in ("gpus", "nvlinks", "infiniband", "reports"):
             if shown[name]:
                 shown[name] = tuple(reading for reading in shown[name] if reading.taken_at >= since)
         for name in ("interfaces", "counters", "optics"):

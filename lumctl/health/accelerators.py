@@ -39,6 +39,8 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         expected_nvlinks=look.expectations.nvlinks(accelerator),
         expected_pcie_width=look.expectations.pcie_width(accelerator),
         events=here.events,
+        source=here.seen.gpus[0].source if here.seen.gpus else "nvidia-smi",
+        reports=look.reports_of(here, accelerator),
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN

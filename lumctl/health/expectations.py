@@ -119,6 +119,7 @@ class Expectations:
             for a in self.look.inventory.accelerators.values()
             if (here := self.look.readable(a.host)) is not None
             and (links := here.nvlinks.get(a.id))
+            and any(link.active is not None for link in links)
             and not ((gpu := here.gpus.get(a.id)) is not None and gpu.mig_enabled)
         )
 

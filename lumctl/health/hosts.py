@@ -40,6 +40,8 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         expected_processors=look.expectations.processors(name),
         nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
         events=here.events if here else None,
+        by_exporters=not look.inventory.hosts[name].readings.uses_shell,
+        reports=look.reports_of(here, None) if here and readable else (),
     )
     findings = judge(_RULES, case)
     read_at = here.seen.taken_at if here and here.seen.reachable else None
@@ -67,12 +69,18 @@ def _seen(case: HostCase) -> frozenset[str]:
 
 
 def _needed_probes(look: Look, host: str) -> frozenset[str]:
-    """The probes without which something that the inventory places on a host cannot be judged."""
+    """The probes without which something that the inventory places on a host cannot be judged.
+
+    Exporters never tell of the kernel log, of neighbours and of modules; links say so themselves (link.not-read).
+    """
+    written = look.inventory.hosts[host]
     needed = {"gpu", "kernel"} if look.accelerators[host] else set()
     if look.lanes[host]:
         needed |= {"net", *(f"optics:{lane.interface}" for lane in look.lanes[host])}
     if any(Evidence.LLDP in lane.verify for lane in look.lanes[host]):
         needed.add("lldp")
-    if look.inventory.hosts[host].mounts:
+    if written.mounts:
         needed.add("mounts")
+    if not written.readings.uses_shell:
+        needed &= {"gpu", "net", "mounts"}
     return frozenset(needed)

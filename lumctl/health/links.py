@@ -1,5 +1,6 @@
 """The verdict on a link: a transponder with its module and interface."""
 
+from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.judging import judge, state_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.rules.expected import LINK_RULES
@@ -53,6 +54,7 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         expected_rate=look.expectations.rate(transponder),
         expected_lanes=transponder.rate_lanes,
         expected_part=transponder.module_part,
+        unread=optics is None and _is_not_asked(here, transponder.interface),
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.interface is not None or case.infiniband else State.UNKNOWN
@@ -67,6 +69,11 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         disabled=disabled,
         seen=_seen(look, case, here),
     )
+
+
+def _is_not_asked(here: HostLook, interface: str) -> bool:
+    outcome = here.seen.probes.get(f"optics:{interface}")
+    return outcome is not None and outcome.status is ProbeStatus.NOT_ASKED
 
 
 def _seen(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:

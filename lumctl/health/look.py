@@ -6,7 +6,7 @@ from functools import cached_property
 from statistics import median
 from typing import TypeVar
 
-from lumctl.fleet.host_readings import Capacity, ClockReading, Disks, Mounts, Services
+from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
 from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import (
     GpuReading,
@@ -256,6 +256,23 @@ class Look:
     def outdated(self, taken_at: float, *places: Place) -> bool:
         """Whether the light of one of these was moved after a reading."""
         return any(taken_at < self.moved[place] for place in places if place in self.moved)
+
+    def reports_of(self, here: HostLook, accelerator: Accelerator | None) -> tuple[ComponentReport, ...]:
+        """Recent verdicts of other programs that name an accelerator; ``None``: those that name none of its host."""
+        if not here.seen.reports:
+            return ()
+        reports = [report for report in here.seen.reports if not self.stale(report.taken_at)]
+        names = {each.id: self._names_of(here, each) for each in here.accelerators}
+        if accelerator is not None:
+            return tuple(report for report in reports if report.devices & names[accelerator.id])
+        return tuple(report for report in reports if not any(report.devices & each for each in names.values()))
+
+    @staticmethod
+    def _names_of(here: HostLook, accelerator: Accelerator) -> frozenset[str]:
+        reading = here.gpus.get(accelerator.id)
+        known = [accelerator.pci, accelerator.uuid]
+        known += [reading.pci, reading.uuid] if reading is not None else []
+        return frozenset(name.lower() for name in known if name)
 
     def stale_nvlink(self, link: NvlinkReading) -> bool:
         """The same of an NVLink, which is read more rarely than all else."""

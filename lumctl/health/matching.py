@@ -40,9 +40,17 @@ def match_gpus(accelerators: Iterable[Accelerator], gpus: Iterable[GpuReading]) 
 
 def can_be_told_apart(accelerator: Accelerator, gpus: Iterable[GpuReading]) -> bool:
     """Whether an accelerator would be recognised if it were listed: else its absence proves nothing."""
-    if accelerator.pci is not None or accelerator.uuid is not None:
+    gpus = tuple(gpus)
+    if (accelerator.pci is not None or accelerator.uuid is not None) and all(_tells_key(accelerator, g) for g in gpus):
         return True
     return all(gpu.minor is not None for gpu in gpus)
+
+
+def _tells_key(accelerator: Accelerator, gpu: GpuReading) -> bool:
+    """Whether a reading has the key by which the inventory knows an accelerator; exporters may lack an address."""
+    if accelerator.pci is not None and _has_address(gpu):
+        return True
+    return accelerator.uuid is not None and gpu.uuid is not None
 
 
 def addresses(
@@ -50,11 +58,12 @@ def addresses(
 ) -> dict[str, str]:
     """The PCI slot of each accelerator of a host, as far as it is known.
 
-    It is the inventory's, else that of its reading. Where just one accelerator has neither and just one address is
+    It is that of its reading, else the inventory's. Where just one accelerator has neither and just one address is
     named as lost or in an XID and belongs to nobody, they belong together.
     """
     accelerators = tuple(accelerators)
-    known = {a.id: pci_slot(a.pci or matched[a.id].pci) for a in accelerators if a.pci or a.id in matched}
+    found = {a.id: matched[a.id].pci if a.id in matched else a.pci for a in accelerators}
+    known = {name: pci_slot(pci) for name, pci in found.items() if pci}
     nameless = [a.id for a in accelerators if a.id not in known]
     taken = {*known.values(), *(pci_slot(gpu.pci) for gpu in seen.gpus)}
     named = [*seen.lost_gpus, *(event.pci for event in seen.xids)]
@@ -104,8 +113,13 @@ def pci_slot(pci: str) -> str:
     return pci.lower().split(".")[0]
 
 
+def _has_address(gpu: GpuReading) -> bool:
+    """Whether its source prints a PCI address: a UUID, which stands in its place, has no colon."""
+    return ":" in gpu.pci
+
+
 def _is(accelerator: Accelerator, gpu: GpuReading) -> bool:
-    if accelerator.pci is not None:
+    if accelerator.pci is not None and _has_address(gpu):
         return pci_slot(accelerator.pci) == pci_slot(gpu.pci)
     if accelerator.uuid is not None:
         return accelerator.uuid == gpu.uuid

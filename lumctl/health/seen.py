@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from lumctl.devices.types import DeviceReading, OpticsReading
-from lumctl.fleet.host_readings import Disks, HostEvent, Services
+from lumctl.fleet.host_readings import ComponentReport, Disks, HostEvent, Services
 from lumctl.fleet.readings import (
     ALL_NVLINKS,
     GpuReading,
@@ -73,6 +73,7 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
         "listed": "yes" if name in gpus else "no" if listing else _NOT_TOLD,
         "xids": _events(xids_of(addresses(siblings, gpus, seen).get(name), seen.xids)),
     }
+    values["reports"] = _reports(seen.reports)
     if name in gpus:
         values |= {field: _said(getattr(gpus[name], field)) for field in GpuReading.__slots__ if field != "raw"}
     links = match_nvlinks(gpus, seen).get(name, ())
@@ -81,7 +82,9 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
     if links:
         errors = f", with {', '.join(sorted(counted))}" if counted else ""
         none_active = any(link.link == ALL_NVLINKS for link in links)
-        values["nvlinks"] = "none active" if none_active else f"{active} of {len(links)} active{errors}"
+        counted_alone = all(link.active is None for link in links)
+        state = f"{active} of {len(links)} active{errors}" if not counted_alone else f"not told{errors}"
+        values["nvlinks"] = "none active" if none_active else state
     return values
 
 
@@ -159,6 +162,7 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "mounts": f"{len(seen.mounts.by_path)} mounted" if seen.mounts else _NOT_TOLD,
         "disks": _disks(seen.disks),
         "clock": f"{seen.clock.least_ahead_s:+.2f} to {seen.clock.most_ahead_s:+.2f} s" if seen.clock else _NOT_TOLD,
+        "reports": _reports(seen.reports),
         "crashes": f"{len(seen.crashes)} records" if seen.crashes else "none",
         "services": _services(seen.services),
         "memory_gib": _said(seen.capacity.memory_gib if seen.capacity else None),
@@ -170,6 +174,11 @@ def _services(services: Services | None) -> str:
     if services is None:
         return _NOT_TOLD
     return ", ".join(f"{service.name} {service.state}" for service in services.by_name.values()) or "none"
+
+
+def _reports(reports: Iterable[ComponentReport]) -> str:
+    """The verdicts of other programs that say that something is not well."""
+    return ", ".join(f"{each.source}: {each.component} {each.health}" for each in reports) or "none"
 
 
 def _disks(disks: Disks | None) -> str:
@@ -197,11 +206,11 @@ def _of_device(reading: DeviceReading | None) -> dict[str, str]:
 
 def _outcomes(seen: HostSnapshot) -> str:
     """How the probes ended: those that did not end well by name, for a host may have dozens."""
-    bad = [
-        f"{name} {outcome.status.value}" for name, outcome in seen.probes.items() if outcome.status not in ENDED_WELL
-    ]
-    fine = len(seen.probes) - len(bad)
-    return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well"])
+    asked = {name: each for name, each in seen.probes.items() if each.status is not ProbeStatus.NOT_ASKED}
+    bad = [f"{name} {outcome.status.value}" for name, outcome in asked.items() if outcome.status not in ENDED_WELL]
+    fine = len(asked) - len(bad)
+    unasked = [f"{len(seen.probes) - len(asked)} not asked"] if len(asked) < len(seen.probes) else []
+    return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well", *unasked])
 
 
 def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent]) -> str:

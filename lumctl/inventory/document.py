@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from lumctl.inventory.entry import Entry, Text
+from lumctl.inventory.exporter_entries import VARIABLE, ExportersEntry
+from lumctl.inventory.exporters import Readings
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
 from lumctl.inventory.hook_entries import HookEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
@@ -22,10 +24,7 @@ T = TypeVar("T")
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Decibel = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Power = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
-PCI_ADDRESS, VARIABLE = (
-    r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$",
-    r"^[A-Za-z_][A-Za-z0-9_]*$",
-)
+PCI_ADDRESS = r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 PATTERNS = {
     PCI_ADDRESS: "a PCI address such as 0000:9b:00.0",
@@ -39,6 +38,8 @@ DateText = Annotated[str, StringConstraints(pattern=DATE)]
 RoleWord = Annotated[Role, Field(strict=False)]
 EvidenceWord = Annotated[Evidence, Field(strict=False)]
 KindWord = Annotated[DeviceKind, Field(strict=False)]
+ReadingsWord = Annotated[Readings, Field(strict=False)]
+_READINGS = "shell: commands over SSH; prometheus: exporters over HTTP, without SSH; both (default: shell)."
 
 
 def _shape(value: Any) -> str:
@@ -93,6 +94,8 @@ class Defaults(Entry):
 
     ssh: SshEntry | None = None
     transponder: TransponderDefaults | None = None
+    readings: ReadingsWord | None = Field(None, description=_READINGS)
+    exporters: ExportersEntry | None = None
 
 
 class AcceleratorEntry(Entry):
@@ -137,6 +140,8 @@ class HostEntry(Entry):
     mounts: list[Text] = Field(
         [], description="Paths that must be mounted and writable.", examples=[["/data", "/checkpoints"]]
     )
+    readings: ReadingsWord | None = Field(None, description=_READINGS)
+    exporters: ExportersEntry | None = None
     rdma_ports: Number | None = Field(
         None, description="InfiniBand and RoCE ports that it must have (default: as most hosts of the rack)."
     )
@@ -353,6 +358,10 @@ class ProbesEntry(Entry):
     counters: ProbeEntry | None = Field(None, description=_times("counters"))
     lldp: ProbeEntry | None = Field(None, description=_times("lldp"))
     optics: ProbeEntry | None = Field(None, description=_times("optics"))
+    dcgm: ProbeEntry | None = Field(None, description=_times("dcgm"))
+    node: ProbeEntry | None = Field(None, description=_times("node"))
+    amd: ProbeEntry | None = Field(None, description=_times("amd"))
+    gpud: ProbeEntry | None = Field(None, description=_times("gpud"))
 
 
 class Document(Entry):

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
+from lumctl.inventory.exporters import resolve_exporters, resolve_readings
 from lumctl.inventory.model import Accelerator, Host, Rack, Role, SshSettings, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, READ_RARELY, ProbeTimes
 from lumctl.inventory.problems import Mark, Problems
@@ -57,12 +58,22 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
         ssh = _ssh(document, entry, scope)
         racks = scope.racks_of(entry, names)
         addresses = scope.texts(entry, "address", names) or names
-        mounts = _mounts(entry, scope)
+        mounts, readings = _mounts(entry, scope), resolve_readings(document, entry, scope)
         for at, (name, rack, address) in enumerate(zip(names, racks, addresses, strict=True)):
             _check_address(address, entry.mark("address", at, len(names)), scope)
             if scope.define("host", name, entry.mark("name")):
                 filled = scope.fill(address, entry.mark("address"), "name", name)
-                scope.hosts[name] = Host(name, rack, filled or name, ssh, mounts=mounts, rdma_ports=entry.rdma_ports)
+                where = filled or name
+                scope.hosts[name] = Host(
+                    name,
+                    rack,
+                    where,
+                    ssh,
+                    mounts=mounts,
+                    rdma_ports=entry.rdma_ports,
+                    readings=readings,
+                    exporters=resolve_exporters(document, entry, name, where, scope) if readings.uses_exporters else (),
+                )
         _resolve_accelerators(entry, dict(zip(names, racks, strict=True)), scope)
 
 

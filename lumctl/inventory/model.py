@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lumctl.inventory.exporters import Exporter, Readings
 from lumctl.inventory.fibres import Fibre
 from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.policies import Policy, Receiver
@@ -104,7 +105,8 @@ class Rack:
 class Host:
     """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
 
-    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have.
+    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``readings`` says where its readings come from;
+    ``exporters`` are those to read, none where they come from its shell only.
     """
 
     name: str
@@ -114,6 +116,8 @@ class Host:
     power: "PartOf | None" = None
     mounts: tuple[str, ...] = ()
     rdma_ports: int | None = None
+    readings: Readings = Readings.SHELL
+    exporters: tuple[Exporter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
         "counters": ProbeTimes(5.0, 3.0),
         "lldp": ProbeTimes(5.0, 3.0),
         "optics": ProbeTimes(10.0, 3.0),
+        "dcgm": ProbeTimes(10.0, 5.0),
+        "node": ProbeTimes(10.0, 5.0),
+        "amd": ProbeTimes(10.0, 5.0),
+        "gpud": ProbeTimes(10.0, 5.0),
     }
 )
 """By the part of a probe's name before the colon.

@@ -15,6 +15,7 @@ from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.sim import keys
 from lumctl.sim.chassis.chassis import chassis_services
 from lumctl.sim.control import Control, fault_document
+from lumctl.sim.hosts.exporters import exporters_of
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.sshd import HostServer
 from lumctl.sim.lanes.keeper import Lanes
@@ -64,6 +65,9 @@ class Simulator:
         client = keys.loaded(self._client_key)
         self._hosts = {name: self._host(name, client) for name in inventory.hosts}
         self._boots = {name: boot.id for name, boot in self._world.boots.items()}
+        self._exporters = {
+            name: exporters_of(self._world, name, time.time, self.ended.wait) for name in inventory.hosts
+        }
         offers = twins_for({device.driver for device in inventory.light_devices if not _is_built_in(device)})
         self._twins = {
             device.id: PlugInTwin(
@@ -118,6 +122,9 @@ class Simulator:
         """Open every service, then leave the runtime file, by which the rest of the program finds them."""
         for server in self._hosts.values():
             server.service.open()
+        for exporters in self._exporters.values():
+            for exporter in exporters.values():
+                exporter.open()
         for mesh in self._meshes.values():
             mesh.service.open()
         for controller in self._controllers.values():
@@ -144,6 +151,7 @@ class Simulator:
         self.ended.set()
         for service in [
             *(server.service for server in self._hosts.values()),
+            *(exporter for exporters in self._exporters.values() for exporter in exporters.values()),
             *(mesh.service for mesh in self._meshes.values()),
             *(controller.service for controller in self._controllers.values()),
             *self._unserved.values(),
@@ -183,6 +191,8 @@ class Simulator:
                 server.service.open()
             else:
                 server.cut()
+            for exporter in self._exporters[host].values():
+                exporter.open() if self._world.answers(host) else exporter.shut()
             if not self._world.has_fault(host, FaultKind.HUNG_SMI):
                 server.go_on()
         well = {device: twin for device, twin in self._twins.items() if twin.failure is None}
@@ -229,7 +239,12 @@ class Simulator:
             "key_file": str(self._folder / CLIENT_KEY),
             "known_hosts": str(self._folder / KNOWN_HOSTS),
             "hosts": {
-                name: {"address": _LOOPBACK, "port": server.service.port} for name, server in self._hosts.items()
+                name: {
+                    "address": _LOOPBACK,
+                    "port": server.service.port,
+                    "exporters": {kind: f"http://{each.address}" for kind, each in self._exporters[name].items()},
+                }
+                for name, server in self._hosts.items()
             },
             "devices": self._addresses(),
             "stand_ins": self._stand_ins,

@@ -36,6 +36,10 @@ FILES: Mapping[str, str] = {
     "infiniband": "infiniband.tsv",
     "counters": "counters.tsv",
     "lldp": "lldp.json",
+    "dcgm": "dcgm.prom",
+    "node": "node.prom",
+    "amd": "amd.prom",
+    "gpud": "gpud.json",
 }
 """Where each probe's output stands; of a module it is ``ethtool-IFACE.txt``."""
 TABLES = frozenset({"net", "infiniband", "counters", "adapters"})

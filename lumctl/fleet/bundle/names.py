@@ -24,6 +24,10 @@ _NAMES = (
     ("capacity", r"(?:capacity|meminfo)\.(?:tsv|txt)"),
     ("adapters", r"adapters\.(?:tsv|txt)"),
     ("lldp", r"lldp.*\.json|lldpctl.*"),
+    ("dcgm", r"dcgm(?:[-_]exporter)?\.(?:prom|txt)"),
+    ("node", r"node(?:[-_]exporter)?\.(?:prom|txt)"),
+    ("amd", r"(?:amd|device[-_]metrics)(?:[-_]exporter)?\.(?:prom|txt)"),
+    ("gpud", r"gpud\.(?:prom|txt|json)"),
 )
 _BY_NAME = tuple((content, re.compile(name, re.IGNORECASE | re.DOTALL)) for content, name in _NAMES)
 _MODULE = re.compile(

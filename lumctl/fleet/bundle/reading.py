@@ -10,16 +10,20 @@ from dataclasses import dataclass
 
 from lumctl.devices.formats.complaint import first_line
 from lumctl.fleet.bundle import session as bundle_session
-from lumctl.fleet.bundle.capture import TABLES, Asked, HostManifest, read_host_manifest
+from lumctl.fleet.bundle.capture import FILES, TABLES, Asked, HostManifest, read_host_manifest
 from lumctl.fleet.bundle.files import CapturedFile, HostFolder
 from lumctl.fleet.bundle.names import SESSION
 from lumctl.fleet.bundle.times import log_time, smi_time
+from lumctl.fleet.exporters import exporter_probes
+from lumctl.fleet.exporters.combination import combined
+from lumctl.fleet.exporters.probes import answered_probes
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
 from lumctl.fleet.visible import visible
+from lumctl.inventory.exporters import EXPORTER_KINDS
 
 _NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
 """How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
@@ -95,21 +99,48 @@ def read_host(folder: HostFolder) -> CapturedHost:
         if outcome is not None:
             outcomes[probe.name] = outcome
     _take_counters_of_ports(parts, at, gathered)
+    pages = Gathered()
+    page_outcomes = _read_pages(parts, asked, manifest, at, pages, unread)
     if SESSION in parts:
         unread.append(Unread(", ".join(parts[SESSION].files), "holds no command with an output that is known here"))
-    if not outcomes and not unread and (manifest is None or manifest.reachable):
+    if not outcomes and not page_outcomes and not unread and (manifest is None or manifest.reachable):
         unread.append(Unread(folder.id, "holds no file that is known here"))
     attached = _attached(parts, gathered)
     if attached is not None:
         outcomes.pop("gpu", None)
+    snapshot = _snapshot(folder.id, at, manifest, outcomes, gathered)
+    if page_outcomes:
+        told = {**page_outcomes, **answered_probes(page_outcomes, pages, (), at)}
+        snapshot = combined(snapshot, _snapshot(folder.id, at, manifest, told, pages))
     return CapturedHost(
         id=folder.id,
         at=at,
-        snapshot=_snapshot(folder.id, at, manifest, outcomes, gathered),
+        snapshot=snapshot,
         named_gpus=_named_gpus(parts),
         attached=attached,
         unread=tuple(unread),
     )
+
+
+def _read_pages(
+    parts: Mapping[str, _Part],
+    asked: Mapping[str, Asked],
+    manifest: HostManifest | None,
+    at: float,
+    pages: Gathered,
+    unread: list[Unread],
+) -> dict[str, ProbeOutcome]:
+    """How the pages of exporters ended; what they tell goes into ``pages``."""
+    kinds = {kind: FILES[kind] for kind in EXPORTER_KINDS if kind in parts or kind in asked}
+    found: dict[str, ProbeOutcome] = {}
+    for probe in exporter_probes(kinds):
+        part = parts.get(probe.name)
+        outcome = _outcome(probe, part, asked.get(probe.name), at, pages)
+        if outcome is not None and part is not None and not _as_live(outcome, part, manifest):
+            unread.append(Unread(", ".join(part.files), outcome.detail))
+        elif outcome is not None:
+            found[probe.name] = outcome
+    return found
 
 
 def _parts(files: Iterable[CapturedFile]) -> dict[str, _Part]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.protocols import HostShell
+from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import make_private
 from lumctl.fleet.bundle.capture import (
@@ -25,6 +25,8 @@ from lumctl.fleet.bundle.capture import (
     file_of,
     write_manifest,
 )
+from lumctl.fleet.exporters.client import PageClient
+from lumctl.fleet.exporters.combination import SHELL
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import Probe
@@ -92,7 +94,10 @@ def capture(
     at_the_end, abandoned = threading.Lock(), threading.Event()
 
     def one(host: str) -> HostCapture:
-        captured = _ask_all(fleet.shell(host), probes[host], first.hosts[host], about, Clocks(now, monotonic))
+        asked: list[tuple[Probe, HostShell]] = [(probe, _PageShell(client)) for probe, client in fleet.pages(host)]
+        if SHELL not in first.hosts[host].probes:
+            asked = [*((probe, fleet.shell(host)) for probe in probes[host]), *asked]
+        captured = _ask_all(asked, first.hosts[host], about, Clocks(now, monotonic))
         with at_the_end:
             # Whoever gives up closes the sessions; what a host says of that is not its state.
             if not abandoned.is_set():
@@ -116,12 +121,12 @@ def capture(
 
 
 def _ask_all(
-    shell: HostShell, probes: Collection[Probe], first: HostSnapshot, about: CaptureManifest, clocks: Clocks
+    asking: Collection[tuple[Probe, HostShell]], first: HostSnapshot, about: CaptureManifest, clocks: Clocks
 ) -> HostCapture:
     asked: list[Asked] = []
     files: dict[str, str] = {}
     hung: dict[str, str] = {}
-    for probe in probes if first.reachable else ():
+    for probe, shell in asking if first.reachable else ():
         if probe.lane in hung:
             # A second copy behind one that hangs would only hang as well.
             skipped = f"not asked, because {hung[probe.lane]} did not end"
@@ -145,6 +150,17 @@ def _ask_all(
         probes=tuple(asked),
     )
     return HostCapture(manifest, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _PageShell:
+    """What fetches the page of one exporter, asked in the manner of a shell."""
+
+    client: PageClient
+
+    def run(self, command: str, *, timeout_s: float) -> CommandResult:
+        del command
+        return CommandResult(0, self.client.fetch(timeout_s), "")
 
 
 def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks) -> tuple[Asked, str]:

@@ -13,7 +13,8 @@ from lumctl.health.states import Finding
 def nvlinks(case: GpuCase) -> Iterator[Finding]:
     """Fewer active NVLinks than expected, unless gpu.nvlink reports the missing ones already."""
     expected = case.expected_nvlinks
-    if expected is None or not case.nvlinks or none_is_active(case) or is_mig(case):
+    told_of = any(link.active is not None for link in case.nvlinks)
+    if expected is None or not told_of or none_is_active(case) or is_mig(case):
         return
     active = [link.active for link in case.nvlinks].count(True)
     if active >= expected.value:

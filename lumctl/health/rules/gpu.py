@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import fabric, load, nvlink, settings, xid
+from lumctl.health.rules import fabric, load, nvlink, reports, settings, xid
 from lumctl.health.rules.counted import counted, span
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -17,9 +17,11 @@ def absent(case: GpuCase) -> Iterator[Finding]:
         case Absence.NAMED_LOST:
             yield found(case.id, "gpu.lost", "named", "nvidia-smi names it as lost", since=case.read_at)
         case Absence.NOT_LISTED:
-            yield found(case.id, "gpu.lost", "not-listed", "nvidia-smi does not list it", since=case.read_at)
+            yield found(case.id, "gpu.lost", "not-listed", f"{case.source} does not list it", since=case.read_at)
         case Absence.NOT_TOLD_APART:
             evidence = "nvidia-smi prints no minor number, and the inventory has neither pci nor uuid"
+            if case.source != "nvidia-smi":
+                evidence = f"{case.source} prints neither the pci nor the uuid by which the inventory knows it"
             yield found(case.id, "gpu.not-read", "no-key", evidence, since=case.read_at)
         case Absence.LIST_ABORTED:
             evidence = "nvidia-smi stopped at a lost GPU of this host and lists no other"
@@ -62,7 +64,7 @@ def silent(case: GpuCase) -> Iterator[Finding]:
         evidence = f"{path} reads {leaf!r}" + (f", and {len(more)} more alike" if more else "")
         yield found(case.id, "gpu.silent", "errors", evidence, since=case.read_at)
     elif missing and not reading.says_reset:
-        evidence = f"nvidia-smi lists it without {' and '.join(missing)}"
+        evidence = f"{reading.source} lists it without {' and '.join(missing)}"
         yield found(case.id, "gpu.silent", "no-values", evidence, since=case.read_at)
 
 
@@ -175,6 +177,19 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
             yield found(case.id, "gpu.temperature", part, evidence, since=case.read_at)
 
 
+def sources(case: GpuCase) -> Iterator[Finding]:
+    """A GPU that one source lists and another, which lists its neighbours, does not."""
+    reading = case.reading
+    if reading is not None and reading.unlisted_by is not None:
+        evidence = f"{reading.unlisted_by} does not list it, {reading.source} does"
+        yield found(case.id, "gpu.sources", "not-listed", evidence, since=case.read_at)
+
+
+def reported(case: GpuCase) -> Iterator[Finding]:
+    """What another program that watches the host reports of this GPU."""
+    yield from reports.findings(case.id, "gpu.reported", case.reports)
+
+
 RULES = (
     *xid.RULES,
     absent,
@@ -193,5 +208,7 @@ RULES = (
     *nvlink.RULES,
     *load.RULES,
     *settings.RULES,
+    sources,
+    reported,
 )
 """In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lumctl.fleet.host_readings import ComponentReport
 from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
@@ -38,6 +39,7 @@ class GpuCase:
     remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
     ``usual`` is what most GPUs of its kind in its rack have, by setting. ``events`` tells which of the XIDs earlier
     looks saw, ``None`` where nothing is remembered of its host.
+    ``source`` is the program that lists the GPUs of its host; ``reports`` are other programs' verdicts on it.
     """
 
     id: str
@@ -54,3 +56,5 @@ class GpuCase:
     expected_nvlinks: Expected | None = None
     expected_pcie_width: Expected | None = None
     events: HostEvents | None = None
+    source: str = "nvidia-smi"
+    reports: tuple[ComponentReport, ...] = ()

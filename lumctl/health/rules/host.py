@@ -6,10 +6,11 @@ from dataclasses import replace
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
 from lumctl.health.events import clear_hint, count_text
 from lumctl.health.rulebook import Verdict, found, rulebook, verdict
-from lumctl.health.rules import machine
+from lumctl.health.rules import machine, reports
 from lumctl.health.rules.host_case import HostCase
 from lumctl.health.rules.xid import action_of
 from lumctl.health.states import SEVERITY, Finding, State
+from lumctl.inventory.exporters import EXPORTER_KINDS
 
 _GRAVE = frozenset(
     {
@@ -33,6 +34,11 @@ LOSES_SIGHT_OF = {
     "mounts": "its file systems are not read",
     "disks": "how full its disks are is not read",
     "services": "whether its fabric manager runs is not read",
+    "dcgm": "its GPUs are not read",
+    "amd": "its GPUs are not read",
+    "node": "its links and file systems are not read",
+    "gpud": "what it reports is not read",
+    "shell": "its kernel log and its modules are not read",
 }
 """What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
 
@@ -49,6 +55,9 @@ def session(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.unread", "never", "it is being connected to for the first time", since=case.read_at)
     elif case.seen.host_key_problem:
         yield found(case.id, "host.unreachable", "host-key", case.seen.error or "no session", since=case.read_at)
+    elif case.by_exporters and (case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit):
+        evidence = case.seen.error or "no exporter answers"
+        yield found(case.id, "host.unreachable", "no-exporter", evidence, since=case.read_at)
     elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:
         # Without a count of attempts somebody asked just now, and nobody answered: that is how it stands.
         yield found(case.id, "host.unreachable", "no-session", case.seen.error or "no session", since=case.read_at)
@@ -101,16 +110,26 @@ def probes(case: HostCase) -> Iterator[Finding]:
         told_elsewhere |= {(name, ProbeStatus.TIMED_OUT) for name in ("nvlink", "nvlink:errors")}
     if machine.driver_unusable(gpu) is not None:
         told_elsewhere |= {(name, ProbeStatus.FAILED) for name in ("gpu", "nvlink", "nvlink:errors")}
-    ended: dict[ProbeStatus, list[ProbeOutcome]] = {}
+    ended: dict[str, list[ProbeOutcome]] = {}
     for outcome in _probes(case):
         harmless = outcome.status is ProbeStatus.OK or (
-            outcome.status is ProbeStatus.ABSENT and outcome.probe not in case.needed
+            outcome.status in {ProbeStatus.ABSENT, ProbeStatus.NOT_ASKED} and outcome.probe not in case.needed
         )
         if not harmless and (outcome.probe, outcome.status) not in told_elsewhere:
-            ended.setdefault(outcome.status, []).append(outcome)
-    for status, outcomes in ended.items():
-        evidence = f"probe {status.value}: " + "; ".join(_accounts(outcomes))
-        yield found(case.id, "host.probe-failed", status.value, evidence, since=outcomes[0].taken_at)
+            ended.setdefault(_ending(outcome), []).append(outcome)
+    for ending, outcomes in ended.items():
+        evidence = f"probe {outcomes[0].status.value}: " + "; ".join(_accounts(outcomes))
+        yield found(case.id, "host.probe-failed", ending, evidence, since=outcomes[0].taken_at)
+
+
+def _ending(outcome: ProbeOutcome) -> str:
+    """The case of host.probe-failed."""
+    return "exporter" if outcome.probe in EXPORTER_KINDS else outcome.status.value
+
+
+def reported(case: HostCase) -> Iterator[Finding]:
+    """What another program that watches the host reports of it."""
+    yield from reports.findings(case.id, "host.reported", case.reports)
 
 
 def stray_xids(case: HostCase) -> Iterator[Finding]:
@@ -210,5 +229,6 @@ RULES = (
     stray_xids,
     nvswitch,
     nameless_nic,
+    reported,
     *machine.RULES,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lumctl.fleet.host_readings import Capacity, ClockReading, Disks, Mounts, Services
+from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
 from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
@@ -21,6 +21,8 @@ class HostCase:
     its readings where they are fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the
     median. ``nic_events`` are those that belong to no link of the inventory. ``events`` tells which of its XIDs and
     SXids earlier looks saw, ``None`` where nothing is remembered of it.
+    ``by_exporters`` tells that it is read over HTTP alone; ``reports``
+    are other programs' verdicts on it.
     """
 
     id: str
@@ -46,6 +48,8 @@ class HostCase:
     expected_memory_gib: Expected | None = None
     expected_processors: Expected | None = None
     trend: Trend | None = None
+    by_exporters: bool = False
+    reports: tuple[ComponentReport, ...] = ()
 
     @property
     def readable(self) -> bool:

@@ -142,4 +142,11 @@ def stale(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
 
 
-RULES = (missing, stale, tx_power, rx_power, sending, infiniband, down, *port.RULES)
+def not_read(case: LinkCase) -> Iterator[Finding]:
+    """A lane in use on a host whose exporters say nothing of light: its carrier alone does not prove it well."""
+    if case.in_use and case.unread:
+        evidence = "the exporters of its host do not tell what light its module sends and receives"
+        yield found(case.id, "link.not-read", "module", evidence, since=case.read_at)
+
+
+RULES = (missing, stale, not_read, tx_power, rx_power, sending, infiniband, down, *port.RULES)

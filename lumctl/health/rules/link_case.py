@@ -16,6 +16,7 @@ class LinkCase:
     ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
     the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are
     what the kernel log says of its interface, ``trend`` is what is remembered of it, ``None`` where nothing is.
+    ``unread`` tells that no source of its host speaks of modules.
     ``rates`` are what its ports run at; the expected ones are those of the inventory or of the rack's majority.
     """
 
@@ -36,3 +37,4 @@ class LinkCase:
     expected_rate: Expected | None = None
     expected_lanes: int | None = None
     expected_part: str | None = None
+    unread: bool = False

@@ -14,6 +14,8 @@ HARDWARE_THROTTLING = frozenset(
 )
 """Reasons that point at power or cooling; idle clocks and a power cap are ordinary life."""
 
+_BEST_GENERATION, _BEST_WIDTH = 6, 16
+
 
 def is_throttled(reading: GpuReading) -> bool:
     """Whether power or cooling hold the clocks down."""
@@ -36,16 +38,15 @@ def pcie_replays(case: GpuCase) -> Iterator[Finding]:
     line, reading = verdict("gpu.pcie-replays", "above-allowed"), case.reading
     if reading is None or case.trend is None:
         return
-    per_lane = line.limits.get(f"gen{reading.pcie_generation}")
-    if per_lane is None or not reading.pcie_width:
+    # An exporter may not say what the link is: then it may have what the best link may have.
+    generation, width = reading.pcie_generation or _BEST_GENERATION, reading.pcie_width or _BEST_WIDTH
+    per_lane = line.limits.get(f"gen{generation}")
+    if per_lane is None:
         return
-    allowed = ceil(per_lane * reading.pcie_width)
+    allowed = ceil(per_lane * width)
     replays = case.trend.events("pcie_replays", line.window_s, case.read_at).get("", 0)
     if replays > allowed:
-        evidence = (
-            f"{replays} PCIe replays in the last minute"
-            f" (Gen{reading.pcie_generation} x{reading.pcie_width} may have {allowed})"
-        )
+        evidence = f"{replays} PCIe replays in the last minute (Gen{generation} x{width} may have {allowed})"
         yield found(case.id, "gpu.pcie-replays", "above-allowed", evidence, since=case.read_at)
 
 

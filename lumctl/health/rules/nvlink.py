@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
+from lumctl.fleet.readings import ALL_NVLINKS, NVLINK_TOTAL, NvlinkReading
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import GpuCase
@@ -14,7 +14,7 @@ _NAMED = 3
 
 def part_of(link: NvlinkReading) -> str:
     """The name under which a GPU's trend keeps one link."""
-    return "all NVLinks" if link.link == ALL_NVLINKS else f"NVLink {link.link}"
+    return "all NVLinks" if link.link in {ALL_NVLINKS, NVLINK_TOTAL} else f"NVLink {link.link}"
 
 
 _PACKET_ERRORS = (

@@ -120,6 +120,7 @@ def _gpu(observation: Observation, component: str, gpu: GpuReading) -> Iterator[
     yield _section(
         "condition",
         ("row remap", {True: "failed", False: "well"}.get(gpu.remap_failed) if gpu.remap_failed is not None else None),
+        ("read from", gpu.source),
         ("recovery action", gpu.recovery_action),
         ("throttled by", ", ".join(sorted(gpu.throttle_reasons)) or None),
         ("processes", ", ".join(f"{name} ({pid})" for pid, name in gpu.processes) or None),

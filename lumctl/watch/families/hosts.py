@@ -26,6 +26,8 @@ def hosts(look: Observation) -> Iterator[Metric]:
             booted.add_metric([look.target, name], host.booted_at)
         kinds: dict[str, tuple[bool, float]] = {}
         for outcome in host.probes.values():
+            if outcome.status is ProbeStatus.NOT_ASKED:
+                continue
             kind = outcome.probe.partition(":")[0]
             success, seconds = kinds.get(kind, (True, 0.0))
             kinds[kind] = (success and outcome.status in _WELL, max(seconds, outcome.seconds))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
+from lumctl.fleet.readings import ALL_NVLINKS, NVLINK_TOTAL, NvlinkReading
 from lumctl.watch.families.making import counter, filled, gauge
 from lumctl.watch.families.readable import Readable
 
@@ -20,7 +20,8 @@ def nvlinks(readable: Readable) -> Iterator[Metric]:
     for name, known in readable.nvlinks.items():
         # Where none is active, nvidia-smi does not say how many there are.
         links = tuple(link for link in known if link.link != ALL_NVLINKS)
-        stated = [link for link in links if readable.is_new(link.taken_at, beyond_s=beyond_s)]
+        single = [link for link in links if link.link != NVLINK_TOTAL]
+        stated = [link for link in single if readable.is_new(link.taken_at, beyond_s=beyond_s)]
         for active in (True, False):
             if stated:
                 found = sum(link.active is active for link in stated)

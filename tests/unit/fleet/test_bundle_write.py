@@ -55,6 +55,9 @@ class Fleet:
     def shell(self, host):
         return self.hosts[host]
 
+    def pages(self, _host):
+        return ()
+
 
 @pytest.fixture
 def take(tmp_path):

@@ -1,0 +1,167 @@
+"""What the shell and the exporters of one host tell, as one snapshot.
+
+The shell's readings count where both tell the same and it is recent; what it does not say the exporters add. Where
+they disagree about a fault of a GPU, the worse of the two counts. A GPU that nvidia-smi does not list is not there,
+and one that an exporter should list and does not is reported.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, Protocol, TypeVar
+
+from lumctl.fleet.host_readings import Disks, Mounts
+from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, XidEvent
+from lumctl.inventory.exporters import EXPORTER_KINDS
+
+SHELL = "shell"
+"""The name under which a failed SSH session stands among the probes of a host that its exporters tell of."""
+_MOST_APART_S = 30.0
+"""Readings of one GPU that are farther apart are of two different moments: then the newer one counts alone."""
+_HIGHER_IS_WORSE = frozenset(
+    {
+        "temperature_c", "memory_temperature_c", "ecc_volatile_uncorrectable", "ecc_aggregate_uncorrectable",
+        "sram_aggregate_uncorrectable", "dram_aggregate_uncorrectable", "remap_uncorrectable", "retired_single_bit",
+        "retired_double_bit", "banks_without_spare_rows", "remap_pending", "remap_failed", "retirement_pending",
+        "sram_threshold_exceeded", "unrepairable_memory", "channel_repair_pending", "tpc_repair_pending",
+        "reset_required", "drain_and_reset_recommended",
+    }
+)  # fmt: skip
+_LOWER_IS_WORSE = frozenset({"pcie_width", "ecc_enabled", "persistence_enabled"})
+_NOT_COMPARED = frozenset({"taken_at", "pci", "source", "unlisted_by", "raw", "unread", "throttle_reasons"})
+_NO_ACTION = "none"
+
+
+class _Reading(Protocol):
+    @property
+    def taken_at(self) -> float: ...
+
+
+R = TypeVar("R", bound=_Reading)
+K = TypeVar("K", bound=Hashable)
+
+
+def combined(shell: HostSnapshot, pages: HostSnapshot) -> HostSnapshot:
+    """One snapshot. Where only one side answers, the other's failure stands among the probes."""
+    own = {name: outcome for name, outcome in pages.probes.items() if name in EXPORTER_KINDS}
+    if not shell.reachable and not pages.reachable:
+        return shell
+    if not shell.reachable:
+        answered = {name: o for name, o in pages.probes.items() if o.status is not ProbeStatus.NOT_ASKED}
+        failed = ProbeOutcome(SHELL, ProbeStatus.FAILED, pages.taken_at, 0.0, shell.error or "no SSH session")
+        return replace(pages, probes={**answered, SHELL: failed}, boot_id=shell.boot_id)
+    if not pages.reachable:
+        return replace(shell, probes={**shell.probes, **own})
+    return replace(
+        shell,
+        probes={**shell.probes, **own, **_missing(shell.probes, pages.probes)},
+        gpus=_gpus(shell, pages),
+        nvlinks=shell.nvlinks or pages.nvlinks,
+        xids=(*shell.xids, *_other_xids(shell.xids, pages.xids)),
+        interfaces=_newer(shell.interfaces, pages.interfaces),
+        infiniband=tuple(_newer(_by_port(shell.infiniband), _by_port(pages.infiniband)).values()),
+        # One counter is never read from two sources: they may count from different moments.
+        counters={**pages.counters, **shell.counters},
+        mounts=_mounts(shell.mounts, pages.mounts),
+        disks=_disks(shell.disks, pages.disks),
+        clock=_newest(shell.clock, pages.clock),
+        host_events=(*shell.host_events, *pages.host_events),
+        reports=(*shell.reports, *pages.reports),
+        booted_at=shell.booted_at if shell.booted_at is not None else pages.booted_at,
+    )
+
+
+def _missing(shell: Mapping[str, ProbeOutcome], pages: Mapping[str, ProbeOutcome]) -> dict[str, ProbeOutcome]:
+    """What pages answer of the questions that the shell was not asked, or for which the host has no tool."""
+    return {
+        name: outcome
+        for name, outcome in pages.items()
+        if outcome.status is ProbeStatus.OK and (name not in shell or shell[name].status is ProbeStatus.ABSENT)
+    }
+
+
+def _gpus(shell: HostSnapshot, pages: HostSnapshot) -> tuple[GpuReading, ...]:
+    others = {gpu.pci: gpu for gpu in pages.gpus}
+    page_lists = "gpu" in pages.probes and pages.probes["gpu"].status is ProbeStatus.OK
+    found: list[GpuReading] = []
+    for gpu in shell.gpus:
+        other = next((o for o in others.values() if _is_same(gpu, o)), None)
+        if other is not None:
+            del others[other.pci]
+            found.append(_merged(gpu, other))
+        else:
+            found.append(replace(gpu, unlisted_by=pages.gpus[0].source) if page_lists and pages.gpus else gpu)
+    shell_lists = "gpu" in shell.probes and shell.probes["gpu"].status is ProbeStatus.OK
+    # What nvidia-smi does not list any more an exporter may still hold in its memory.
+    return (*found, *(() if shell_lists else others.values()))
+
+
+def _is_same(gpu: GpuReading, other: GpuReading) -> bool:
+    if whole_pci(gpu.pci) and whole_pci(other.pci):
+        return gpu.pci.partition(".")[0] == other.pci.partition(".")[0]
+    return gpu.uuid is not None and other.uuid is not None and gpu.uuid.lower() == other.uuid.lower()
+
+
+def _merged(gpu: GpuReading, other: GpuReading) -> GpuReading:
+    if abs(gpu.taken_at - other.taken_at) > _MOST_APART_S:
+        newer = max(gpu, other, key=lambda reading: reading.taken_at)
+        # The inventory may know it by what only the shell prints.
+        return replace(newer, pci=gpu.pci, minor=gpu.minor, uuid=gpu.uuid or other.uuid)
+    values: dict[str, Any] = {}
+    for name in (each.name for each in fields(GpuReading) if each.name not in _NOT_COMPARED):
+        mine, theirs = getattr(gpu, name), getattr(other, name)
+        if mine is None or theirs is None:
+            values[name] = theirs if mine is None else mine
+        elif name in _HIGHER_IS_WORSE:
+            values[name] = max(mine, theirs)
+        elif name in _LOWER_IS_WORSE:
+            values[name] = min(mine, theirs)
+        elif name == "recovery_action" and mine.strip().lower() == _NO_ACTION:
+            values[name] = theirs
+    return replace(
+        gpu,
+        **values,
+        taken_at=min(gpu.taken_at, other.taken_at),
+        throttle_reasons=gpu.throttle_reasons | other.throttle_reasons,
+        source=f"{gpu.source} and {other.source}",
+    )
+
+
+def _mounts(mine: Mounts | None, theirs: Mounts | None) -> Mounts | None:
+    """The shell lists every mount, an exporter leaves some out; a stop that either reports counts."""
+    if mine is None or theirs is None:
+        return theirs if mine is None else mine
+    stopped = {path for path, mount in theirs.by_path.items() if mount.stopped}
+    return replace(mine, by_path={p: replace(m, stopped=m.stopped or p in stopped) for p, m in mine.by_path.items()})
+
+
+def _disks(mine: Disks | None, theirs: Disks | None) -> Disks | None:
+    newest = _newest(mine, theirs)
+    if newest is None or mine is None or theirs is None:
+        return newest
+    return replace(newest, unreadable={**theirs.unreadable, **mine.unreadable})
+
+
+def _other_xids(known: Iterable[XidEvent], others: Iterable[XidEvent]) -> Iterable[XidEvent]:
+    """The XIDs that the kernel log does not tell of: its lines say more, and have a time."""
+    told = {(event.pci.partition(".")[0], event.xid) for event in known}
+    return (event for event in others if (event.pci.partition(".")[0], event.xid) not in told)
+
+
+def _by_port(ports: Iterable[Any]) -> dict[tuple[str, int], Any]:
+    return {(port.device, port.port): port for port in ports}
+
+
+def _newer(mine: Mapping[K, R], theirs: Mapping[K, R]) -> dict[K, R]:
+    """Both, by the newer of two readings of one thing; of equally new ones the shell's."""
+    return {**theirs, **{key: max(value, theirs.get(key, value), key=_taken_at) for key, value in mine.items()}}
+
+
+def _newest(mine: R | None, theirs: R | None) -> R | None:
+    if mine is None or theirs is None:
+        return theirs if mine is None else mine
+    return max(mine, theirs, key=_taken_at)
+
+
+def _taken_at(reading: _Reading) -> float:
+    return reading.taken_at

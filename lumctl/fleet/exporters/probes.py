@@ -1,0 +1,70 @@
+"""Exporters as probes: each page is one question to a host, which has the parser of its kind."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from lumctl.fleet.exporters.amd import Amd
+from lumctl.fleet.exporters.dcgm import Dcgm
+from lumctl.fleet.exporters.gpud import Gpud
+from lumctl.fleet.exporters.node import Node
+from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.probes import Probe
+from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
+from lumctl.inventory.exporters import EXPORTER_KINDS
+from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+
+
+class PageParser(Protocol):
+    """Reads the pages of one kind of exporter."""
+
+    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+        """Read a page; where it is not sound, older readings stay and grow old."""
+
+
+ANSWERS: Mapping[str, frozenset[str]] = {
+    "dcgm": frozenset({"gpu"}),
+    "node": frozenset({"net", "infiniband", "counters", "mounts", "disks", "clock"}),
+    "amd": frozenset({"gpu"}),
+    "gpud": frozenset(),
+}
+"""The probes of the shell whose questions a page of each kind can answer."""
+
+
+def exporter_probes(
+    urls: Mapping[str, str],
+    *,
+    interfaces: Collection[str] | None = None,
+    mounts: Collection[str] = (),
+    times: Mapping[str, ProbeTimes] = PROBE_TIMES,
+) -> tuple[Probe, ...]:
+    """The probes of a host's exporters, by their kinds and URLs."""
+    parsers: dict[str, PageParser] = {"dcgm": Dcgm(), "node": Node(interfaces, mounts), "amd": Amd(), "gpud": Gpud()}
+    return tuple(
+        Probe(kind, kind, f"get {url}", times[kind].deadline_s, times[kind].every_s, parsers[kind].take, _read_whole)
+        for kind, url in urls.items()
+    )
+
+
+def _read_whole(_taken_at: float, _gathered: Gathered) -> None:
+    """Do nothing: a page is read whole each time."""
+
+
+def answered_probes(
+    pages: Mapping[str, ProbeOutcome], gathered: Gathered, shell_probes: Iterable[str], now: float
+) -> dict[str, ProbeOutcome]:
+    """How the shell's probes would have ended, where pages answer their questions; ``pages`` are by kind.
+
+    Those that no exporter of the host can answer are ``not-asked``. Those of an exporter that failed are left out,
+    for its own outcome says why.
+    """
+    found: dict[str, ProbeOutcome] = {}
+    for kind, page in pages.items():
+        for probe in gathered.answered.get(kind, ()) if page.status is ProbeStatus.OK else ():
+            found[probe] = ProbeOutcome(probe, ProbeStatus.OK, page.taken_at, page.seconds)
+    for probe in shell_probes:
+        asked = [kind for kind in pages if probe in ANSWERS[kind]]
+        if probe in found or any(pages[kind].status is not ProbeStatus.OK for kind in asked):
+            continue
+        programs = " and ".join(EXPORTER_KINDS[kind].program for kind in asked or pages)
+        found[probe] = ProbeOutcome(probe, ProbeStatus.NOT_ASKED, now, 0.0, f"{programs} does not tell it")
+    return found
