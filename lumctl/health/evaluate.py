@@ -13,10 +13,11 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.circuits import judge_circuit
 from lumctl.health.devices import judge_device
+from lumctl.health.event_record import EventRecord
 from lumctl.health.hosts import judge_host
 from lumctl.health.judging import Judged, judged
 from lumctl.health.links import judge_link
-from lumctl.health.look import Look
+from lumctl.health.look import Look, Past
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import HealthReport
 from lumctl.inventory.model import Inventory, Role
@@ -41,7 +42,8 @@ def evaluate(
 
     What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
     """
-    look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now)
+    past = Past(events=EventRecord().take(inventory, snapshot, (), now))
+    look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
     return each(look_over(look, losses, devices), _found_at_once)
 
 
