@@ -14,6 +14,7 @@ from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.circuits import judge_circuit
 from lumctl.health.devices import judge_device
 from lumctl.health.event_record import EventRecord
+from lumctl.health.events import HostEvents
 from lumctl.health.hosts import judge_host
 from lumctl.health.judging import Judged, judged
 from lumctl.health.links import judge_link
@@ -33,6 +34,7 @@ def evaluate(
     devices: Mapping[str, DeviceReading],
     now: float,
     disabled: Collection[str] = (),
+    events: Mapping[str, HostEvents] | None = None,
 ) -> HealthReport:
     """Judge every component of an inventory by one collection.
 
@@ -40,9 +42,12 @@ def evaluate(
     was never asked. ``disabled`` are accelerators out of service besides those that the inventory
     itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
 
+    ``events`` are the XIDs and SXids that count, by host; without them those of the log do.
+
     What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
     """
-    past = Past(events=EventRecord().take(inventory, snapshot, (), now))
+    known = EventRecord().take(inventory, snapshot, (), now) if events is None else events
+    past = Past(events=known)
     look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
     return each(look_over(look, losses, devices), _found_at_once)
 
