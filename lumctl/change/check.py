@@ -78,7 +78,9 @@ def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
     if not accelerators:
         return
     snapshot = site.fleet.collect({inventory.accelerators[a].host for a in accelerators})
-    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=site.now())
+    now = site.now()
+    events = site.recollection.events(snapshot, now)
+    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events)
     for accelerator in accelerators:
         health = report.accelerators[accelerator]
         if health.state is not State.OK:

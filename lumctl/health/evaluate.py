@@ -13,10 +13,12 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.accelerators import judge_accelerator
 from lumctl.health.circuits import judge_circuit
 from lumctl.health.devices import judge_device
+from lumctl.health.event_record import EventRecord
+from lumctl.health.events import HostEvents
 from lumctl.health.hosts import judge_host
 from lumctl.health.judging import Judged, judged
 from lumctl.health.links import judge_link
-from lumctl.health.look import Look
+from lumctl.health.look import Look, Past
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import HealthReport
 from lumctl.inventory.model import Inventory, Role
@@ -32,6 +34,7 @@ def evaluate(
     devices: Mapping[str, DeviceReading],
     now: float,
     disabled: Collection[str] = (),
+    events: Mapping[str, HostEvents] | None = None,
 ) -> HealthReport:
     """Judge every component of an inventory by one collection.
 
@@ -39,9 +42,13 @@ def evaluate(
     was never asked. ``disabled`` are accelerators out of service besides those that the inventory
     itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
 
+    ``events`` are the XIDs and SXids that count, by host; without them those of the log do.
+
     What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
     """
-    look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now)
+    known = EventRecord().take(inventory, snapshot, (), now) if events is None else events
+    past = Past(events=known)
+    look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
     return each(look_over(look, losses, devices), _found_at_once)
 
 

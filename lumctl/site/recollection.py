@@ -7,6 +7,8 @@ from typing import Any
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.event_record import EventRecord
+from lumctl.health.events import HostEvents
 from lumctl.health.judging import Judged
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
@@ -88,6 +90,12 @@ class Recollection:
         self._last_look = look.at
         report = self._last_read.recall(report)
         return Verdicts(report, tuple(a for a in said if a not in memory.spent), windows)
+
+    def events(self, snapshot: Snapshot, now: float) -> dict[str, HostEvents]:
+        """The XIDs and SXids that count at a collection outside of looks; nothing is remembered of it."""
+        memory = self._memory or self._load()
+        cleared = self._of_all(lambda store: store.cleared_events())
+        return EventRecord(memory.document()["events"]).take(self._inventory, snapshot, cleared, now)
 
     def keep(self, look: Look, report: HealthReport) -> str | None:
         """Write what is remembered, and what changed, into the stores; why it could not be written, if so."""

@@ -120,6 +120,8 @@ def test_an_event_is_known_to_another_process_and_ends_there_too(seen, rack):
     rack.host(HOST, xids=())
     daemon = seen.site()
     assert seen.look(daemon, remember=True).report.accelerators[GPU].state is State.FAILED
+    # A check before a step of a run judges one reading, and knows of it as well.
+    assert seen.site().recollection.events(seen.collect(), seen.now)[HOST].xids[0].xid == 79
     # The age of what was remembered, a day without a look, does not end it.
     assert seen.look(after=3 * 86_400.0).report.accelerators[GPU].state is State.FAILED
     seen.store.clear_events(EventClear(GPU, None, "kim", "reseated", seen.now))
