@@ -58,7 +58,7 @@ def _well(lumctl: Lumctl) -> Iterator[None]:
         lumctl("health", "ack", name, "--clear")
         lumctl("health", "maintain", name, "--end")
     # One GPU is lost in many tests; what a window covers is not remembered, or it would be degraded for a day.
-    lumctl("health", "maintain", GPU, "--for", "1m")
+    lumctl("health", "maintain", GPU, "--for", "1m", "--comment", "between two tests")
     lumctl("check")
     lumctl("health", "maintain", GPU, "--end")
 

@@ -22,7 +22,7 @@ from said import PATIENCE_S, Said
 
 from lumctl.inventory.examples import example
 
-GPU, SECOND_GPU, THIRD_GPU, HOST = "s1-gpu0", "s3-gpu0", "s4-gpu0", "s2"
+GPU, SECOND_GPU, THIRD_GPU, HOST = "s1-gpu0", "s3-gpu0", "s0-gpu0", "s2"
 """Several GPUs, for one that is lost three times in a day stays degraded."""
 TOKEN = "b34r3r"  # noqa: S105 - it opens nothing
 

@@ -4,6 +4,7 @@ Every line that others belong to is damaged in every way, beside each fault, at 
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -24,117 +25,9 @@ hosts:
     accelerators:
       - {id: "g[0-1]", model: H100, memory_gib: 80, pci: ["0000:1b:00.0", "0000:4c:00.0"]}
 """
-HEAD = """
-==============NVSMI LOG==============
-
-Timestamp                                 : Tue Jul 14 08:12:38 2026
-Driver Version                            : 590.48.01
-CUDA Version                              : 13.1
-
-Attached GPUs                             : 2
-"""
-GPU = """\
-GPU {address}
-    Product Name                          : NVIDIA H100 80GB HBM3
-    Persistence Mode                      : Enabled
-    MIG Mode
-        Current                           : Disabled
-        Pending                           : Disabled
-    GPU UUID                              : GPU-{address}
-    Minor Number                          : {minor}
-    GPU Reset Status
-        Reset Required                    : No
-        Drain and Reset Recommended       : No
-    GPU Recovery Action                   : None
-    PCI
-        Bus Id                            : {address}
-        GPU Link Info
-            PCIe Generation
-                Max                       : 5
-                Current                   : 5
-            Link Width
-                Max                       : 16x
-                Current                   : 16x
-        Replays Since Reset               : 0
-    Fan Speed                             : N/A
-    Performance State                     : P0
-    Clocks Event Reasons
-        Idle                              : Not Active
-        HW Slowdown                       : Not Active
-            HW Thermal Slowdown           : Not Active
-            HW Power Brake Slowdown       : Not Active
-        Sync Boost                        : Not Active
-    FB Memory Usage
-        Total                             : 81559 MiB
-        Reserved                          : 551 MiB
-        Used                              : 19818 MiB
-        Free                              : 61190 MiB
-    BAR1 Memory Usage
-        Total                             : 131072 MiB
-        Used                              : 1 MiB
-        Free                              : 131071 MiB
-    Utilization
-        GPU                               : 97 %
-        Memory                            : 11 %
-    ECC Mode
-        Current                           : Enabled
-        Pending                           : Enabled
-    ECC Errors
-        Volatile
-            SRAM Correctable              : 0
-            SRAM Uncorrectable Parity     : 0
-            SRAM Uncorrectable SEC-DED    : 0
-            DRAM Correctable              : 0
-            DRAM Uncorrectable            : 0
-        Aggregate
-            SRAM Correctable              : 0
-            SRAM Uncorrectable Parity     : 0
-            SRAM Uncorrectable SEC-DED    : 0
-            DRAM Correctable              : 0
-            DRAM Uncorrectable            : 0
-            SRAM Threshold Exceeded       : No
-        Channel Repair Pending            : No
-        TPC Repair Pending                : No
-        Unrepairable Memory               : No
-    Retired Pages
-        Single Bit ECC                    : 0
-        Double Bit ECC                    : 0
-        Pending Page Blacklist            : No
-    Remapped Rows
-        Correctable Error                 : 0
-        Uncorrectable Error               : 0
-        Pending                           : No
-        Remapping Failure Occurred        : No
-        Bank Remap Availability Histogram
-            Max                           : 2560 bank(s)
-            High                          : 0 bank(s)
-            Partial                       : 0 bank(s)
-            Low                           : 0 bank(s)
-            None                          : 0 bank(s)
-    Temperature
-        GPU Current Temp                  : 41 C
-        GPU T.Limit Temp                  : 46 C
-        GPU Slowdown T.Limit Temp         : -2 C
-        Memory Current Temp               : 48 C
-    GPU Power Readings
-        Instantaneous Power Draw          : 69.62 W
-        Current Power Limit               : 700.00 W
-    Clocks
-        Graphics                          : 345 MHz
-        SM                                : 345 MHz
-    Fabric
-        State                             : Completed
-        Status                            : Success
-        CliqueId                          : 0
-        ClusterUUID                       : 00000000-0000-0000-0000-000000000000
-        Health
-            Bandwidth                     : Full
-            Route Recovery in progress    : False
-            Route Unhealthy               : False
-            Access Timeout Recovery       : False
-            Incorrect Configuration       : None
-    Processes                             : None
-"""
+ANSWERS = Path(__file__).parent / "answers"
+HEAD = (ANSWERS / "smi-text-head.txt").read_text().format(count=len(ADDRESSES))
+GPU = (ANSWERS / "smi-text-gpu.txt").read_text()
 FAULTS = (
     ("GPU Recovery Action", 1, "Reset"),
     ("Reset Required", 1, "Yes"),

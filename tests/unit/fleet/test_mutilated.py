@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from lumctl.fleet.bundle.session import as_xml
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
@@ -302,6 +303,7 @@ def originals(rack, answer, captures):
     yield "kernel", LOG + LOST + answer("nic.log") + answer("kernel.log")
     yield "gpu", answer("healthy.xml").replace("action>None<", "action>Reset<", 1)
     yield from (("gpu", answer(name)) for name in ("h100.xml", "k80.xml"))
+    yield from ((SESSION, text) for text in (session(answer), session(answer, FAULTY_ROW)))
     yield from (("optics:eth2", answer(f"{name}")) for name in ("qsfp.txt", "cmis8.txt", "cmis8.json", "sfp.json"))
     yield from (("optics:eth2", answer("copper.txt")), ("nvlink", answer("nvlink-5.txt")))
     yield from (("nvlink:errors", answer(f"nvlink-errors{generation}.txt")) for generation in ("", "-5"))
@@ -311,6 +313,21 @@ def originals(rack, answer, captures):
         yield probe, path.read_text()
         if probe == "infiniband":
             yield "counters", path.read_text()
+
+
+SESSION = "session"
+"""``nvidia-smi -q`` for people, which a capture's reader puts into XML before its probe takes it."""
+FAULTY_ROW = "    GPU Recovery Action                   : Reset\n"
+FAULTY = re.compile(rf"^GPU 00000000:1B:00\.0 *\n(?:(?!GPU 0).*\n){{1,12}}{FAULTY_ROW}    PCI\n", re.MULTILINE)
+"""A faulty row where it belongs, under the heading of its GPU."""
+
+
+def session(answer, row=""):
+    """A text of the four GPUs; the first one with a faulty row in place of its own."""
+    gpu, head = answer("smi-text-gpu.txt"), answer("smi-text-head.txt")
+    gpus = [gpu.format(address=address, minor=number) for number, address in enumerate(BUSES.values())]
+    gpus[0] = gpus[0].replace(row.replace("Reset", "None"), row) if row else gpus[0]
+    return head.format(count=len(gpus)) + "".join(gpus)
 
 
 def test_all_is_well_before_anything_is_mutilated(rack):
@@ -327,8 +344,13 @@ def test_mutilated_answers(rack, answer, captures_at_hand):
         name, original = texts[number % len(texts)]
         text = mutilated(original, chance)
         status = chance.choice((0, 0, 0, 1, 127))
+        is_faulty = name == SESSION and FAULTY.search(text) is not None
+        if name == SESSION:
+            name, text = "gpu", as_xml(text)
         try:
-            check(name, text, status, rack.judged(name, text, status))
+            judged = rack.judged(name, text, status)
+            check(name, text, status, judged)
+            assert not is_faulty or judged[2].accelerators["g0"].state is not State.OK
         except Exception as error:
             error.add_note(f"round {number}, {name}, status {status}: {text[:2000]!r}")
             raise
