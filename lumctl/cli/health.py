@@ -226,9 +226,9 @@ def _kept(cx: Invocation, site: "Site", kind: str, said: "Said", at: float) -> s
 
 
 def _require_rule(rule: str) -> None:
-    from lumctl.health.rulebook import rulebook
+    from lumctl.health.rulebook import all_rules
 
-    rules = rulebook().rules()
+    rules = all_rules()
     if rule not in rules:
         near = nearest(rule, rules)
         raise UsageError(

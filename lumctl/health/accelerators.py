@@ -38,6 +38,9 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
         expected_nvlinks=look.expectations.nvlinks(accelerator),
         expected_pcie_width=look.expectations.pcie_width(accelerator),
+        probe=look.inventory.hosts[accelerator.host].probe,
+        events=here.events_of(accelerator),
+        now=look.now,
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN
@@ -69,7 +72,7 @@ def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> froze
 
 
 def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
-    """How an accelerator is missing from what nvidia-smi says; ``None`` if it is there or nothing was said."""
+    """How an accelerator is missing from what its probe says; ``None`` if it is there or nothing was said."""
     slot = here.slots.get(accelerator.id)
     if slot is not None and slot in map(pci_slot, here.seen.lost_gpus):
         return Absence.NAMED_LOST

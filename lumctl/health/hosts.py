@@ -34,6 +34,8 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         rdma_ports=len(here.seen.infiniband) if here and readable and here.probe_ended_well("infiniband") else None,
         expected_rdma_ports=look.expectations.rdma_ports(name),
         nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
+        probe=look.inventory.hosts[name].probe,
+        stray_events=look.stray_events(name) if here and readable else (),
     )
     findings = judge(_RULES, case)
     read_at = here.seen.taken_at if here and here.seen.reachable else None

@@ -100,11 +100,15 @@ class Rack:
     gateway_via: str | None = None
 
 
+NVIDIA_SMI = "nvidia-smi"
+"""The probe that is part of lumctl; others are plug-ins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
 
-    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have.
+    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``probe`` reads its accelerators.
     """
 
     name: str
@@ -114,6 +118,7 @@ class Host:
     power: "PartOf | None" = None
     mounts: tuple[str, ...] = ()
     rdma_ports: int | None = None
+    probe: str = NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import fabric, load, nvlink, settings, xid
+from lumctl.health.rules import fabric, load, nvlink, probe, settings, xid
 from lumctl.health.rules.counted import counted
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -15,14 +15,14 @@ def absent(case: GpuCase) -> Iterator[Finding]:
     """The driver no longer has the GPU, or nobody can tell which of its GPUs this is."""
     match case.absence:
         case Absence.NAMED_LOST:
-            yield found(case.id, "gpu.lost", "named", "nvidia-smi names it as lost", since=case.read_at)
+            yield found(case.id, "gpu.lost", "named", f"{case.probe} names it as lost", since=case.read_at)
         case Absence.NOT_LISTED:
-            yield found(case.id, "gpu.lost", "not-listed", "nvidia-smi does not list it", since=case.read_at)
+            yield found(case.id, "gpu.lost", "not-listed", f"{case.probe} does not list it", since=case.read_at)
         case Absence.NOT_TOLD_APART:
-            evidence = "nvidia-smi prints no minor number, and the inventory has neither pci nor uuid"
+            evidence = f"{case.probe} prints no minor number, and the inventory has neither pci nor uuid"
             yield found(case.id, "gpu.not-read", "no-key", evidence, since=case.read_at)
         case Absence.LIST_ABORTED:
-            evidence = "nvidia-smi stopped at a lost GPU of this host and lists no other"
+            evidence = f"{case.probe} stopped at a lost GPU of this host and lists no other"
             yield found(case.id, "gpu.not-read", "list-aborted", evidence, since=case.read_at)
 
 
@@ -47,7 +47,7 @@ def silent(case: GpuCase) -> Iterator[Finding]:
         evidence = f"{path} reads {leaf!r}" + (f", and {len(more)} more alike" if more else "")
         yield found(case.id, "gpu.silent", "errors", evidence, since=case.read_at)
     elif missing and not reading.says_reset:
-        evidence = f"nvidia-smi lists it without {' and '.join(missing)}"
+        evidence = f"{reading.source} lists it without {' and '.join(missing)}"
         yield found(case.id, "gpu.silent", "no-values", evidence, since=case.read_at)
 
 
@@ -162,6 +162,7 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
 
 RULES = (
     *xid.RULES,
+    *probe.RULES,
     absent,
     stale,
     silent,

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, GpuReading, NvlinkReading, XidEvent
 from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
-from lumctl.inventory.model import Thresholds
+from lumctl.inventory.model import NVIDIA_SMI, Thresholds
 
 
 class Absence(StrEnum):
-    """How an accelerator is missing from what nvidia-smi says."""
+    """How an accelerator is missing from what its probe says."""
 
     NAMED_LOST = "named-lost"
     NOT_LISTED = "not-listed"
@@ -35,7 +35,8 @@ class GpuCase:
     ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
     remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
-    ``usual`` is what most GPUs of its kind in its rack have, by setting.
+    ``usual`` is what most GPUs of its kind in its rack have, by setting. ``probe`` reads its host's accelerators;
+    where that is a plug-in, ``events`` are its kernel events about this one that are not too old.
     """
 
     id: str
@@ -51,3 +52,6 @@ class GpuCase:
     usual: Mapping[str, Usual] = field(default_factory=dict)
     expected_nvlinks: Expected | None = None
     expected_pcie_width: Expected | None = None
+    probe: str = NVIDIA_SMI
+    events: tuple[AcceleratorEvent, ...] = ()
+    now: float = 0.0

@@ -4,8 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lumctl.fleet.host_readings import ClockReading, Disks, Mounts
-from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, HostSnapshot, NicEvent, XidEvent
 from lumctl.health.expectations import Expected
+from lumctl.inventory.model import NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class HostCase:
     listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
     ``needed_mounts`` are those of the inventory. ``mounts``, ``disks`` and ``clock`` are its readings where they are
     fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the median. ``nic_events`` are
-    those that belong to no link of the inventory.
+    those that belong to no link of the inventory. ``probe`` reads its accelerators; of a plug-in, ``stray_events`` are
+    recent kernel events that belong to none of them.
     """
 
     id: str
@@ -37,6 +39,8 @@ class HostCase:
     nic_events: Collection[NicEvent] = ()
     rdma_ports: int | None = None
     expected_rdma_ports: Expected | None = None
+    probe: str = NVIDIA_SMI
+    stray_events: tuple[AcceleratorEvent, ...] = ()
 
     @property
     def readable(self) -> bool:
