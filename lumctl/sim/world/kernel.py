@@ -24,20 +24,36 @@ _LINES: dict[FaultKind, tuple[str, ...]] = {
         "NVRM: Xid (PCI:{bus}): 64, pid={pid}, name=python3, Row Remapper: Error writing to infoROM, row not remapped",
     ),
 }
+_AMD_BOOT = (
+    _BOOT[0],
+    (6.902114, "[drm] amdgpu kernel modesetting enabled."),
+    (7.214980, "amdgpu: Virtual CRAT table created for CPU"),
+)
+_AMD_LINES: dict[FaultKind, tuple[str, ...]] = {
+    FaultKind.GPU_LOST: ("amdgpu {bus}.0: amdgpu: device lost from bus!",),
+    FaultKind.ECC: (
+        "amdgpu {bus}.0: amdgpu: socket: 0, die: 0, 1 new uncorrectable hardware errors detected in umc block",
+    ),
+    FaultKind.ROW_REMAP_FAILED: ("amdgpu {bus}.0: amdgpu: Saved bad pages exceed bad_page_threshold",),
+}
+AMD_SMI = "amd-smi"
+"""The probe of hosts with AMD's driver; every other host here has NVIDIA's."""
 
 
 class KernelLog:
-    """A ring of lines, as the kernel's own is."""
+    """A ring of lines, as the kernel's own is. ``probe`` tells whose driver writes into it."""
 
-    def __init__(self, booted_at: float) -> None:
+    def __init__(self, booted_at: float, probe: str) -> None:
         self._booted_at = booted_at
+        self._fault_lines = _AMD_LINES if probe == AMD_SMI else _LINES
+        boot = _AMD_BOOT if probe == AMD_SMI else _BOOT
         self._lines: deque[tuple[float, str]] = deque(
-            ((booted_at + after_s, line) for after_s, line in _BOOT), maxlen=_KEPT_LINES
+            ((booted_at + after_s, line) for after_s, line in boot), maxlen=_KEPT_LINES
         )
 
     def tell(self, fault: FaultKind, pci: str, pid: int, at: float) -> None:
         """Write the lines that this fault of the GPU at ``pci`` leaves, if it leaves any."""
-        for line in _LINES.get(fault, ()):
+        for line in self._fault_lines.get(fault, ()):
             self._lines.append((at, line.format(bus=pci[:-2], pid=pid)))
 
     def forget(self, pci: str) -> None:
