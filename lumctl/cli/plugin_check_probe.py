@@ -23,8 +23,10 @@ def check_probes(cx: Invocation, package: str) -> int | None:
         found = [info for info in offers if info.distribution == package]
     if not found:
         return None
-    documents: list[dict[str, Any]] = [{"name": info.name, "distribution": info.distribution, "version": info.version, "rules": _run(info)}
-                 for info in found]  # fmt: skip
+    documents: list[dict[str, Any]] = [
+        {"name": info.name, "distribution": info.distribution, "version": info.version, "rules": _run(info)}
+        for info in found
+    ]
     broken = [each["name"] for each in documents if any(rule["broken"] for rule in each["rules"])]
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(broken)
