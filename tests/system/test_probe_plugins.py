@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -17,8 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 @pytest.fixture
 def lumctl(tmp_path):
     """lumctl on the simulator of mi300, with the template's package installed in a folder."""
-    packages, run = tmp_path / "site", tmp_path / "run"
-    run.mkdir(mode=0o700)
+    packages, runtime = tmp_path / "site", tempfile.mkdtemp(prefix="lumctl-")  # a socket's path must be short
     shutil.copytree(template("probe") / "lumctl_example_probe", packages / "lumctl_example_probe")
     about = packages / "lumctl_example_probe-1.0.dist-info"
     about.mkdir()
@@ -32,7 +32,7 @@ def lumctl(tmp_path):
         "LUMCTL_STATE": str(tmp_path / "state"),
         "LUMCTL_TARGET": "sim",
         "LUMCTL_INVENTORY": str(inventory),
-        "XDG_RUNTIME_DIR": str(run),
+        "XDG_RUNTIME_DIR": runtime,
     }
 
     def ran(*words):
@@ -41,6 +41,7 @@ def lumctl(tmp_path):
 
     yield ran
     ran("sim", "down")
+    shutil.rmtree(runtime)
 
 
 def test_faults_of_amd_hosts_show_and_heal(lumctl, tmp_path):
