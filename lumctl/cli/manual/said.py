@@ -71,6 +71,7 @@ BY_HAND = (
     "lumctl-job(7)",
     "lumctl-job-plugin(7)",
     "lumctl-mesh(7)",
+    "lumctl-probe(7)",
     "lumctl-runbook(7)",
 )
 """Pages that no command can tell: the file formats, and how a mesh is numbered."""
