@@ -13,6 +13,8 @@ from lumctl.inventory.hints import nearest
 
 JOB_KINDS = "lumctl.jobs"
 """The entry points of kinds of job control."""
+PROBES = "lumctl.probes"
+"""The entry points of probes of accelerators."""
 IMPORT_WITHIN_S = 5.0
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.hints import nearest
 
-TEMPLATES = ("mesh", "switch", "transponder", "power", "job")
+TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
 
 _PACKAGE = Path(__file__).resolve().parent
 _FOLDERS = (_PACKAGE / "templates", _PACKAGE.parent / "plugins" / "template")

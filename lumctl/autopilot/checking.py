@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from lumctl.health.rulebook import rulebook
+from lumctl.health.rulebook import all_lines
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
 from lumctl.inventory.problems import Problems
@@ -16,8 +16,8 @@ def require_sound(inventory: Inventory) -> None:
         InventoryError: a rule is not known; each is named with file, line and column.
     """
     problems = Problems(inventory.path)
-    book = rulebook()
-    known = [*book.rules(), *(f"{line.rule}/{line.case}" for line in book.lines())]
+    lines = all_lines()
+    known = [*dict.fromkeys(line.rule for line in lines), *(f"{line.rule}/{line.case}" for line in lines)]
     for policy in inventory.policies:
         for pattern, mark in zip(policy.matching.rules, policy.rule_marks, strict=False):
             if not any(fnmatchcase(word, pattern) for word in known):

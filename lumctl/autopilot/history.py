@@ -11,7 +11,7 @@ from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.incidents import with_incidents
 from lumctl.health.look import Look
-from lumctl.health.rulebook import rulebook
+from lumctl.health.rulebook import lines_of, rulebook
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.hints import nearest
@@ -184,7 +184,7 @@ def _finding(row: Transition, rule: str) -> Finding:
 
 def _case(row: Transition, rule: str) -> tuple[str, str]:
     """A history tells rules, not their cases: the XID stands in the evidence, else the first of that state it is."""
-    lines = every = rulebook().lines(rule)
+    lines = every = lines_of(rule)
     if rule == "gpu.xid":
         number = _XID.search(row.evidence)
         action = rulebook().xid_actions.get(int(number[1]), "unknown") if number else "unknown"

@@ -100,7 +100,16 @@ def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, start
         assignment=site.assignment(sound=False),
     )
     probes = {host: _probes(site, host) for host in hosts}
-    return writing.capture(site.fleet, probes, folder, about, now=site.now, narrate=cx.out.narrate)
+    accelerator_probes = {host: site.inventory.hosts[host].probe for host in hosts}
+    return writing.capture(
+        site.fleet,
+        probes,
+        folder,
+        about,
+        accelerator_probes=accelerator_probes,
+        now=site.now,
+        narrate=cx.out.narrate,
+    )
 
 
 def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
@@ -109,7 +118,8 @@ def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
     if not site.inventory.hosts[host].readings.uses_shell:
         return ()
     interfaces = [lane.interface for lane in site.inventory.transponders.values() if lane.host == host]
-    return probes_for(interfaces, sudo=site.endpoints.hosts[host].ssh.sudo)
+    sudo, accelerators = site.endpoints.hosts[host].ssh.sudo, site.inventory.hosts[host].probe
+    return probes_for(interfaces, sudo=sudo, accelerators=accelerators)
 
 
 def _show(cx: Invocation, folder: Path, captured: "list[HostCapture]") -> None:

@@ -17,9 +17,9 @@ def require_rule(rule: str) -> None:
     Raises:
         UsageError: there is none.
     """
-    from lumctl.health.rulebook import rulebook
+    from lumctl.health.rulebook import all_rules
 
-    rules = rulebook().rules()
+    rules = all_rules()
     if rule not in rules:
         near = nearest(rule, rules)
         raise UsageError(

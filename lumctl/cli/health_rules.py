@@ -43,12 +43,12 @@ def rules(
 
     Needs no inventory.
     """
-    from lumctl.health.rulebook import rulebook
+    from lumctl.health.rulebook import all_lines, all_rules, rulebook
 
     book = rulebook()
-    lines = [line for line in book.lines() if rule is None or rule in {line.rule, line.rule.partition(".")[0]}]
+    lines = [line for line in all_lines() if rule is None or rule in {line.rule, line.rule.partition(".")[0]}]
     if not lines:
-        near = nearest(rule or "", book.rules())
+        near = nearest(rule or "", all_rules())
         raise UsageError(f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "see: lumctl health rules")
     by_rule: dict[str, list[Verdict]] = {}
     for line in lines:

@@ -12,7 +12,7 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import UsageError
-from lumctl.offers import JOB_KINDS, Offer, offered
+from lumctl.offers import JOB_KINDS, PROBES, Offer, offered
 
 app = noun_app(NOUNS["plugin"].help)
 
@@ -39,20 +39,21 @@ def show_installed(
         bool, typer.Option("--check", help="Import each: its kind, capabilities, on what it was proven.")
     ] = False,
 ) -> None:
-    """List the installed drivers and kinds of job control. Without --check (or -o wide) no plug-in is imported."""
-    drivers, jobs = installed(), offered(JOB_KINDS)
+    """List the installed drivers, kinds of job control and probes. Without --check (or -o wide) none is imported."""
+    drivers, jobs, probes = installed(), offered(JOB_KINDS), offered(PROBES)
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names([info.name for info in (*drivers, *jobs)])
+        cx.out.names([info.name for info in (*drivers, *jobs, *probes)])
         return
     looked_into = check or cx.out.format is OutputFormat.WIDE
     rows = [_offered(info) | (_loaded(info) if looked_into else UNSEEN) for info in drivers]
     controls = [_offered(info) | (_loaded_control(info) if looked_into else UNSEEN) for info in jobs]
-    for problem in [row["problem"] for row in (*rows, *controls) if row["problem"]]:
+    read_by = [_offered(info) | (_loaded_probe(info) if looked_into else UNSEEN) for info in probes]
+    for problem in [row["problem"] for row in (*rows, *controls, *read_by) if row["problem"]]:
         cx.out.narrate(f"warning: {problem}")
     if cx.out.structured:
-        cx.out.document("plugin", {"drivers": rows, "jobs": controls})
+        cx.out.document("plugin", {"drivers": rows, "jobs": controls, "probes": read_by})
         return
-    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in (*rows, *controls)]
+    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in (*rows, *controls, *read_by)]
     cx.out.table(OFFERED + (LOADED if looked_into else ()), flat)
 
 
@@ -90,10 +91,20 @@ def _loaded_control(info: Offer) -> dict[str, Any]:
     return {**UNSEEN, "kind": "job control", "state": "ok"}
 
 
+def _loaded_probe(info: Offer) -> dict[str, Any]:
+    from lumctl.fleet.probe_plugins import load
+
+    try:
+        probe = load(info.name)
+    except UsageError as error:
+        return {**UNSEEN, "state": "failed", "problem": error.message}
+    return {**UNSEEN, "kind": "probe", "proven": probe.proven, "state": "ok"}
+
+
 @verb(app, "template")
 def copy(
     cx: Invocation,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power or job.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power, job or probe.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
 ) -> None:
     """Copy a complete plug-in as a starting point: code, a twin of its device, the contract suite. Prints the files."""
@@ -104,7 +115,7 @@ def copy(
         cx.out.document("plugin-template", {"kind": kind, "folder": str(folder), "files": written})
         return
     cx.out.names(written)
-    page = "lumctl-job-plugin(7)" if kind == "job" else "lumctl-driver(7)"
+    page = {"job": "lumctl-job-plugin(7)", "probe": "lumctl-probe(7)"}.get(kind, "lumctl-driver(7)")
     cx.out.narrate(f"next: {folder / 'README.md'} and {page}")
 
 

@@ -48,9 +48,14 @@ def command(
 
     Without a twin or tests it tests only what needs no device. Exits 4 if a rule is broken, if a driver does not load,
     or if there was no device. Kinds of job control are tested by their packages' own tests, see lumctl-job-plugin(7).
+
+    A probe is tested with the fixtures of its package by the kit of lumctl.fleet.testing, and needs no host.
     """
+    from lumctl.cli.plugin_check_probe import check_probes
     from lumctl.devices.contract_check import check, drivers_named, kinds_beside
 
+    if (ended := check_probes(cx, package)) is not None:
+        return ended
     found = drivers_named(package)
     for kind in kinds_beside(found):
         cx.out.narrate(

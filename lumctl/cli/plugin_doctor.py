@@ -13,6 +13,7 @@ from lumctl.devices.doctor import Finding, examine
 from lumctl.devices.drivers import DriverInfo, few, installed, not_installed, users_of_drivers
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.inventory.hints import nearest
+from lumctl.offers import PROBES, offered
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
@@ -39,14 +40,17 @@ def command(
     from lumctl.jobs import doctor
 
     kinds = doctor.kinds()
-    named, inventory = _named(name, (*installed(), *kinds)), _inventory(cx)
+    probes = offered(PROBES)
+    named, inventory = _named(name, (*installed(), *kinds, *probes)), _inventory(cx)
     found: list[Finding] = []
     if inventory is not None and name is None:
         idle = [info for info in named if info.name not in _wanted(inventory)]
         named = [info for info in named if info not in idle]
         found += [_not_used(info.name, inventory) for info in idle]
     controls = [info for info in named if info in kinds]
-    drivers = [info for info in named if info not in controls]
+    readers = [info for info in named if info in probes]
+    drivers = [info for info in named if info not in controls and info not in readers]
+    found += [_probe(info) for info in readers]
     found += [finding for info in drivers for finding in examine(info)]
     found += [finding for info in controls for finding in doctor.examine(info, inventory)]
     if inventory is not None:
@@ -62,7 +66,21 @@ def command(
 def _wanted(inventory: "Inventory") -> set[str]:
     """The names of the plug-ins that an inventory uses."""
     jobs = {job.hook.kind for job in inventory.jobs.values() if job.hook is not None}
-    return {*users_of_drivers(inventory), *jobs}
+    return {*users_of_drivers(inventory), *jobs, *(host.probe for host in inventory.hosts.values())}
+
+
+def _probe(info: DriverInfo) -> Finding:
+    """Whether a probe loads and its rules are right."""
+    from lumctl.fleet.probe_plugins import load
+    from lumctl.health.probe_rules import read_rules
+
+    try:
+        probe = load(info.name)
+        rules = read_rules(probe)
+    except UsageError as error:
+        return Finding(info.name, ok=False, text=error.message, advice=error.hint or "")
+    tools = ", ".join(command.run for command in probe.commands)
+    return Finding(info.name, ok=True, text=f"a probe with {len(rules)} cases of rules, reads {tools}; {probe.proven}")
 
 
 def _not_used(name: str, inventory: "Inventory") -> Finding:
@@ -78,7 +96,7 @@ def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo
         near = nearest(name, [info.name for info in drivers])
         names = ", ".join(sorted({info.name for info in drivers})) or "none"
         raise UsageError(
-            f"no driver or kind of job control {name!r} is installed",
+            f"no driver, kind of job control or probe {name!r} is installed",
             hint=(f"did you mean {near}? " if near else "") + f"installed: {names}",
         )
     return found

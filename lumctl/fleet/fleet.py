@@ -266,4 +266,5 @@ def _expire(readers: "Iterable[_Reader]", now: float) -> float:
 
 def _probes(inventory: Inventory, host: str, endpoint: HostEndpoint) -> tuple[Probe, ...]:
     interfaces = (t.interface for t in inventory.transponders.values() if t.host == host)
-    return probes_for(interfaces, sudo=endpoint.ssh.sudo, times=inventory.probes)
+    accelerators = inventory.hosts[host].probe
+    return probes_for(interfaces, sudo=endpoint.ssh.sudo, times=inventory.probes, accelerators=accelerators)

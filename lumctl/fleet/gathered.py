@@ -17,6 +17,7 @@ from lumctl.fleet.host_readings import (
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
+    AcceleratorEvent,
     GpuReading,
     InfinibandPort,
     InterfaceReading,
@@ -63,6 +64,7 @@ class Gathered:
     sxids: tuple[SxidEvent, ...] = ()
     nic_events: tuple[NicEvent, ...] = ()
     host_events: tuple[HostEvent, ...] = ()
+    accelerator_events: tuple[AcceleratorEvent, ...] = ()
     mounts: Mounts | None = None
     disks: Disks | None = None
     clock: ClockReading | None = None

@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from lumctl.errors import UsageError
 from lumctl.fleet import machine_takers, sysfs_takers, takers
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
 from lumctl.fleet.taking import Taker
+from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 __all__ = ["Answer", "Gathered", "Probe", "Verdict", "probes_for"]
@@ -42,6 +44,7 @@ class Probe:
     Probes of one ``lane`` run one after the other, lanes side by side; a probe of lane ``""`` is answered by the loop
     itself, without a process. ``take`` reads an answer into what is gathered; where a probe did not end well, older
     readings stay and grow old. ``again`` is called in its place where the answer is, to the byte, the last one.
+    ``file`` is the name of its output in a capture, where a plug-in names it.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Probe:
     every_s: float
     take: Callable[[Answer, float, Gathered], Verdict]
     again: Callable[[float, Gathered], None]
+    file: str = ""
 
     @property
     def may_be_direct(self) -> bool:
@@ -68,10 +72,12 @@ def probes_for(
     *,
     sudo: bool,
     times: Mapping[str, ProbeTimes] = PROBE_TIMES,
+    accelerators: str = NVIDIA_SMI,
 ) -> tuple[Probe, ...]:
     """All probes of a host with these optical interfaces. The slowest is first, so that it starts first.
 
-    ``times`` are by the part of a probe's name before the colon.
+    ``times`` are by the part of a probe's name before the colon. ``accelerators`` is the probe that reads the
+    accelerators; where a plug-in does, nothing of NVIDIA's is asked.
     """
     interfaces = tuple(dict.fromkeys(interfaces))
     prefix = "sudo -n " if sudo else ""
@@ -80,11 +86,17 @@ def probes_for(
         when = times[name.partition(":")[0]]
         return Probe(name, lane, command, when.deadline_s, when.every_s, taker.take, taker.again)
 
+    if accelerators == NVIDIA_SMI:
+        of_accelerators: tuple[Probe, ...] = (
+            probe("gpu", "nvidia", f"run {prefix}nvidia-smi -q -x", takers.Gpu()),
+            probe("nvlink", "nvidia", f"run {prefix}nvidia-smi nvlink -s", takers.Nvlink()),
+            probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrors()),
+            probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
+        )
+    else:
+        of_accelerators = _of_plugin(accelerators, prefix, times)
     return (
-        probe("gpu", "nvidia", f"run {prefix}nvidia-smi -q -x", takers.Gpu()),
-        probe("nvlink", "nvidia", f"run {prefix}nvidia-smi nvlink -s", takers.Nvlink()),
-        probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrors()),
-        probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
+        *of_accelerators,
         probe("net", "", _files_of(interfaces), sysfs_takers.Net()),
         probe("infiniband", "", " ".join(["files", *_PORT_FILES, _BOARDS]), sysfs_takers.Infiniband()),
         probe("mounts", "counters", "run cat /proc/self/mounts", machine_takers.MountTable()),
@@ -101,6 +113,44 @@ def probes_for(
             for name in interfaces
         ),
     )
+
+
+def _of_plugin(name: str, prefix: str, times: Mapping[str, ProbeTimes]) -> tuple[Probe, ...]:
+    """The commands and the kernel log of a host whose accelerators a plug-in reads; its main command is ``gpu``."""
+    # Most racks use no plug-in.
+    from lumctl.fleet import contained_probe, probe_takers  # noqa: PLC0415
+    from lumctl.fleet.probe_plugins import label_of  # noqa: PLC0415
+
+    kernel_times, gpu_times = times["kernel"], times["gpu"]
+    try:
+        plugin = contained_probe.contained_probe(name)
+    except UsageError as error:
+        unusable, kernel = probe_takers.Unusable(error.message), takers.Kernel()
+        return (
+            Probe("gpu", "", "files /proc/version", gpu_times.deadline_s, gpu_times.every_s,
+                  unusable.take, unusable.again),
+            Probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", kernel_times.deadline_s,
+                  kernel_times.every_s, kernel.take, kernel.again),
+        )  # fmt: skip
+    outputs, found = probe_takers.Outputs(), list[Probe]()
+    for command in plugin.probe.commands:
+        main = command is plugin.probe.commands[-1]
+        taker: Taker = probe_takers.MainCommand(plugin, outputs) if main else probe_takers.SideCommand(command, outputs)
+        # What the inventory says of the probe `gpu` overrides what the plug-in says of the commands it needs.
+        own = ProbeTimes(command.every_s, command.deadline_s)
+        when = gpu_times if command.needed and gpu_times != PROBE_TIMES["gpu"] else own
+        line = f"run {prefix if command.sudo else ''}{command.run}"
+        label = label_of(plugin.probe, command)
+        found.append(
+            Probe(label, "accelerators", line, when.deadline_s, when.every_s, taker.take, taker.again, command.file)
+        )
+    pattern = "|".join(filter(None, (KERNEL_PATTERN, plugin.kernel_pattern)))
+    log = probe_takers.PluginKernel(plugin)
+    found.append(
+        Probe("kernel", "kernel", f"grow '{pattern}' {prefix}dmesg", kernel_times.deadline_s, kernel_times.every_s,
+              log.take, log.again)
+    )  # fmt: skip
+    return tuple(found)
 
 
 def _files_of(interfaces: tuple[str, ...]) -> str:

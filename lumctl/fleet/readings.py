@@ -69,6 +69,8 @@ class GpuReading:
 
     ``fabric`` is what it says of its place in the NVLink fabric, if anything: ``state`` and ``status`` of
     its registration, and the parts of its ``health``, by their paths under ``<fabric>``.
+
+    ``vendor_values`` are what only one vendor's tool knows, by the names that its probe declares.
     """
 
     taken_at: float
@@ -129,6 +131,7 @@ class GpuReading:
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: str = "nvidia-smi"
     unlisted_by: str | None = None
+    vendor_values: Mapping[str, float | bool | str] = field(default_factory=dict)
 
     @property
     def mig_enabled(self) -> bool:
@@ -199,6 +202,26 @@ class SxidEvent:
     def identity(self) -> tuple[str, ...]:
         """As of :class:`XidEvent`."""
         return (self.stamp, self.pci, str(self.sxid), self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorEvent:
+    """One kernel line about an accelerator that a probe plug-in reads, of a kind that the plug-in declares.
+
+    The line names the accelerator by ``pci``, by its ``minor`` number, or not at all.
+    """
+
+    at: float | None
+    pci: str | None
+    minor: int | None
+    kind: str
+    text: str
+    stamp: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """As of :class:`XidEvent`."""
+        return (self.stamp, self.pci or "", "" if self.minor is None else str(self.minor), self.kind, self.text)
 
 
 class NicEventKind(StrEnum):
@@ -324,6 +347,7 @@ class HostSnapshot:
     adapters: Adapters = field(default_factory=Adapters)
     awaited: bool = False
     reports: tuple[ComponentReport, ...] = ()
+    accelerator_events: tuple[AcceleratorEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

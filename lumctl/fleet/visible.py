@@ -23,6 +23,7 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "sxids": gathered.sxids,
         "nic_events": gathered.nic_events,
         "host_events": gathered.host_events,
+        "accelerator_events": gathered.accelerator_events,
         "mounts": gathered.mounts,
         "disks": gathered.disks,
         "clock": gathered.clock,

@@ -24,6 +24,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         state = State.DISABLED if disabled else State.UNKNOWN
         return ComponentHealth(accelerator.id, "accelerator", state, read_at=read_at, disabled=disabled)
     stale = reading is not None and look.stale(reading.taken_at)
+    probe = look.inventory.hosts[accelerator.host].probe
     case = GpuCase(
         id=accelerator.id,
         reading=None if stale else reading,
@@ -39,8 +40,11 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         expected_nvlinks=look.expectations.nvlinks(accelerator),
         expected_pcie_width=look.expectations.pcie_width(accelerator),
         events=here.events,
-        source=here.seen.gpus[0].source if here.seen.gpus else "nvidia-smi",
+        source=here.seen.gpus[0].source if here.seen.gpus else probe,
         reports=look.reports_of(here, accelerator),
+        probe=probe,
+        vendor_events=here.vendor_events_of(accelerator),
+        now=look.now,
     )
     findings = judge(_RULES, case)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN
@@ -72,7 +76,7 @@ def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> froze
 
 
 def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
-    """How an accelerator is missing from what nvidia-smi says; ``None`` if it is there or nothing was said."""
+    """How an accelerator is missing from what its probe says; ``None`` if it is there or nothing was said."""
     slot = here.slots.get(accelerator.id)
     if slot is not None and slot in map(pci_slot, here.seen.lost_gpus):
         return Absence.NAMED_LOST

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from lumctl.devices.types import DeviceReading
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.rulebook import Verdict, rulebook, verdict
+from lumctl.health.rulebook import Verdict, all_lines, lines_of, looks_at, rulebook, verdict
 from lumctl.health.seen import ENDED_WELL, Seen, readings_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
 from lumctl.inventory.hints import nearest
-from lumctl.inventory.model import Inventory
+from lumctl.inventory.model import NVIDIA_SMI, Inventory
 
 _FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "host": "host.", "device": "device."}
 
@@ -82,16 +82,17 @@ def _explained(
     kind, name = place_of(health)
     readings = readings_of(health, inventory, snapshot, devices, now=report.at)
     found = {finding.rule for finding in health.findings}
-    book = rulebook()
+    plugin = f"gpu.{_probe_of(health, inventory)}."
+    own = tuple(dict.fromkeys(line.rule for line in all_lines() if line.rule.startswith(plugin)))
     checks = tuple(
         Check(
             rule,
-            book.lines(rule),
-            tuple(readings[wanted] for wanted in book.looks_at[rule].readings if wanted in readings),
-            told=bool(health.seen) and book.looks_at[rule].probes <= health.seen,
+            lines_of(rule),
+            tuple(readings[wanted] for wanted in looks_at(rule).readings if wanted in readings),
+            told=bool(health.seen) and looks_at(rule).probes <= health.seen,
             found=rule in found,
         )
-        for rule in book.rules()
+        for rule in (*rulebook().rules(), *own)
         if rule.startswith(_FAMILIES[kind])
     )
     named = {finding.incident for finding in health.findings} - {None}
@@ -137,7 +138,7 @@ def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
     """Why a component is ok, and what was not checked: a probe failed, or the driver does not support a reading."""
     if kind == "device" and (unread := [check.rule for check in checks if not check.told]):
         return f"no fault was found, but its driver lacks the readings of these rules: {', '.join(unread)}"
-    blind = [check.rule for check in checks if not check.told and rulebook().looks_at[check.rule].probes & failed]
+    blind = [check.rule for check in checks if not check.told and looks_at(check.rule).probes & failed]
     if not blind:
         return "every rule looked at it and found no fault"
     return f"no fault was found, but its host did not tell what these look at: {', '.join(blind)}"
@@ -152,6 +153,12 @@ def _failed_probes(hosts: list[str], snapshot: Snapshot) -> frozenset[str]:
         for name, outcome in snapshot.hosts[host].probes.items()
         if outcome.status not in ENDED_WELL
     )
+
+
+def _probe_of(health: ComponentHealth | CircuitHealth, inventory: Inventory) -> str:
+    """The probe that reads an accelerator."""
+    kind, name = place_of(health)
+    return inventory.hosts[inventory.accelerators[name].host].probe if kind == "accelerator" else NVIDIA_SMI
 
 
 def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory) -> list[str]:

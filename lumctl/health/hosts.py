@@ -42,6 +42,8 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         events=here.events if here else None,
         by_exporters=not look.inventory.hosts[name].readings.uses_shell,
         reports=look.reports_of(here, None) if here and readable else (),
+        probe=look.inventory.hosts[name].probe,
+        stray_events=look.stray_events(name) if here and readable else (),
     )
     findings = judge(_RULES, case)
     read_at = here.seen.taken_at if here and here.seen.reachable else None

@@ -9,6 +9,7 @@ from typing import TypeVar
 from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
 from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import (
+    AcceleratorEvent,
     GpuReading,
     HostSnapshot,
     NicEvent,
@@ -22,9 +23,11 @@ from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expectations
 from lumctl.health.hearing import Lanes
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.gpu_case import Usual
 from lumctl.health.rules.settings import usual_settings
+from lumctl.health.states import State
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
 from lumctl.inventory.wiring import Circuit
@@ -53,7 +56,8 @@ class HostLook:
     """One host that was collected, with its readings handed to its accelerators.
 
     ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are those that count, as
-    ``events`` tells where they are remembered. What was read before ``stale_before`` says nothing about now.
+    ``events`` tells where they are remembered; ``vendor_events`` are the recent kernel events that a probe plug-in
+    reads. What was read before ``stale_before`` says nothing about now.
     """
 
     seen: HostSnapshot
@@ -64,6 +68,7 @@ class HostLook:
     nvlinks: Mapping[str, tuple[NvlinkReading, ...]]
     stale_before: float
     events: HostEvents | None = None
+    vendor_events: tuple[AcceleratorEvent, ...] = ()
 
     def probe_ended_well(self, probe: str) -> bool:
         """Whether a probe brought its whole answer of late, so that an absence from it means something."""
@@ -113,6 +118,28 @@ class HostLook:
         here = adapters.interfaces.get(interface) or adapters.rdma_devices.get(interface)
         there = event.pci or adapters.rdma_devices.get(event.interface or "")
         return here is not None and here == there
+
+    def vendor_events_of(self, accelerator: Accelerator) -> tuple[AcceleratorEvent, ...]:
+        """The kernel events about one accelerator: by its PCI address, or by its minor number where a line names that.
+
+        A line that names neither belongs to the only accelerator of its host.
+        """
+        if not self.vendor_events:
+            return ()
+        slot, reading = self.slots.get(accelerator.id), self.gpus.get(accelerator.id)
+        minor = reading.minor if reading is not None and reading.minor is not None else accelerator.index
+        alone = len(self.accelerators) == 1
+        return tuple(
+            event
+            for event in self.vendor_events
+            if (
+                pci_slot(event.pci) == slot
+                if event.pci is not None
+                else event.minor == minor
+                if event.minor is not None
+                else alone
+            )
+        )
 
     @property
     def stray_xids(self) -> tuple[XidEvent, ...]:
@@ -209,8 +236,31 @@ class Look:
                 xids = recently if events is None else events.xids
                 nvlinks = match_nvlinks(gpus, seen) if seen.nvlinks else {}
                 stale_before = self.now - self.limits.stale_after_s
-                found[host] = HostLook(seen, accelerators, gpus, slots, xids, nvlinks, stale_before, events)
+                vendor_events = seen.accelerator_events and recent(
+                    seen.accelerator_events,
+                    now=self.now,
+                    max_age_s=self.limits.xid_max_age_s,
+                    booted_at=seen.booted_at,
+                )
+                found[host] = HostLook(
+                    seen, accelerators, gpus, slots, xids, nvlinks, stale_before, events, vendor_events
+                )
         return found
+
+    def stray_events(self, host: str) -> tuple[AcceleratorEvent, ...]:
+        """Kernel events that a rule of the host's probe plug-in looks at and that belong to no accelerator."""
+        here = self.collected[host]
+        if not here.vendor_events:
+            return ()
+        rules = rules_of(self.inventory.hosts[host].probe).rules
+        telling = {rule.event for rule in rules if rule.event and rule.line.state is not State.OK}
+        owned = {event for accelerator in here.accelerators for event in here.vendor_events_of(accelerator)}
+        listed = {pci_slot(gpu.pci) for gpu in here.seen.gpus}
+        return tuple(
+            event
+            for event in here.vendor_events
+            if event.kind in telling and event not in owned and (event.pci is None or pci_slot(event.pci) not in listed)
+        )
 
     @cached_property
     def usual_settings(self) -> dict[tuple[str, str], Mapping[str, Usual]]:

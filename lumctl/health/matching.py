@@ -2,9 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, GpuReading, HostSnapshot, NvlinkReading, Snapshot, XidEvent
 from lumctl.inventory.model import Accelerator, Inventory
+
+E = TypeVar("E", XidEvent, AcceleratorEvent)
 
 BOOT_SLACK_S = 60.0
 """By how much the time of a boot, which is computed from two clocks, may be off."""
@@ -66,7 +69,8 @@ def addresses(
     known = {name: pci_slot(pci) for name, pci in found.items() if pci}
     nameless = [a.id for a in accelerators if a.id not in known]
     taken = {*known.values(), *(pci_slot(gpu.pci) for gpu in seen.gpus)}
-    named = [*seen.lost_gpus, *(event.pci for event in seen.xids)]
+    reported = (event.pci for event in seen.accelerator_events if event.pci is not None)
+    named = [*seen.lost_gpus, *(event.pci for event in seen.xids), *reported]
     strays = {pci_slot(pci) for pci in named} - taken
     if len(nameless) == 1 and len(strays) == 1:
         known[nameless[0]] = strays.pop()
@@ -97,10 +101,8 @@ def match_nvlinks(gpus: Mapping[str, GpuReading], seen: HostSnapshot) -> dict[st
     return found
 
 
-def recent(
-    xids: Iterable[XidEvent], *, now: float, max_age_s: float, booted_at: float | None = None
-) -> tuple[XidEvent, ...]:
-    """The XIDs that are not too old, and of this boot.
+def recent(xids: Iterable[E], *, now: float, max_age_s: float, booted_at: float | None = None) -> tuple[E, ...]:
+    """The XIDs, or the events of a probe plug-in, that are not too old, and of this boot.
 
     One without a time counts: the log does not reach back for ever.
     """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import inf
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -224,18 +225,42 @@ def _documents() -> list[dict[str, Any]]:
 
 
 def verdict(rule: str, case: str) -> Verdict:
-    """One case of a rule."""
-    return rulebook().verdicts[rule, case]
+    """One case of a rule, of lumctl itself or of a probe plug-in."""
+    line = rulebook().verdicts.get((rule, case))
+    return line if line is not None else _probe_rules().verdicts_of(rule)[case]
 
 
 def has_case(rule: str, case: str) -> bool:
     """Whether a rule knows a case: for cases that a device names in its own words."""
-    return (rule, case) in rulebook().verdicts
+    return (rule, case) in rulebook().verdicts or case in _probe_rules().verdicts_of(rule)
 
 
 def looks_at(rule: str) -> LooksAt:
     """What a rule looks at."""
-    return rulebook().looks_at.get(rule, LooksAt())
+    seen = rulebook().looks_at.get(rule)
+    return seen if seen is not None else _probe_rules().looks_at_of(rule)
+
+
+def all_lines() -> tuple[Verdict, ...]:
+    """Every case of every rule: those of lumctl itself, then those of the probe plug-ins that are installed."""
+    return (*rulebook().lines(), *_probe_rules().all_lines())
+
+
+def lines_of(rule: str) -> tuple[Verdict, ...]:
+    """Every case of one rule, of lumctl itself or of a probe plug-in."""
+    return rulebook().lines(rule) or tuple(_probe_rules().verdicts_of(rule).values())
+
+
+def all_rules() -> tuple[str, ...]:
+    """The ids of all rules, each once, as of :func:`all_lines`."""
+    return tuple(dict.fromkeys(line.rule for line in all_lines()))
+
+
+def _probe_rules() -> ModuleType:
+    """The rules of plug-ins, which most racks never ask for."""
+    from lumctl.health import probe_rules  # noqa: PLC0415 - it is made of what is in this module
+
+    return probe_rules
 
 
 def found(component: str, rule: str, case: str, evidence: str, *, since: float, about: str = "") -> Finding:

@@ -8,6 +8,7 @@ from lumctl.devices.types import DeviceReading, OpticsReading
 from lumctl.fleet.host_readings import ComponentReport, Disks, HostEvent, Services
 from lumctl.fleet.readings import (
     ALL_NVLINKS,
+    AcceleratorEvent,
     GpuReading,
     HostSnapshot,
     NicEvent,
@@ -22,6 +23,7 @@ from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
 from lumctl.inventory.model import Inventory
 
 _NOT_TOLD = "not told"
+_NO_READINGS = frozenset({"raw", "vendor_values"})
 ENDED_WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
 """What a host does not have is no probe that failed."""
 
@@ -72,10 +74,14 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
     values = {
         "listed": "yes" if name in gpus else "no" if listing else _NOT_TOLD,
         "xids": _events(xids_of(addresses(siblings, gpus, seen).get(name), seen.xids)),
+        "accelerator_events": _events(seen.accelerator_events),
     }
     values["reports"] = _reports(seen.reports)
     if name in gpus:
-        values |= {field: _said(getattr(gpus[name], field)) for field in GpuReading.__slots__ if field != "raw"}
+        values |= {key: _said(value) for key, value in gpus[name].vendor_values.items()}
+        values |= {
+            field: _said(getattr(gpus[name], field)) for field in GpuReading.__slots__ if field not in _NO_READINGS
+        }
     links = match_nvlinks(gpus, seen).get(name, ())
     active = sum(link.active is True for link in links)
     counted = {error for link in links for error, count in link.errors.items() if count}
@@ -159,6 +165,7 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "nic_events": _events(seen.nic_events),
         "rdma_ports": str(len(seen.infiniband)),
         "host_events": _events(seen.host_events),
+        "accelerator_events": _events(seen.accelerator_events),
         "mounts": f"{len(seen.mounts.by_path)} mounted" if seen.mounts else _NOT_TOLD,
         "disks": _disks(seen.disks),
         "clock": f"{seen.clock.least_ahead_s:+.2f} to {seen.clock.most_ahead_s:+.2f} s" if seen.clock else _NOT_TOLD,
@@ -213,7 +220,7 @@ def _outcomes(seen: HostSnapshot) -> str:
     return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well", *unasked])
 
 
-def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent]) -> str:
+def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent | AcceleratorEvent]) -> str:
     """How many lines of the kernel log, and the last one."""
     listed = list(events)
     if not listed:
@@ -222,13 +229,13 @@ def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent]) -> st
     return last if len(listed) == 1 else f"{len(listed)} lines, the last: {last}"
 
 
-def _number(event: XidEvent | SxidEvent | NicEvent | HostEvent) -> str:
+def _number(event: XidEvent | SxidEvent | NicEvent | HostEvent | AcceleratorEvent) -> str:
     match event:
         case XidEvent():
             return f"XID {event.xid}: "
         case SxidEvent():
             return f"SXid {event.sxid}: "
-        case NicEvent() | HostEvent():
+        case NicEvent() | HostEvent() | AcceleratorEvent():
             return ""
 
 

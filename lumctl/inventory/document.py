@@ -145,6 +145,11 @@ class HostEntry(Entry):
     rdma_ports: Number | None = Field(
         None, description="InfiniBand and RoCE ports that it must have (default: as most hosts of the rack)."
     )
+    probe: Text | None = Field(
+        None,
+        description="Probe that reads its accelerators: nvidia-smi (default), or a plug-in.",
+        examples=["amd-smi", "hl-smi"],
+    )
     accelerators: list[AcceleratorEntry] = Field([])
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
-EXAMPLES = ("prototype", "rack64", "switched", "ring4", "ring8")
+EXAMPLES = ("prototype", "rack64", "switched", "ring4", "ring8", "mi300")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _FOLDERS = (_PACKAGE / "examples", _PACKAGE.parent / "inventories")
 
 
 def example(name: str) -> Path:
-    """The file of an example inventory: ``prototype``, ``rack64``, ``switched``, ``ring4`` or ``ring8``.
+    """The file of an example inventory: ``prototype``, ``rack64``, ``switched``, ``ring4``, ``ring8`` or ``mi300``.
 
     Raises:
         UsageError: there is no such example, or this installation lacks it.

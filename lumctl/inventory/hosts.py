@@ -8,12 +8,13 @@ from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
 from lumctl.inventory.exporters import resolve_exporters, resolve_readings
-from lumctl.inventory.model import Accelerator, Host, Rack, Role, SshSettings, Thresholds
+from lumctl.inventory.model import NVIDIA_SMI, Accelerator, Host, Rack, Role, SshSettings, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, READ_RARELY, ProbeTimes
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.store_urls import complaints, is_url
 from lumctl.inventory.ties import note_tie, tied_of
+from lumctl.offers import PROBES, offered
 
 _WITH_PORT = re.compile(r"(?P<host>[^:\[\]]+|\[[^\]]*\]):(?P<port>[0-9]+)")
 
@@ -58,7 +59,8 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
         ssh = _ssh(document, entry, scope)
         racks = scope.racks_of(entry, names)
         addresses = scope.texts(entry, "address", names) or names
-        mounts, readings = _mounts(entry, scope), resolve_readings(document, entry, scope)
+        mounts, probe = _mounts(entry, scope), _probe(entry, scope)
+        readings = resolve_readings(document, entry, scope)
         for at, (name, rack, address) in enumerate(zip(names, racks, addresses, strict=True)):
             _check_address(address, entry.mark("address", at, len(names)), scope)
             if scope.define("host", name, entry.mark("name")):
@@ -71,6 +73,7 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
                     ssh,
                     mounts=mounts,
                     rdma_ports=entry.rdma_ports,
+                    probe=probe,
                     readings=readings,
                     exporters=resolve_exporters(document, entry, name, where, scope) if readings.uses_exporters else (),
                 )
@@ -96,6 +99,16 @@ def _mounts(entry: HostEntry, scope: Scope) -> tuple[str, ...]:
             mark = entry.mark("mounts", at, len(entry.mounts))
             scope.once("mounts", mark, f"found {path!r}, expected an absolute path such as /data")
     return tuple(dict.fromkeys(path.rstrip("/") or "/" for path in entry.mounts))
+
+
+def _probe(entry: HostEntry, scope: Scope) -> str:
+    """The probe that reads the accelerators, by name; that it is installed is seen without importing it."""
+    if entry.probe is None or entry.probe == NVIDIA_SMI:
+        return NVIDIA_SMI
+    names = [NVIDIA_SMI, *(offer.name for offer in offered(PROBES))]
+    if entry.probe not in names:
+        scope.problems.unknown(entry.mark("probe"), "probe", entry.probe, names, listed=True)
+    return entry.probe
 
 
 def _ssh(document: Document, entry: HostEntry, scope: Scope) -> SshSettings:

@@ -101,12 +101,16 @@ class Rack:
     gateway_via: str | None = None
 
 
+NVIDIA_SMI = "nvidia-smi"
+"""The probe that is part of lumctl; others are plug-ins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
 
-    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``readings`` says where its readings come from;
-    ``exporters`` are those to read, none where they come from its shell only.
+    ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``probe`` reads its accelerators. ``readings``
+    says where its readings come from; ``exporters`` are those to read, none where they come from its shell only.
     """
 
     name: str
@@ -118,6 +122,7 @@ class Host:
     rdma_ports: int | None = None
     readings: Readings = Readings.SHELL
     exporters: tuple[Exporter, ...] = ()
+    probe: str = NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)

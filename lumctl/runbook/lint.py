@@ -6,7 +6,7 @@ from typing import Any
 
 from lumctl.change.settings import described, settings_of
 from lumctl.errors import UsageError
-from lumctl.health.rulebook import rulebook
+from lumctl.health.rulebook import all_rules
 from lumctl.inventory.components import Part, find_component
 from lumctl.inventory.lengths import length_s
 from lumctl.inventory.model import Inventory
@@ -284,7 +284,7 @@ def _settable(name: str, mark: Mark, inventory: Inventory, problems: Problems) -
 
 
 def _rule(name: str, mark: Mark, _inventory: Inventory, problems: Problems) -> None:
-    rules = rulebook().rules()
+    rules = all_rules()
     if name not in rules:
         problems.unknown(mark, "rule", name, list(rules))
 

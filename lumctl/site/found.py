@@ -64,7 +64,7 @@ def found_inventory(captured: CapturedHost, *, rack: str, path: Path) -> Found:
         path=path,
         digest="",
         racks={rack: Rack(rack)},
-        hosts={host: Host(host, rack, host)},
+        hosts={host: Host(host, rack, host, probe=captured.probe)},
         accelerators=accelerators,
         transponders={
             id_: Transponder(
@@ -98,7 +98,8 @@ def _accelerators(captured: CapturedHost, rack: str) -> Iterator[Accelerator]:
     known = {pci_slot(gpu.pci) for gpu in seen.gpus}
     for number, gpu in _numbered(seen.gpus):
         yield _accelerator(f"{host}-gpu{number}", host, rack, number, gpu=gpu)
-    named = [*seen.lost_gpus, *(event.pci for event in seen.xids)]
+    reported = (event.pci for event in seen.accelerator_events if event.pci is not None)
+    named = [*seen.lost_gpus, *(event.pci for event in seen.xids), *reported]
     if not seen.gpus:
         named += captured.named_gpus
     for pci in dict.fromkeys(named):

@@ -69,8 +69,8 @@ def observe_capture(path: Path, inventory: Inventory | None) -> Observation:
     """
     folder = open_capture(path)
     about = read_capture_manifest(folder.about) if folder.about is not None else None
-    hosts = [read_host(each) for each in folder.folders()]
     known = inventory.hosts if inventory is not None and not is_of_another_rack(about, inventory) else {}
+    hosts = [read_host(each, known[each.id].probe if each.id in known else None) for each in folder.folders()]
     written = [host for host in hosts if host.id in known]
     looks = [_as_written(inventory, written, about)] if inventory is not None and written else []
     looks += [_as_found(host, rack=folder.name, path=path) for host in hosts if host.id not in known]

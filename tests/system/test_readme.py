@@ -57,7 +57,9 @@ def test_ten_minutes_with_the_simulator(tmp_path, short_folder):
             assert words[0] == "lumctl"
             ran.append(words[1])
             if words[1] == "top":
-                with terminal(["lumctl", "-i", str(ROOT / "inventories/rack64.yaml"), *words[1:]], environment) as dashboard:
+                with terminal(
+                    ["lumctl", "-i", str(ROOT / "inventories/rack64.yaml"), *words[1:]], environment
+                ) as dashboard:
                     dashboard.see("Racks", "live")
                     dashboard.press("q", "q quit")
                     assert dashboard.code() == 0

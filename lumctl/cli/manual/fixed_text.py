@@ -72,6 +72,7 @@ BY_HAND = (
     "lumctl-job(7)",
     "lumctl-job-plugin(7)",
     "lumctl-mesh(7)",
+    "lumctl-probe(7)",
     "lumctl-runbook(7)",
     "lumctl-tutorial(7)",
 )

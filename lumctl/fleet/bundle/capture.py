@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.inventory.model import NVIDIA_SMI
 
 ABOUT_CAPTURE = "capture.json"
 """The manifest of a whole capture, beside the folders of its hosts."""
@@ -74,7 +75,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class HostManifest:
-    """What is known of one host's part: when (seconds since the epoch), since when it runs, and how each probe went."""
+    """What is known of one host's part: when (seconds since the epoch), since when it runs, and how each probe went.
+
+    ``accelerator_probe`` is the probe that read its accelerators.
+    """
 
     host: str
     taken_at: float
@@ -85,6 +89,7 @@ class HostManifest:
     booted_at: float | None = None
     lumctl: str = ""
     probes: tuple[Asked, ...] = ()
+    accelerator_probe: str = NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ def read_host_manifest(text: str, host: str) -> HostManifest | None:
         boot_id=_text(document.get("boot_id")),
         booted_at=_time(document.get("booted_at")),
         lumctl=_text(document.get("lumctl")) or "",
+        accelerator_probe=_text(document.get("accelerator_probe")) or NVIDIA_SMI,
         probes=tuple(
             one for entry in (asked[:_MOST_PROBES] if isinstance(asked, list) else ()) if (one := _asked(entry))
         ),

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from lumctl.fleet.probe_plugins import probe_command
+
 SESSION = "session"
 """Several outputs in one file, or outputs in nvidia-smi's words for people."""
 
@@ -49,9 +51,13 @@ _BEGINNINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Whose output a file holds: the name of a probe (``gpu``, ``optics:eth2``) or :data:`SESSION`."""
+    """Whose output a file holds: the name of a probe (``gpu``, ``optics:eth2``) or :data:`SESSION`.
+
+    ``plugin`` is the probe plug-in whose command it is the output of, if any.
+    """
 
     probe: str
+    plugin: str = ""
 
 
 def content_of(name: str, beginning: str = "") -> Content | None:
@@ -63,6 +69,8 @@ def content_of(name: str, beginning: str = "") -> Content | None:
     by_name = next((content for content, pattern in _BY_NAME if pattern.fullmatch(name)), None)
     if by_name is not None:
         return Content(by_name)
+    if (of_plugin := probe_command(name)) is not None:
+        return Content(*of_plugin)
     by_text = next((content for content, pattern in _BEGINNINGS if pattern.search(beginning)), None)
     if by_text == "optics:":
         return Content(f"optics:{_printable(name.rpartition('.')[0] or name)}")

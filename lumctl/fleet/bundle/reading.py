@@ -24,6 +24,7 @@ from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
 from lumctl.fleet.visible import visible
 from lumctl.inventory.exporters import EXPORTER_KINDS
+from lumctl.inventory.model import NVIDIA_SMI
 
 _NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
 """How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
@@ -55,7 +56,7 @@ class CapturedHost:
 
     ``at`` is when it was captured, by its manifest, else by what its files say. ``named_gpus`` are the PCI addresses
     that its kernel log names. ``attached`` is how many GPUs nvidia-smi counts where it lists fewer: someone asked for
-    one of them only, so that one which is not listed is not lost.
+    one of them only, so that one which is not listed is not lost. ``probe`` is what read its accelerators.
     """
 
     id: str
@@ -64,6 +65,7 @@ class CapturedHost:
     named_gpus: tuple[str, ...] = ()
     attached: int | None = None
     unread: tuple[Unread, ...] = ()
+    probe: str = NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +81,31 @@ class _Part:
         return "\n".join(self.texts)
 
 
-def read_host(folder: HostFolder) -> CapturedHost:
-    """Read everything that a folder holds; raises nothing, whatever that is."""
+def read_host(folder: HostFolder, probe: str | None = None) -> CapturedHost:
+    """Read everything that a folder holds; raises nothing, whatever that is.
+
+    ``probe`` is what reads the accelerators by the inventory; without it, the manifest or the files' names tell.
+    """
     unread = [Unread(name, reason) for name, reason in folder.refused]
     manifest = read_host_manifest(folder.manifest, folder.id) if folder.manifest is not None else None
     if folder.manifest is not None and manifest is None:
         unread.append(Unread("manifest.json", "is not a manifest of a captured host"))
-    parts = _parts(folder.files)
+    accelerators = probe or (manifest.accelerator_probe if manifest else _plugin_of(folder.files))
+    foreign = [file.name for file in folder.files if _is_foreign(file, accelerators)]
+    unread += [Unread(name, f"is of another probe than {accelerators}, which reads this host") for name in foreign]
+    parts = _parts(file for file in folder.files if file.name not in foreign)
     at = manifest.taken_at if manifest else _time_of(parts, folder.files)
     gathered = Gathered(booted_at=manifest.booted_at if manifest else None)
     asked = {one.probe: one for one in manifest.probes} if manifest else {}
     outcomes: dict[str, ProbeOutcome] = {}
-    for probe in _probes(parts, asked):
-        part = parts.get(probe.name)
-        outcome = _outcome(probe, part, asked.get(probe.name), at, gathered)
+    for each in _probes(parts, asked, accelerators):
+        part = parts.get(each.name)
+        outcome = _outcome(each, part, asked.get(each.name), at, gathered)
         if outcome is not None and part is not None and not _as_live(outcome, part, manifest):
             unread.append(Unread(", ".join(part.files), first_line(outcome.detail) or "holds nothing of its kind"))
             outcome = None
         if outcome is not None:
-            outcomes[probe.name] = outcome
+            outcomes[each.name] = outcome
     _take_counters_of_ports(parts, at, gathered)
     pages = Gathered()
     page_outcomes = _read_pages(parts, asked, manifest, at, pages, unread)
@@ -119,6 +127,7 @@ def read_host(folder: HostFolder) -> CapturedHost:
         named_gpus=_named_gpus(parts),
         attached=attached,
         unread=tuple(unread),
+        probe=accelerators,
     )
 
 
@@ -141,6 +150,20 @@ def _read_pages(
         elif outcome is not None:
             found[probe.name] = outcome
     return found
+
+
+def _plugin_of(files: Iterable[CapturedFile]) -> str:
+    """The probe plug-in that some files are of, unless nvidia-smi's own are there as well."""
+    plugins = [file.content.plugin for file in files if file.content.probe == "gpu"]
+    plugins = plugins or [file.content.plugin for file in files if file.content.plugin]
+    return NVIDIA_SMI if "" in plugins or not plugins else plugins[0]
+
+
+def _is_foreign(file: CapturedFile, accelerators: str) -> bool:
+    """Whether a file holds what a probe prints that does not read this host."""
+    if file.content.plugin:
+        return file.content.plugin != accelerators
+    return accelerators != NVIDIA_SMI and file.content.probe.partition(":")[0] in {"gpu", "nvlink"}
 
 
 def _parts(files: Iterable[CapturedFile]) -> dict[str, _Part]:
@@ -169,10 +192,11 @@ def _as_printed(text: str, probe: str) -> str:
     return "\n".join(lines)
 
 
-def _probes(parts: Mapping[str, _Part], asked: Mapping[str, Asked]) -> tuple[Probe, ...]:
+def _probes(parts: Mapping[str, _Part], asked: Mapping[str, Asked], accelerators: str) -> tuple[Probe, ...]:
     """The probes that a capture tells of, in the order of a collection."""
     names = [name.partition(":")[2] for name in (*parts, *asked) if name.startswith("optics:")]
-    return tuple(p for p in probes_for(names, sudo=False) if p.name in parts or p.name in asked)
+    every = probes_for(names, sudo=False, accelerators=accelerators)
+    return tuple(p for p in every if p.name in parts or p.name in asked)
 
 
 def _outcome(
@@ -194,7 +218,7 @@ def _outcome(
 
 def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) -> Verdict:
     """Read a probe's output. Several answers of nvidia-smi are of different GPUs: none takes another's place."""
-    if probe.name != "gpu":
+    if probe.name != "gpu" or probe.file:
         status, detail = probe.take(Answer(ended, part.text), at, gathered)
         if probe.name == "kernel" and status is ProbeStatus.FAILED and _is_quiet_syslog(part.text):
             return ProbeStatus.OK, ""

@@ -6,8 +6,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult, HostShell
@@ -31,6 +32,7 @@ from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
+from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.workers import Workers
 
 _ALMOST = 0.9
@@ -75,14 +77,15 @@ def capture(
     folder: Path,
     about: CaptureManifest,
     *,
+    accelerator_probes: Mapping[str, str] = MappingProxyType({}),
     now: Callable[[], float],
     narrate: Callable[[str], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[HostCapture]:
     """Capture hosts, all at once, into a folder made by :func:`prepare`; each appears there whole or not at all.
 
-    ``probes`` are those of each host to capture. The manifest of the whole is written last: it tells that the capture
-    was finished.
+    ``probes`` are those of each host to capture, and ``accelerator_probes`` what reads its accelerators, if not
+    nvidia-smi. The manifest of the whole is written last: it tells that the capture was finished.
 
     Raises:
         UsageError: a host is not known, or the folder cannot be written.
@@ -98,6 +101,8 @@ def capture(
         if SHELL not in first.hosts[host].probes:
             asked = [*((probe, fleet.shell(host)) for probe in probes[host]), *asked]
         captured = _ask_all(asked, first.hosts[host], about, Clocks(now, monotonic))
+        manifest = replace(captured.manifest, accelerator_probe=accelerator_probes.get(host, NVIDIA_SMI))
+        captured = replace(captured, manifest=manifest)
         with at_the_end:
             # Whoever gives up closes the sessions; what a host says of that is not its state.
             if not abandoned.is_set():
@@ -178,7 +183,7 @@ def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks
     text = result.stdout + result.stderr
     status, detail = probe.take(Answer(result.exit_status, text), taken_at, Gathered(booted_at=booted_at))
     worth_keeping = bool(text.strip()) and status is not ProbeStatus.ABSENT
-    file = file_of(probe.name) if worth_keeping else None
+    file = (probe.file or file_of(probe.name)) if worth_keeping else None
     kept = as_table(text) if probe.name in TABLES else text
     return Asked(probe.name, status, taken_at, seconds, result.exit_status, file, detail), kept
 

@@ -36,7 +36,7 @@ _CALENDAR = re.compile(
 _SINCE_BOOT = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\]", re.ASCII)
 _HEAD = 64
 """How far into a line its time may stand."""
-_LONGEST_LINE = 2048
+LONGEST_LINE = 2048
 """The kernel's own lines end before 1,024 bytes; a longer one would fill findings, journal and notifications."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -75,8 +75,8 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
     lines, unread = 0, None
     named_above: XidEvent | None = None
     for whole in lines_of(text):
-        line = whole[:_LONGEST_LINE]
-        stamp, at = _time(line, booted_at)
+        line = whole[:LONGEST_LINE]
+        stamp, at = line_time(line, booted_at)
         lines += bool(stamp)
         if (named := _NAMED_ABOVE.search(line)) and (pci := find_pci(named["where"])):
             named_above = XidEvent(at, pci, _FALLEN_XID, "", stamp)
@@ -129,7 +129,7 @@ def _is_report(line: str) -> bool:
     return not more and (_REPORT.search(line) is not None or _FALLEN.search(line) is not None)
 
 
-def _time(line: str, booted_at: float | None) -> tuple[str, float | None]:
+def line_time(line: str, booted_at: float | None) -> tuple[str, float | None]:
     """The time of a line as it is written, which is empty if it has none, and in seconds since the epoch."""
     prefix = line[:_HEAD]
     try:

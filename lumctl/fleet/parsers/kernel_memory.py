@@ -29,17 +29,17 @@ def extended(before: KernelEvents, text: str, *, booted_at: float | None) -> Ker
     after = parse_kernel_log(text, booted_at=booted_at)
     return replace(
         before,
-        xids=_kept(before.xids, after.xids, lambda event: (event.pci, event.xid)),
-        sxids=_kept(before.sxids, after.sxids, lambda event: (event.pci, event.sxid)),
-        nics=_kept(before.nics, after.nics, lambda event: (event.interface, event.pci, event.kind)),
-        fallen=_kept(before.fallen, after.fallen, lambda event: event.pci),
-        host=_kept(before.host, after.host, lambda event: (event.kind, event.device)),
+        xids=kept(before.xids, after.xids, lambda event: (event.pci, event.xid)),
+        sxids=kept(before.sxids, after.sxids, lambda event: (event.pci, event.sxid)),
+        nics=kept(before.nics, after.nics, lambda event: (event.interface, event.pci, event.kind)),
+        fallen=kept(before.fallen, after.fallen, lambda event: event.pci),
+        host=kept(before.host, after.host, lambda event: (event.kind, event.device)),
         lines=before.lines + after.lines,
         unread=after.unread or before.unread,
     )
 
 
-def _kept(before: tuple[E, ...], after: Iterable[E], sort: Callable[[E], Hashable]) -> tuple[E, ...]:
+def kept(before: tuple[E, ...], after: Iterable[E], sort: Callable[[E], Hashable]) -> tuple[E, ...]:
     """Old and new events without those told twice, in order. Where there are too many, the newest of each sort."""
     known = {event.identity for event in before}
     found = list(before)

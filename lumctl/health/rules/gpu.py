@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import fabric, load, nvlink, reports, settings, xid
+from lumctl.health.rules import fabric, load, nvlink, probe, reports, settings, xid
 from lumctl.health.rules.counted import counted, span
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
@@ -15,16 +15,16 @@ def absent(case: GpuCase) -> Iterator[Finding]:
     """The driver no longer has the GPU, or nobody can tell which of its GPUs this is."""
     match case.absence:
         case Absence.NAMED_LOST:
-            yield found(case.id, "gpu.lost", "named", "nvidia-smi names it as lost", since=case.read_at)
+            yield found(case.id, "gpu.lost", "named", f"{case.probe} names it as lost", since=case.read_at)
         case Absence.NOT_LISTED:
             yield found(case.id, "gpu.lost", "not-listed", f"{case.source} does not list it", since=case.read_at)
         case Absence.NOT_TOLD_APART:
-            evidence = "nvidia-smi prints no minor number, and the inventory has neither pci nor uuid"
-            if case.source != "nvidia-smi":
+            evidence = f"{case.source} prints no minor number, and the inventory has neither pci nor uuid"
+            if case.source != case.probe:
                 evidence = f"{case.source} prints neither the pci nor the uuid by which the inventory knows it"
             yield found(case.id, "gpu.not-read", "no-key", evidence, since=case.read_at)
         case Absence.LIST_ABORTED:
-            evidence = "nvidia-smi stopped at a lost GPU of this host and lists no other"
+            evidence = f"{case.probe} stopped at a lost GPU of this host and lists no other"
             yield found(case.id, "gpu.not-read", "list-aborted", evidence, since=case.read_at)
 
 
@@ -192,6 +192,7 @@ def reported(case: GpuCase) -> Iterator[Finding]:
 
 RULES = (
     *xid.RULES,
+    *probe.RULES,
     absent,
     unsteady,
     stale,

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lumctl.fleet.host_readings import ComponentReport
-from lumctl.fleet.readings import GpuReading, NvlinkReading, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, GpuReading, NvlinkReading, XidEvent
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
-from lumctl.inventory.model import Thresholds
+from lumctl.inventory.model import NVIDIA_SMI, Thresholds
 
 
 class Absence(StrEnum):
-    """How an accelerator is missing from what nvidia-smi says."""
+    """How an accelerator is missing from what its probe says."""
 
     NAMED_LOST = "named-lost"
     NOT_LISTED = "not-listed"
@@ -38,8 +38,9 @@ class GpuCase:
     those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
     remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
     ``usual`` is what most GPUs of its kind in its rack have, by setting. ``events`` tells which of the XIDs earlier
-    looks saw, ``None`` where nothing is remembered of its host.
-    ``source`` is the program that lists the GPUs of its host; ``reports`` are other programs' verdicts on it.
+    looks saw, ``None`` where nothing is remembered of its host. ``source`` is the program that lists the GPUs of its
+    host; ``reports`` are other programs' verdicts on it. ``probe`` reads its host's accelerators; where that is a
+    plug-in, ``vendor_events`` are its kernel events about this one that are not too old.
     """
 
     id: str
@@ -58,3 +59,6 @@ class GpuCase:
     events: HostEvents | None = None
     source: str = "nvidia-smi"
     reports: tuple[ComponentReport, ...] = ()
+    probe: str = NVIDIA_SMI
+    vendor_events: tuple[AcceleratorEvent, ...] = ()
+    now: float = 0.0

@@ -11,6 +11,7 @@ from lumctl.health.rules.host_case import HostCase
 from lumctl.health.rules.xid import action_of
 from lumctl.health.states import SEVERITY, Finding, State
 from lumctl.inventory.exporters import EXPORTER_KINDS
+from lumctl.inventory.model import NVIDIA_SMI
 
 _GRAVE = frozenset(
     {
@@ -26,7 +27,7 @@ _GRAVE = frozenset(
 LOSES_SIGHT_OF = {
     "gpu": "its accelerators are not read",
     "nvlink": "NVLink errors are not read",
-    "kernel": "XIDs cannot be seen",
+    "kernel": "XIDs and other errors of its accelerators cannot be seen",
     "net": "its links are not read",
     "counters": "what its ports count is not read",
     "lldp": "whom its receivers hear is not read",
@@ -41,6 +42,9 @@ LOSES_SIGHT_OF = {
     "shell": "its kernel log and its modules are not read",
 }
 """What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
+
+
+_LINES_OF = {NVIDIA_SMI: "XIDs"}
 
 
 def session(case: HostCase) -> Iterator[Finding]:
@@ -75,10 +79,10 @@ def too_slow(case: HostCase) -> Iterator[Finding]:
 
 
 def driver_hung(case: HostCase) -> Iterator[Finding]:
-    """nvidia-smi does not end while other probes do: a finding about the driver, not about the host or the network."""
+    """The tool of the GPUs does not end while other probes do: a finding about the driver, not about the host."""
     outcome = _probe(case, "gpu")
     if outcome is not None and outcome.status is ProbeStatus.TIMED_OUT and not _too_slow(case):
-        evidence = f"driver does not answer: nvidia-smi ran past its deadline ({outcome.seconds:.1f} s)"
+        evidence = f"driver does not answer: {case.probe} ran past its deadline ({outcome.seconds:.1f} s)"
         yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
 
 
@@ -88,14 +92,14 @@ def no_gpus(case: HostCase) -> Iterator[Finding]:
     if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK or "gpu" in case.needed:
         return
     if not case.seen.gpus and not case.seen.lost_gpus:
-        yield found(case.id, "host.no-gpus", "none-found", "nvidia-smi finds no GPU", since=outcome.taken_at)
+        yield found(case.id, "host.no-gpus", "none-found", f"{case.probe} finds no GPU", since=outcome.taken_at)
 
 
 def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
     """Without the kernel log no XID is seen, so health is half blind."""
     outcome = _probe(case, "kernel")
     if outcome is not None and "kernel" in case.needed and outcome.status is ProbeStatus.DENIED:
-        evidence = "the kernel log may not be read: XIDs cannot be seen"
+        evidence = f"the kernel log may not be read: {_LINES_OF.get(case.probe, 'errors of its GPUs')} cannot be seen"
         yield found(case.id, "host.kernel-log-denied", "denied", evidence, since=outcome.taken_at)
 
 
@@ -145,6 +149,15 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
         finding = found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
         lasting = [event for event in grave.values() if verdict("gpu.xid", action_of(event)).ends != "age"]
         yield replace(finding, advice=finding.advice + clear_hint(case.id, "reset", lasting, case.events))
+
+
+def stray_events(case: HostCase) -> Iterator[Finding]:
+    """Kernel lines that a probe plug-in reads and that name no accelerator of the inventory."""
+    if case.stray_events:
+        last = case.stray_events[-1]
+        more = f", {len(case.stray_events)} lines" if len(case.stray_events) > 1 else ""
+        since = min((event.at for event in case.stray_events if event.at is not None), default=case.read_at)
+        yield found(case.id, "host.gpu-event", "unmatched", f"{last.kind}: {last.text[:160]}{more}", since=since)
 
 
 def nvswitch(case: HostCase) -> Iterator[Finding]:
@@ -227,6 +240,7 @@ RULES = (
     kernel_log_denied,
     probes,
     stray_xids,
+    stray_events,
     nvswitch,
     nameless_nic,
     reported,

@@ -4,10 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
-from lumctl.fleet.readings import HostSnapshot, NicEvent, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, HostSnapshot, NicEvent, XidEvent
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expected
 from lumctl.health.trend import Trend
+from lumctl.inventory.model import NVIDIA_SMI
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,8 @@ class HostCase:
     its readings where they are fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the
     median. ``nic_events`` are those that belong to no link of the inventory. ``events`` tells which of its XIDs and
     SXids earlier looks saw, ``None`` where nothing is remembered of it.
-    ``by_exporters`` tells that it is read over HTTP alone; ``reports``
-    are other programs' verdicts on it.
+    ``by_exporters`` tells that it is read over HTTP alone; ``reports`` are other programs' verdicts on it. ``probe``
+    reads its accelerators; of a plug-in, ``stray_events`` are recent kernel events that belong to none of them.
     """
 
     id: str
@@ -50,6 +51,8 @@ class HostCase:
     trend: Trend | None = None
     by_exporters: bool = False
     reports: tuple[ComponentReport, ...] = ()
+    probe: str = NVIDIA_SMI
+    stray_events: tuple[AcceleratorEvent, ...] = ()
 
     @property
     def readable(self) -> bool:

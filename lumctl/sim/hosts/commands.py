@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.sim.hosts import machine, sysfs
+from lumctl.sim.hosts.amd import amd_smi_json
 from lumctl.sim.hosts.lldp import neighbours_json
 from lumctl.sim.hosts.module import module_text
 from lumctl.sim.hosts.module_json import module_json
 from lumctl.sim.hosts.nvidia import nvidia_smi_xml
 from lumctl.sim.hosts.nvlink import nvlink_errors, nvlink_speeds
 from lumctl.sim.world.faults import FaultKind
+from lumctl.sim.world.kernel import AMD_SMI
 from lumctl.sim.world.world import World
 
 _NOT_FOUND = 127
@@ -62,7 +65,7 @@ def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -
     if not words:
         return Answer(0, "", "")
     run = _COMMANDS.get(words[0])
-    if run is None:
+    if run is None or (words[0] in _VENDOR_TOOLS and words[0] != world.inventory.hosts[host].probe):
         return Answer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", slowness(world, host))
     ran = run(world, host, list(words[1:]), now)
     return ran._replace(delay_s=ran.delay_s + slowness(world, host))
@@ -84,6 +87,15 @@ def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> An
             return Answer(0, nvlink_errors(world.gpus(host)), "", hung)
         case _:
             return _unsupported("nvidia-smi", arguments, hung)
+
+
+def _amd_smi(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+    hung = math.inf if world.has_fault(host, FaultKind.HUNG_SMI) else 0.0
+    match arguments:
+        case [command, "--json"] if (printed := amd_smi_json(command, world.gpus(host))) is not None:
+            return Answer(0, printed, "", hung)
+        case _:
+            return _unsupported("amd-smi", arguments, hung)
 
 
 def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Answer:
@@ -182,8 +194,11 @@ def _unsupported(tool: str, arguments: list[str], delay_s: float = 0.0) -> Answe
     return Answer(2, "", f"{tool}: the simulator does not know: {shlex.join(arguments)}\n", delay_s)
 
 
+_VENDOR_TOOLS = frozenset({NVIDIA_SMI, AMD_SMI})
+"""A host has the tool of its own accelerators only."""
 _COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
     "nvidia-smi": _nvidia_smi,
+    AMD_SMI: _amd_smi,
     "dmesg": _dmesg,
     "grep": _grep,
     "cat": _cat,

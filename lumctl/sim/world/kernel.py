@@ -25,26 +25,44 @@ _LINES: dict[FaultKind, tuple[str, ...]] = {
     ),
 }
 _RESET = "NVRM: Xid (PCI:{bus}): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+_AMD_RESET = "amdgpu {bus}.0: amdgpu: GPU reset(1) succeeded!"
+_AMD_BOOT = (
+    _BOOT[0],
+    (6.902114, "[drm] amdgpu kernel modesetting enabled."),
+    (7.214980, "amdgpu: Virtual CRAT table created for CPU"),
+)
+_AMD_LINES: dict[FaultKind, tuple[str, ...]] = {
+    FaultKind.GPU_LOST: ("amdgpu {bus}.0: amdgpu: device lost from bus!",),
+    FaultKind.ECC: (
+        "amdgpu {bus}.0: amdgpu: socket: 0, die: 0, 1 new uncorrectable hardware errors detected in umc block",
+    ),
+    FaultKind.ROW_REMAP_FAILED: ("amdgpu {bus}.0: amdgpu: Saved bad pages exceed bad_page_threshold",),
+}
+AMD_SMI = "amd-smi"
+"""The probe of hosts with AMD's driver; every other host here has NVIDIA's."""
 
 
 class KernelLog:
-    """A ring of lines, as the kernel's own is."""
+    """A ring of lines, as the kernel's own is. ``probe`` tells whose driver writes into it."""
 
-    def __init__(self, booted_at: float) -> None:
+    def __init__(self, booted_at: float, probe: str) -> None:
         self._booted_at = booted_at
+        self._fault_lines = _AMD_LINES if probe == AMD_SMI else _LINES
+        self._reset_line = _AMD_RESET if probe == AMD_SMI else _RESET
+        boot = _AMD_BOOT if probe == AMD_SMI else _BOOT
         self._lines: deque[tuple[float, str]] = deque(
-            ((booted_at + after_s, line) for after_s, line in _BOOT), maxlen=_KEPT_LINES
+            ((booted_at + after_s, line) for after_s, line in boot), maxlen=_KEPT_LINES
         )
 
     def tell(self, fault: FaultKind, pci: str, pid: int, at: float) -> None:
         """Write the lines that this fault of the GPU at ``pci`` leaves, if it leaves any."""
-        for line in _LINES.get(fault, ()):
+        for line in self._fault_lines.get(fault, ()):
             self._lines.append((at, line.format(bus=pci[:-2], pid=pid)))
 
     def tell_reset(self, fault: FaultKind, pci: str, at: float) -> None:
         """Write the line of a reset that healed this fault of the GPU at ``pci``, if the fault left any lines."""
-        if fault in _LINES:
-            self._lines.append((at, _RESET.format(bus=pci[:-2])))
+        if fault in self._fault_lines:
+            self._lines.append((at, self._reset_line.format(bus=pci[:-2])))
 
     def text(self, *, iso: bool) -> str:
         """All lines as ``dmesg`` prints them, in seconds since the boot, or with ``--time-format iso``."""

@@ -44,7 +44,7 @@ class World:
         self._gpus = gpus_of(inventory)
         self._shown = Instruments(seed, self._plant, self._faults, self._gpus)
         self.boots = {host: boot_of(host, seed=seed, started_at=self._started_at) for host in inventory.hosts}
-        self._kernels = {host: KernelLog(boot.at) for host, boot in self.boots.items()}
+        self._kernels = {host: KernelLog(boot.at, inventory.hosts[host].probe) for host, boot in self.boots.items()}
         self.writes = WriteLog()
         self._works = Works()
         self.meshes = Meshes(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
@@ -187,7 +187,7 @@ class World:
     def _begin_boot(self, host: str, now: float) -> None:
         """Give a host the id and the kernel log of a new boot."""
         self.boots[host] = boot_at(host, seed=self.seed, at=now)
-        self._kernels[host] = KernelLog(now)
+        self._kernels[host] = KernelLog(now, self.inventory.hosts[host].probe)
 
     # --- modules, as a chassis that manages them does ---
 

@@ -194,7 +194,7 @@ def test_a_rack_is_named_so_that_files_can_be_called_by_it(write: Write) -> None
 
 
 def test_examples_are_found_by_name() -> None:
-    files = ["prototype.yaml", "rack64.yaml", "switched.yaml", "ring4.yaml", "ring8.yaml"]
+    files = ["prototype.yaml", "rack64.yaml", "switched.yaml", "ring4.yaml", "ring8.yaml", "mi300.yaml"]
     assert [example(name).name for name in EXAMPLES] == files
     with pytest.raises(UsageError) as caught:
         example("prototyp")

@@ -1,0 +1,118 @@
+"""A probe plug-in behind isolation: whatever it does wrong costs its own host's accelerators, and says whose fault.
+
+Its parser runs in the thread that receives for all hosts. So it has little time, and after a late call it is not
+asked for a while.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained, contained_here
+from lumctl.errors import LumctlError
+from lumctl.fleet.parsers.kernel_log import LONGEST_LINE, line_time
+from lumctl.fleet.parsers.lines import lines_of
+from lumctl.fleet.parsers.pci import find_pci, whole_pci
+from lumctl.fleet.probe_answers import complaint
+from lumctl.fleet.probe_api import AcceleratorProbe, CommandOutput, ProbeReport
+from lumctl.fleet.probe_plugins import WHAT, load, offer
+from lumctl.fleet.readings import AcceleratorEvent
+from lumctl.printable import one_line
+
+READ_WITHIN_S = 1.0
+_RESTS_S = 60.0
+"""How long a plug-in is not asked after a late call."""
+_MOST_CHARACTERS = 500
+
+
+class ContainedProbe:
+    """One probe plug-in; shared by all hosts that it reads. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        probe: type[AcceleratorProbe],
+        culprit: Culprit,
+        *,
+        within_s: float = READ_WITHIN_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.probe = probe
+        self.culprit = culprit
+        self._within_s = within_s
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._late: LateError | None = None
+        self._rests_until = 0.0
+        self._lines = tuple((line.kind, re.compile(line.pattern)) for line in probe.kernel_lines)
+        self._minor = re.compile(probe.minor_pattern) if probe.minor_pattern else None
+
+    @property
+    def kernel_pattern(self) -> str:
+        """What lets its kernel lines through on the host (``grep -E``); empty if it reads none."""
+        return "|".join(line.pattern for line in self.probe.kernel_lines)
+
+    def read(self, outputs: Mapping[str, CommandOutput], taken_at: float) -> ProbeReport:
+        """What the outputs say, checked: each reading is complete in form and names this probe as its source.
+
+        Raises:
+            MisbehavedError: it raised, is late, or answered what is no report.
+        """
+        report: ProbeReport = self._call("read", lambda: self.probe.read(dict(outputs), taken_at))
+        wrong = complaint(report, self.probe.values)
+        if wrong:
+            raise MisbehavedError(self.culprit, "read", wrong)
+        readings = tuple(
+            replace(each, pci=whole_pci(each.pci) or each.pci, taken_at=taken_at, source=self.probe.name)
+            for each in report.accelerators
+        )
+        return replace(report, accelerators=readings, problem=one_line(report.problem, _MOST_CHARACTERS))
+
+    def events(self, text: str, *, booted_at: float | None) -> tuple[AcceleratorEvent, ...]:
+        """Its events in a kernel log, in order."""
+        found: list[AcceleratorEvent] = []
+        for whole in lines_of(text) if self._lines else ():
+            line = whole[:LONGEST_LINE]
+            kind = next((kind for kind, pattern in self._lines if pattern.search(line)), None)
+            if kind is not None:
+                stamp, at = line_time(line, booted_at)
+                minor = self._minor.search(line) if self._minor is not None else None
+                number = int(minor[1]) if minor is not None and minor[1].isascii() and minor[1].isdigit() else None
+                message = line.partition(stamp)[2].lstrip("] ") if stamp else line
+                found.append(AcceleratorEvent(at, find_pci(message), number, kind, message.strip(), stamp))
+        return tuple(found)
+
+    def _call(self, name: str, call: Callable[[], Any]) -> Any:
+        if self.culprit.is_ours:
+            return contained_here(self.culprit, name, call)
+        with self._lock:
+            late, rests = self._late, self._monotonic() < self._rests_until
+        if late is not None and (rests or not late.late.done()):
+            raise MisbehavedError(self.culprit, name, f"was late ({self._within_s:g} s), and is not asked for now")
+        try:
+            return contained(self.culprit, name, call, self._within_s)
+        except LateError as error:
+            with self._lock:
+                self._late, self._rests_until = error, self._monotonic() + _RESTS_S
+            raise
+        except MisbehavedError:
+            raise
+        except LumctlError as error:
+            raise MisbehavedError(self.culprit, name, f"raised {error.message}") from error
+
+
+def contained_probe(name: str) -> ContainedProbe:
+    """The probe of that name, contained: one for all hosts.
+
+    Raises:
+        UsageError: it is not installed or cannot be used.
+    """
+    return _contained(load(name))  # type: ignore[arg-type] # mypy takes the class for an instance
+
+
+@cache
+def _contained(probe: type[AcceleratorProbe]) -> ContainedProbe:
+    return ContainedProbe(probe, offer(probe.name).culprit(WHAT))
