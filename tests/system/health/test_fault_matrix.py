@@ -57,8 +57,8 @@ UNSTEADY = {LANE: D, FAR_LANE: D}
 """Three changes of carrier within an hour make a link unsteady; that is forgotten an hour and ten minutes later."""
 FORGOTTEN_S = HOUR_S + 600
 CASES = (
-    # Lost and back without a reboot: from the third time on it is degraded, for a day and an hour.
-    Case("n2-gpu0", FaultKind.GPU_LOST, {GPU: F}, flapped={GPU: D}, flapped_clears_s=25 * HOUR_S),
+    # A boot of its host brings it back, and ends what was counted.
+    Case("n2-gpu0", FaultKind.GPU_LOST, {GPU: F}),
     # The process is the job's: its GPU is well.
     Case("n2-gpu0", FaultKind.PROCESS_DIED, {}),
     # The second time that errors are counted the memory itself is suspected, for a week.
