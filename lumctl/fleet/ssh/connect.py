@@ -15,11 +15,11 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.errors import LumctlError
 from lumctl.fleet.ssh.credentials import Credentials
+from lumctl.fleet.ssh.event_loop import EventLoop
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
+from lumctl.fleet.ssh.paramiko_internals import LoopTransport, Transport
 from lumctl.fleet.ssh.routes import Route
-from lumctl.fleet.ssh.strands import Strands
-from lumctl.fleet.ssh.transport import StrandTransport, Transport
-from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, StrandSocket, open_tcp
+from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket, ProxySocket, open_tcp
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Connection:
     """An SSH transport and what it runs over."""
 
     transport: paramiko.Transport
-    sock: PromptSocket
+    sock: BufferedSocket
 
     def alive(self) -> bool:
         """Whether nothing is known to be wrong with it."""
@@ -52,7 +52,7 @@ class Connection:
     @property
     def soon(self) -> Callable[[Callable[[], None]], None]:
         """How to make a call that sends: in the transport's thread if that serves others too, or the two compete."""
-        return self.sock.strands.soon if isinstance(self.sock, StrandSocket) else _now
+        return self.sock.loop.call_soon if isinstance(self.sock, LoopSocket) else _now
 
     def close(self) -> None:
         """Hang up. Whoever waits on a channel of it is woken."""
@@ -65,7 +65,7 @@ class Connector:
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._strands = Strands("ssh")
+        self._loop = EventLoop("ssh")
         self._credentials = Credentials()
         self._known_hosts = KnownHostsCache()
         self._lock = Lock()
@@ -80,7 +80,7 @@ class Connector:
         route: Route,
         *,
         password: Callable[[], str] | None = None,
-        over: PromptSocket | None = None,
+        over: BufferedSocket | None = None,
         timeout_s: float | None = None,
     ) -> Connection:
         """Connect, check the host's key, authenticate.
@@ -106,7 +106,7 @@ class Connector:
         except BaseException:
             connection.close()
             raise
-        connection.sock.relax()
+        connection.sock.end_timeouts()
         return connection
 
     def shown_key(self, route: Route) -> HostKey:
@@ -128,7 +128,7 @@ class Connector:
                 connection.close()
 
     def _negotiate(
-        self, route: Route, deadline: float, timeout_s: float, over: PromptSocket | None = None
+        self, route: Route, deadline: float, timeout_s: float, over: BufferedSocket | None = None
     ) -> tuple[Connection, HostKey]:
         where = f"{route.label}: {route.address} port {route.port}"
         sock = over or _or_unreachable(where, timeout_s, lambda: self._open(route, deadline))
@@ -148,14 +148,14 @@ class Connector:
             raise
         return connection, HostKey(key.get_name(), key.asbytes())
 
-    def _open(self, route: Route, deadline: float) -> PromptSocket:
+    def _open(self, route: Route, deadline: float) -> BufferedSocket:
         if route.jump:
             jump = self._jump(route.jump)
             target, source = (route.address, route.port), ("127.0.0.1", 0)
-            return PromptSocket(jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline)))
+            return BufferedSocket(jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline)))
         if route.proxy_command:
-            return ProxySocket(route.proxy_command, self._strands)
-        return open_tcp(route.address, route.port, _left(deadline), self._strands)
+            return ProxySocket(route.proxy_command, self._loop)
+        return open_tcp(route.address, route.port, _left(deadline), self._loop)
 
     def _jump(self, route: Route) -> Connection:
         """The one connection to a jump host that all hosts behind it share."""
@@ -185,9 +185,9 @@ def _now(call: Callable[[], None]) -> None:
     call()
 
 
-def _transport(sock: PromptSocket) -> paramiko.Transport:
-    if isinstance(sock, StrandSocket):
-        return StrandTransport(sock)
+def _transport(sock: BufferedSocket) -> paramiko.Transport:
+    if isinstance(sock, LoopSocket):
+        return LoopTransport(sock)
     # What comes over a channel has no socket to wait for, so it has a thread.
     return Transport(sock)
 

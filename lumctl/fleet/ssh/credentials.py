@@ -12,8 +12,8 @@ import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceLoginError
+from lumctl.fleet.ssh.event_loop import run_apart
 from lumctl.fleet.ssh.routes import Route
-from lumctl.fleet.ssh.strands import apart
 
 
 class AuthenticationFailedError(DeviceLoginError):
@@ -166,7 +166,7 @@ class _AgentKey(paramiko.AgentKey):
 
     def sign_ssh_data(self, data: Any, algorithm: str | None = None) -> paramiko.Message:
         """Have the agent sign."""
-        return apart(lambda: super(_AgentKey, self).sign_ssh_data(data, algorithm))
+        return run_apart(lambda: super(_AgentKey, self).sign_ssh_data(data, algorithm))
 
 
 def _read_key(path: Path) -> paramiko.PKey | str:

@@ -105,7 +105,7 @@ class Session:
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
             raise DeviceUnreachableError(f"{self.route.label}: the connection was lost") from None
         # Not before: a channel that is closed because the host refused looks like a shell that ended.
-        connection.sock.on_quiet = conversation.drain
+        connection.sock.on_idle = conversation.drain
         try:
             conversation.begin(program)
         except TimeoutError:

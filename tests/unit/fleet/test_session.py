@@ -52,7 +52,7 @@ class Connector:
         )
         self.connection = SimpleNamespace(
             transport=transport,
-            sock=SimpleNamespace(on_quiet=None, on_closed=None),
+            sock=SimpleNamespace(on_idle=None, on_closed=None),
             alive=lambda: not self.closed,
             soon=lambda call: call(),
             close=self.close,
@@ -120,8 +120,8 @@ def test_a_shell_that_does_not_take_the_program(channel, converse, reasons):
 def test_a_refusal_is_not_heard_as_the_end_of_a_shell(channel, connector, converse, reasons):
     def refuse(_command):
         channel.close()
-        if connector.connection.sock.on_quiet:
-            connector.connection.sock.on_quiet()
+        if connector.connection.sock.on_idle:
+            connector.connection.sock.on_idle()
         raise paramiko.SSHException("Channel closed.")
 
     channel.exec_command = refuse

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
-from lumctl.fleet.ssh.strands import Strands, Watched, apart
+from lumctl.fleet.ssh.event_loop import EventLoop, SocketWatch, run_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +25,10 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 """A peer that vanished without a word is noticed within half a minute, whatever waits on it."""
 
 
-class PromptSocket:
+class BufferedSocket:
     """A stream with read-ahead, in the shape that paramiko asks for. Behind a jump host the stream is a channel.
 
-    ``on_quiet`` is called by the transport whenever it is about to wait: all that arrived before stands in the channels
+    ``on_idle`` is called by the transport whenever it is about to wait: all that arrived before stands in the channels
     by then, and nobody has to be woken to fetch it. ``on_closed`` is called once, when the connection is over.
     """
 
@@ -36,25 +36,25 @@ class PromptSocket:
         self._sock = sock
         self._ahead = b""
         self._at = 0
-        self._relaxed = False
+        self._without_timeouts = False
         self._closed = False  # paramiko reads this name
-        self.on_quiet: Callable[[], None] | None = None
+        self.on_idle: Callable[[], None] | None = None
         self.on_closed: Callable[[], None] | None = None
 
-    def relax(self) -> None:
+    def end_timeouts(self) -> None:
         """After authentication nothing waits on a handshake's clock: sleep until something arrives or :meth:`close`.
 
         The kernel's keep-alive finds a peer that died. A time limit would cost a system call before each other one.
         """
         self._limit(None)
-        self._relaxed = True
+        self._without_timeouts = True
 
     def recv(self, size: int) -> bytes:
         """Up to ``size`` bytes, from what was read ahead if there is any."""
         ahead, at = self._ahead, self._at
         if at == len(ahead):
-            if self.on_quiet is not None:
-                self.on_quiet()
+            if self.on_idle is not None:
+                self.on_idle()
             ahead, at = self._fetch(), 0
         self._ahead, self._at = ahead, min(at + size, len(ahead))
         return ahead[at : at + size]
@@ -62,10 +62,10 @@ class PromptSocket:
     def take(self, size: int) -> bytes | None:
         """Give ``size`` bytes of what was read ahead, if all of them stand there.
 
-        Only after :meth:`relax`: before, paramiko itself may keep what comes first.
+        Only after :meth:`end_timeouts`: before, paramiko itself may keep what comes first.
         """
         at, end = self._at, self._at + size
-        if not self._relaxed or end > len(self._ahead):
+        if not self._without_timeouts or end > len(self._ahead):
             return None
         self._at = end
         return self._ahead[at:end]
@@ -75,8 +75,8 @@ class PromptSocket:
         return self._sock.send(data)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the time limit of one call, until :meth:`relax` took it over."""
-        if not self._relaxed:
+        """Set the time limit of one call, until :meth:`end_timeouts` took it over."""
+        if not self._without_timeouts:
             self._limit(timeout)
 
     def getpeername(self) -> object:
@@ -105,20 +105,20 @@ class PromptSocket:
         self._sock.close()
 
 
-class StrandSocket(PromptSocket):
-    """A socket of the system, whose transport is a strand. It acknowledges at once, and sending never waits.
+class LoopSocket(BufferedSocket):
+    """A socket of the system, whose transport is a task. It acknowledges at once, and sending never waits.
 
     What the far end does not take yet is kept: at most what SSH's windows let a channel send.
     """
 
-    def __init__(self, sock: socket.socket, strands: Strands) -> None:
+    def __init__(self, sock: socket.socket, loop: EventLoop) -> None:
         super().__init__(sock)
         sock.settimeout(0.0)
-        self.strands = strands
+        self.loop = loop
         self._system_sock = sock
         self._is_tcp = sock.family in {socket.AF_INET, socket.AF_INET6}
         self._timeout_s: float | None = None
-        self._watched = Watched(sock, self._flush)
+        self._watch = SocketWatch(sock, self._flush)
         self._sending = threading.Lock()
         self._unsent = bytearray()
 
@@ -131,7 +131,7 @@ class StrandSocket(PromptSocket):
             sent = _send_some(self._system_sock, data)
             self._unsent += data[sent:]
         if sent < len(data):
-            self.strands.soon(lambda: self.strands.when_writable(self._watched))
+            self.loop.call_soon(lambda: self.loop.watch_writable(self._watch))
         return len(data)
 
     def _flush(self) -> None:
@@ -142,7 +142,7 @@ class StrandSocket(PromptSocket):
                 # Whoever receives hears of it.
                 self._unsent.clear()
             if not self._unsent:
-                self.strands.when_writable(self._watched, wanted=False)
+                self.loop.watch_writable(self._watch, wanted=False)
 
     def _fetch(self) -> bytes:
         sock = self._system_sock
@@ -150,10 +150,10 @@ class StrandSocket(PromptSocket):
             if self._is_tcp and _QUICKACK is not None and not self._closed:
                 # Linux forgets this option after a while, so it is set again before each wait.
                 sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-            if not self.strands.readable(self._watched, self._timeout_s):
+            if not self.loop.wait_readable(self._watch, self._timeout_s):
                 raise TimeoutError
             try:
-                return b"" if self._closed else bytes(self.strands.buffer[: sock.recv_into(self.strands.buffer)])
+                return b"" if self._closed else bytes(self.loop.buffer[: sock.recv_into(self.loop.buffer)])
             except BlockingIOError:
                 continue
 
@@ -162,16 +162,16 @@ class StrandSocket(PromptSocket):
 
     def _release(self) -> None:
         def release() -> None:
-            self.strands.forget(self._watched)
+            self.loop.unwatch(self._watch)
             self._system_sock.close()
 
-        self.strands.soon(release)
+        self.loop.call_soon(release)
 
 
-class ProxySocket(StrandSocket):
+class ProxySocket(LoopSocket):
     """The near end of a ``ProxyCommand``, which ends with it."""
 
-    def __init__(self, command: str, strands: Strands) -> None:
+    def __init__(self, command: str, loop: EventLoop) -> None:
         near, far = socket.socketpair()
         with far:
             # The user's own ssh_config holds this line, and ssh gives it to a shell as well.
@@ -183,7 +183,7 @@ class ProxySocket(StrandSocket):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        super().__init__(near, strands)
+        super().__init__(near, loop)
 
     def close(self) -> None:
         """Close and end the command."""
@@ -194,7 +194,7 @@ class ProxySocket(StrandSocket):
                 os.killpg(self._process.pid, signal.SIGTERM)
         super().close()
         if self._process.returncode is None:
-            apart(self._reap)
+            run_apart(self._reap)
 
     def _reap(self) -> None:
         try:
@@ -204,7 +204,7 @@ class ProxySocket(StrandSocket):
             self._process.wait()
 
 
-def open_tcp(address: str, port: int, timeout_s: float, strands: Strands) -> StrandSocket:
+def open_tcp(address: str, port: int, timeout_s: float, loop: EventLoop) -> LoopSocket:
     """Connect.
 
     Raises:
@@ -217,7 +217,7 @@ def open_tcp(address: str, port: int, timeout_s: float, strands: Strands) -> Str
         option = getattr(socket, name, None)
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
-    return StrandSocket(sock, strands)
+    return LoopSocket(sock, loop)
 
 
 def _send_some(sock: socket.socket, data: bytes | bytearray) -> int:

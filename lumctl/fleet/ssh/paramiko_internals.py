@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, cast
 import paramiko
 from paramiko.packet import Packetizer
 
-from lumctl.fleet.ssh.strands import here
+from lumctl.fleet.ssh.event_loop import current_loop
 
 if TYPE_CHECKING:
     import socket
 
-    from lumctl.fleet.ssh.wire import PromptSocket, StrandSocket
+    from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket
 
 _LOOK_S = 0.1
 
 
-class Unwatched(Packetizer):
+class ReadAheadPacketizer(Packetizer):
     """Without a watch over the handshake: it would be a thread for each connection, and stopped anew by each packet.
 
     Whoever begins a handshake here has a deadline, and closes the connection at its end. What was read ahead is taken
@@ -25,7 +25,7 @@ class Unwatched(Packetizer):
 
     def __init__(self, sock: "socket.socket") -> None:
         super().__init__(sock)
-        self._ahead = cast("PromptSocket", sock)
+        self._ahead = cast("BufferedSocket", sock)
 
     def start_handshake(self, timeout: float) -> None:
         """Begin a handshake."""
@@ -39,33 +39,33 @@ class Unwatched(Packetizer):
 class Transport(paramiko.Transport):
     """A client's transport, with a thread of its own."""
 
-    def __init__(self, sock: "PromptSocket") -> None:
+    def __init__(self, sock: "BufferedSocket") -> None:
         # paramiko takes anything with a socket's methods; its type hints know sockets only.
-        super().__init__(cast("socket.socket", sock), packetizer_class=Unwatched)
+        super().__init__(cast("socket.socket", sock), packetizer_class=ReadAheadPacketizer)
 
 
-class StrandTransport(Transport):
-    """A transport that is a strand of the thread that it shares with others. What it calls back must not wait."""
+class LoopTransport(Transport):
+    """A transport that is a task of the thread that it shares with others. What it calls back must not wait."""
 
-    def __init__(self, sock: "StrandSocket") -> None:
+    def __init__(self, sock: "LoopSocket") -> None:
         super().__init__(sock)
-        self.clear_to_send = _Patient()
-        self._strands = sock.strands
+        self.clear_to_send = _YieldingEvent()
+        self._loop = sock.loop
         self._begun = False
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin the strand, where a thread would begin."""
+        """Begin the task, where a thread would begin."""
         self._begun = True
-        self._strands.begin(self._live)
+        self._loop.start_task(self._live)
 
     def is_alive(self) -> bool:
         """Whether it has begun, and not ended."""
         return self._begun and not self._ended.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end; a strand waits for none."""
-        if self._begun and here() is not self._strands:
+        """Wait for its end; a task waits for none."""
+        if self._begun and current_loop() is not self._loop:
             self._ended.wait(timeout)
 
     def _live(self) -> None:
@@ -75,15 +75,15 @@ class StrandTransport(Transport):
             self._ended.set()
 
 
-class _Patient(threading.Event):
-    """Waited for by whoever has something to send while new keys are agreed on: at times the very strand that does."""
+class _YieldingEvent(threading.Event):
+    """Waited for by whoever has something to send while new keys are agreed on: at times the very task that does."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        strands = here()
-        if strands is None:
+        loop = current_loop()
+        if loop is None:
             return super().wait(timeout)
         while not self.is_set():
-            strands.pause(_LOOK_S if timeout is None else timeout)
+            loop.sleep(_LOOK_S if timeout is None else timeout)
             if timeout is not None:
                 break
         return self.is_set()
