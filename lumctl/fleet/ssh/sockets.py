@@ -1,35 +1,32 @@
-"""Sockets under SSH: a TCP connection that does not dawdle, or the two ends of a proxy command.
+"""The fast client's sockets: they read ahead, acknowledge at once, and sleep while nothing arrives.
 
-paramiko takes any socket-like object. Its own habits cost time: Nagle's algorithm against delayed acknowledgements is
-40 ms per exchange, two ``recv`` calls per packet, and a poll every 0.1 s of each idle connection.
+paramiko takes any socket-like object. What it does with a plain socket costs time: the kernel delays acknowledgements
+by up to 40 ms per exchange, each packet takes two ``recv`` calls, and each idle connection is polled every 0.1 s.
 """
 
 import contextlib
-import os
-import signal
 import socket
-import subprocess
 import threading
 from typing import TYPE_CHECKING
 
 import paramiko
 
 from lumctl.fleet.ssh.event_loop import EventLoop, SocketWatch, run_apart
+from lumctl.fleet.ssh.paramiko_internals import StandInSocket
+from lumctl.fleet.ssh.streams import ProxyProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_AHEAD = 64 * 1024
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
-"""A peer that vanished without a word is noticed within half a minute, whatever waits on it."""
 
 
-class BufferedSocket:
-    """A stream with read-ahead, in the shape that paramiko asks for. Behind a jump host the stream is a channel.
+class BufferedSocket(StandInSocket):
+    """A stream with read-ahead, with a socket's methods. Behind a jump host the stream is a channel.
 
-    ``on_idle`` is called by the transport whenever it is about to wait: all that arrived before stands in the channels
-    by then, and nobody has to be woken to fetch it. ``on_closed`` is called once, when the connection is over.
+    ``on_idle`` is called whenever the transport is about to wait: by then the channels hold all that has arrived, and
+    no other thread has to be woken to fetch it. ``on_closed`` is called once, when the connection is over.
     """
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
@@ -37,20 +34,19 @@ class BufferedSocket:
         self._ahead = b""
         self._at = 0
         self._without_timeouts = False
-        self._closed = False  # paramiko reads this name
         self.on_idle: Callable[[], None] | None = None
         self.on_closed: Callable[[], None] | None = None
 
     def end_timeouts(self) -> None:
-        """After authentication nothing waits on a handshake's clock: sleep until something arrives or :meth:`close`.
+        """After authentication, wait without a limit until something arrives or :meth:`close` is called.
 
-        The kernel's keep-alive finds a peer that died. A time limit would cost a system call before each other one.
+        The kernel's keep-alive finds a dead peer. A time limit would cost one more system call for each call.
         """
         self._limit(None)
         self._without_timeouts = True
 
     def recv(self, size: int) -> bytes:
-        """Up to ``size`` bytes, from what was read ahead if there is any."""
+        """Return up to ``size`` bytes, from what was read ahead if there is any."""
         ahead, at = self._ahead, self._at
         if at == len(ahead):
             if self.on_idle is not None:
@@ -60,9 +56,9 @@ class BufferedSocket:
         return ahead[at : at + size]
 
     def take(self, size: int) -> bytes | None:
-        """Give ``size`` bytes of what was read ahead, if all of them stand there.
+        """Return ``size`` bytes of what was read ahead, or ``None`` if there are fewer.
 
-        Only after :meth:`end_timeouts`: before, paramiko itself may keep what comes first.
+        Only after :meth:`end_timeouts`: before, paramiko itself may hold bytes that come first.
         """
         at, end = self._at, self._at + size
         if not self._without_timeouts or end > len(self._ahead):
@@ -75,7 +71,7 @@ class BufferedSocket:
         return self._sock.send(data)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the time limit of one call, until :meth:`end_timeouts` took it over."""
+        """Set the time limit of one call; without effect after :meth:`end_timeouts`."""
         if not self._without_timeouts:
             self._limit(timeout)
 
@@ -85,9 +81,9 @@ class BufferedSocket:
 
     def close(self) -> None:
         """Close, waking a thread that waits in :meth:`recv`."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.mark_closed()
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._release()
@@ -95,7 +91,7 @@ class BufferedSocket:
             self.on_closed()
 
     def _fetch(self) -> bytes:
-        """Wait for more; nothing at the end."""
+        """Wait for more bytes; return none at the end of the stream."""
         return self._sock.recv(_READ_AHEAD)
 
     def _limit(self, timeout: float | None) -> None:
@@ -108,7 +104,7 @@ class BufferedSocket:
 class LoopSocket(BufferedSocket):
     """A socket of the system, whose transport is a task. It acknowledges at once, and sending never waits.
 
-    What the far end does not take yet is kept: at most what SSH's windows let a channel send.
+    Bytes that the far end does not take yet are queued: at most what SSH's windows let a channel send.
     """
 
     def __init__(self, sock: socket.socket, loop: EventLoop) -> None:
@@ -139,7 +135,7 @@ class LoopSocket(BufferedSocket):
             try:
                 del self._unsent[: _send_some(self._system_sock, self._unsent)]
             except OSError:
-                # Whoever receives hears of it.
+                # The task that receives gets the error.
                 self._unsent.clear()
             if not self._unsent:
                 self.loop.watch_writable(self._watch, wanted=False)
@@ -147,13 +143,13 @@ class LoopSocket(BufferedSocket):
     def _fetch(self) -> bytes:
         sock = self._system_sock
         while True:
-            if self._is_tcp and _QUICKACK is not None and not self._closed:
+            if self._is_tcp and _QUICKACK is not None and not self.closed:
                 # Linux forgets this option after a while, so it is set again before each wait.
                 sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
             if not self.loop.wait_readable(self._watch, self._timeout_s):
                 raise TimeoutError
             try:
-                return b"" if self._closed else bytes(self.loop.buffer[: sock.recv_into(self.loop.buffer)])
+                return b"" if self.closed else bytes(self.loop.buffer[: sock.recv_into(self.loop.buffer)])
             except BlockingIOError:
                 continue
 
@@ -172,52 +168,15 @@ class ProxySocket(LoopSocket):
     """The near end of a ``ProxyCommand``, which ends with it."""
 
     def __init__(self, command: str, loop: EventLoop) -> None:
-        near, far = socket.socketpair()
-        with far:
-            # The user's own ssh_config holds this line, and ssh gives it to a shell as well.
-            self._process = subprocess.Popen(  # noqa: S602
-                f"exec {command}",
-                shell=True,
-                stdin=far.fileno(),
-                stdout=far.fileno(),
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        super().__init__(near, loop)
+        self.process = ProxyProcess(command)
+        super().__init__(self.process.sock, loop)
 
     def close(self) -> None:
-        """Close and end the command."""
-        if self._process.poll() is None:
-            # The whole group, for the command may be a pipe of several; and before the command sees that we hung up,
-            # for once it has ended by that, nobody may be sure any more whose group it is.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGTERM)
+        """Close, and end the command."""
+        self.process.end()
         super().close()
-        if self._process.returncode is None:
-            run_apart(self._reap)
-
-    def _reap(self) -> None:
-        try:
-            self._process.wait(timeout=1)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-def open_tcp(address: str, port: int, timeout_s: float, loop: EventLoop) -> LoopSocket:
-    """Connect.
-
-    Raises:
-        OSError: the address is not known, or nobody answers there.
-    """
-    sock = socket.create_connection((address, port), timeout=timeout_s)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE.items():
-        option = getattr(socket, name, None)
-        if option is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
-    return LoopSocket(sock, loop)
+        if self.process.exit_status is None:
+            run_apart(self.process.wait)
 
 
 def _send_some(sock: socket.socket, data: bytes | bytearray) -> int:

@@ -10,7 +10,8 @@ from queue import SimpleQueue
 import pytest
 
 from lumctl.fleet.ssh.event_loop import EventLoop
-from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket, ProxySocket, open_tcp
+from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket, ProxySocket
+from lumctl.fleet.ssh.streams import connect_tcp
 
 PATIENCE_S = 20.0
 
@@ -181,8 +182,8 @@ def test_a_relaxed_reader_is_woken_by_close(prompt):
 
 def test_its_end_is_told_once(prompt, far):
     told = []
-    prompt.on_closed = lambda: told.append(prompt._closed)
-    assert not prompt._closed
+    prompt.on_closed = lambda: told.append(prompt.closed)
+    assert not prompt.closed
     prompt.close()
     prompt.close()
     assert told == [True]
@@ -190,7 +191,7 @@ def test_its_end_is_told_once(prompt, far):
 
 
 def test_closing_what_the_far_end_has_reset(server, loop):
-    client = InTask(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, loop))
+    client = InTask(LoopSocket(connect_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S), loop))
     told = []
     client.on_closed = lambda: told.append(True)
     other, _ = server.accept()
@@ -203,7 +204,7 @@ def test_closing_what_the_far_end_has_reset(server, loop):
 
 
 def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server, loop):
-    client = InTask(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, loop))
+    client = InTask(LoopSocket(connect_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S), loop))
     other, _ = server.accept()
     with other:
         sock = client._sock
@@ -221,11 +222,11 @@ def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server,
     client.close()
 
 
-def test_nobody_there(loop):
+def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        open_tcp("127.0.0.1", port, PATIENCE_S, loop)
+        connect_tcp("127.0.0.1", port, PATIENCE_S)
 
 
 def ended(pid):
@@ -250,7 +251,7 @@ def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path, l
     sock.send(b"and back\n")
     assert sock.recv(100) == b"and back\n"
     sock.close()
-    assert sock._process.poll() is not None
+    assert sock.process.exit_status is not None
     assert ended(int(told.read_text()))
     sock.close()
 
@@ -262,4 +263,4 @@ def test_a_proxy_command_that_does_not_want_to_end(loop):
     started = time.monotonic()
     sock.close()
     assert time.monotonic() - started < PATIENCE_S / 2
-    assert sock._process.poll() == -9
+    assert sock.process.exit_status == -9
