@@ -34,6 +34,8 @@ class Conversation:
     ) -> None:
         self.soon = link.call_soon
         self._link = link
+        self._can_send = link.can_send
+        self._has_ended = link.has_ended
         self._channel = channel
         self._hear = hear
         self._over = over
@@ -80,11 +82,11 @@ class Conversation:
 
         Whoever asks has other hosts to ask. What is left is sent by :meth:`drain`, for a host that takes more says so.
         """
-        if not self._link.can_send():
+        if not self._can_send():
             return
         try:
             with self._sending:
-                while self._unsent and self._link.can_send():
+                while self._unsent and self._can_send():
                     sent = self._channel.send(bytes(self._unsent))
                     with self._queueing:
                         del self._unsent[:sent]
@@ -99,12 +101,12 @@ class Conversation:
         if self._is_over:
             self._close()
             return
-        ended = self._link.has_ended()
+        ended = self._has_ended()
         with self._reading:
             printed, said = channel.recv_ready(), channel.recv_stderr_ready()
             if not (printed or said or self._unsent or ended):
                 return
-            if not self._link.can_send():
+            if not self._can_send():
                 # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
                 # would wait for it for ever.
                 return
@@ -112,11 +114,11 @@ class Conversation:
                 self._send()
             try:
                 while printed:
-                    self._take_direct(channel.recv(_CHUNK))
-                    printed = channel.recv_ready()
+                    self._take_direct(data := channel.recv(_CHUNK))
+                    printed = len(data) == _CHUNK and channel.recv_ready()
                 while said:
-                    self._take_said(channel.recv_stderr(_CHUNK))
-                    said = channel.recv_stderr_ready()
+                    self._take_said(data := channel.recv_stderr(_CHUNK))
+                    said = len(data) == _CHUNK and channel.recv_stderr_ready()
             except NonsenseError as error:
                 self.end(f"its shell answers what nobody asked: {error}")
                 return
@@ -159,6 +161,6 @@ class Conversation:
 
     def _close(self) -> None:
         """Close the channel: not while new keys are agreed on, for then the host is told only when that has ended."""
-        if self._link.can_send():
+        if self._can_send():
             with contextlib.suppress(*_LOST):
                 self._channel.close()

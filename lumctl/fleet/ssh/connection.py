@@ -10,34 +10,27 @@ if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
 
-class Link(ABC):
+class Link(Protocol):
     """How a conversation's channel is served: who tells it that something arrived, and when it may send."""
 
-    @abstractmethod
     def attach(self, conversation: "Conversation") -> None:
         """Name the conversation, before its command is started."""
 
-    @abstractmethod
     def start(self) -> None:
         """Call :meth:`Conversation.drain` from now on whenever something arrived."""
 
-    @abstractmethod
     def close(self) -> None:
         """Stop calling."""
 
-    @abstractmethod
     def call_soon(self, call: Callable[[], None]) -> None:
         """Make a call that sends: in the thread that serves the channel where others would compete with it."""
 
-    @abstractmethod
     def can_send(self) -> bool:
         """Whether this thread may send now. If not, the conversation is drained again when sending is possible."""
 
-    @abstractmethod
     def has_ended(self) -> bool:
         """Whether the host has closed the channel, or sends no more on it."""
 
-    @abstractmethod
     def is_lost(self) -> bool:
         """Whether the channel has ended because the connection has."""
 

@@ -11,8 +11,8 @@ from lumctl.fleet.ssh.paramiko_internals import (
     LoopAgentKey,
     LoopTransport,
     ThreadTransport,
-    can_send,
-    has_ended,
+    end_test,
+    sending_test,
     wait_for_status,
 )
 from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket, ProxySocket
@@ -74,14 +74,16 @@ class FastConnection(Connection):
         self.sock.close()
 
 
-class _FastLink(Link):
+class _FastLink:
     """The connection's own thread drains the conversation whenever it is about to wait for the host."""
 
     def __init__(self, connection: FastConnection, channel: paramiko.Channel) -> None:
         self._sock = connection.sock
-        self._transport = connection.transport
-        self._channel = channel
         self._conversation: Conversation
+        # Called several times per host and tick: bound here, without a method around each.
+        self.can_send = sending_test(connection.transport)
+        self.has_ended = end_test(channel)
+        self.call_soon = self._sock.loop.call_soon if isinstance(self._sock, LoopSocket) else _call_now
 
     def attach(self, conversation: "Conversation") -> None:
         self._conversation = conversation
@@ -93,17 +95,9 @@ class _FastLink(Link):
     def close(self) -> None:
         """Nothing: the conversation closes its channel when it is drained."""
 
-    def call_soon(self, call: Callable[[], None]) -> None:
-        if isinstance(self._sock, LoopSocket):
-            self._sock.loop.call_soon(call)
-        else:
-            call()
-
-    def can_send(self) -> bool:
-        return can_send(self._transport)
-
-    def has_ended(self) -> bool:
-        return has_ended(self._channel)
-
     def is_lost(self) -> bool:
         return False  # the socket's on_closed says so
+
+
+def _call_now(call: Callable[[], None]) -> None:
+    call()

@@ -43,18 +43,14 @@ class InternalName:
 
 
 class StandInSocket:
-    """What paramiko needs of a socket beyond its methods: its main loop reads ``_closed`` when it stops a thread."""
+    """What paramiko needs of a socket beyond its methods: it reads ``_closed`` when it stops a connection's thread."""
 
     _closed = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether :meth:`mark_closed` was called."""
-        return self._closed
+    closed = False
 
     def mark_closed(self) -> None:
         """Note that the socket is closed."""
-        self._closed = True
+        self.closed = self._closed = True
 
 
 class ReadAhead(Protocol):
@@ -147,14 +143,14 @@ class LoopAgentKey(paramiko.AgentKey):
         return run_apart(lambda: super(LoopAgentKey, self).sign_ssh_data(data, algorithm))
 
 
-def can_send(transport: paramiko.Transport) -> bool:
-    """Whether sending does not wait for a key exchange."""
-    return transport.clear_to_send.is_set()
+def sending_test(transport: paramiko.Transport) -> Callable[[], bool]:
+    """A call that tells whether sending does not wait for a key exchange."""
+    return transport.clear_to_send.is_set
 
 
-def has_ended(channel: paramiko.Channel) -> bool:
-    """Whether the host has closed the channel, or sends no more on it."""
-    return bool(channel.eof_received) or channel.exit_status_ready()
+def end_test(channel: paramiko.Channel) -> Callable[[], bool]:
+    """A call that tells whether the host has closed the channel, or sends no more on it."""
+    return lambda: bool(channel.eof_received) or channel.exit_status_ready()
 
 
 def wait_for_status(channel: paramiko.Channel, timeout_s: float) -> bool:

@@ -88,7 +88,7 @@ class PlainConnection(Connection):
             self._process.wait()
 
 
-class _PlainLink(Link):
+class _PlainLink:
     """A thread that waits for the channel, drains the conversation, and sends for it."""
 
     def __init__(self, transport: paramiko.Transport, channel: paramiko.Channel) -> None:
