@@ -1,6 +1,7 @@
 """The SSH client on paramiko's public API alone: a thread for each connection, and one for each conversation.
 
-For a paramiko whose internals have changed, and to find out whether a problem comes from the fast client.
+For a paramiko whose internals have changed, and to find out whether a problem comes from the fast client. A tick over
+128 hosts on loopback takes 1.2 to 1.3 times the fast client's time, and 3 to 4 times its CPU (CONTRIBUTING.md).
 """
 
 import contextlib
