@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
+.PHONY: help demo test test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -17,6 +17,17 @@ demo: $(BASE) ## Show the main job on the simulator: a GPU dies, and a spare tak
 test: lint types $(READY) ## Run every check that CI runs.
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not timed" $(ARGS) || test $$? -eq 5
 	$(BIN)/python -m pytest -m timed $(ARGS) || test $$? -eq 5
+
+# The SSH tests; those of hangs are left to `make test`, for they hold short time limits against the clock.
+SSH_TESTS := $(wildcard tests/system/test_fleet*.py tests/unit/fleet/test_s*.py) tests/unit/fleet/test_conversation.py \
+  tests/unit/fleet/test_event_loop.py tests/unit/fleet/test_paramiko_internals.py tests/unit/fleet/test_host_keys.py \
+  tests/unit/fleet/test_routes.py
+
+test-paramiko: build/paramiko-oldest/ready build/paramiko-newest/ready ## Run the SSH tests on the oldest and the newest paramiko that pyproject.toml allows (a minute).
+	@for each in oldest newest; do \
+	  build/paramiko-$$each/bin/python -c 'import paramiko; print("paramiko", paramiko.__version__)' && \
+	  build/paramiko-$$each/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile -m "not timed" $(SSH_TESTS) $(ARGS) || exit; \
+	done
 
 lint: $(READY) ## Style and the direction of imports.
 	$(BIN)/ruff check .
@@ -88,6 +99,20 @@ build/bench-%/ready:
 	$(PYTHON) -m venv build/bench-$*
 	build/bench-$*/bin/pip install --quiet --requirement .ci/requirements.txt --requirement tests/bench/$*/requirements.txt
 	build/bench-$*/bin/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The locked set as .venv has it, with another paramiko before it.
+PARAMIKO := $(shell sed -nE 's/^  "(paramiko>=[0-9.]+,<[0-9.]+)",$$/\1/p' pyproject.toml)
+build/paramiko-oldest/ready: WANTED = $(subst >=,==,$(firstword $(subst $(COMMA), ,$(PARAMIKO))))
+build/paramiko-newest/ready: WANTED = $(PARAMIKO)
+COMMA := ,
+build/paramiko-%/ready: $(READY) pyproject.toml
+	rm -rf build/paramiko-$*
+	$(BIN)/python -m venv --without-pip build/paramiko-$*
+	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > $$(build/paramiko-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/locked-set.pth
+	$(BIN)/pip --python build/paramiko-$*/bin/python install --quiet --disable-pip-version-check --ignore-installed --no-deps '$(WANTED)'
+	$(BIN)/pip --python build/paramiko-$*/bin/python check
 	@touch $@
 
 # The base set runs lumctl, and is all that the demo needs; the whole set adds what tests and checks need.

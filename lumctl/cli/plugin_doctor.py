@@ -47,6 +47,7 @@ def command(
         idle = [info for info in named if info.name not in _wanted(inventory)]
         named = [info for info in named if info not in idle]
         found += [_not_used(info.name, inventory) for info in idle]
+    found += _ssh() if name is None else []
     controls = [info for info in named if info in kinds]
     readers = [info for info in named if info in probes]
     drivers = [info for info in named if info not in controls and info not in readers]
@@ -61,6 +62,19 @@ def command(
         cx.out.narrate("no inventory: which devices use these drivers is not known")
     _print(cx, sorted(found, key=lambda finding: finding.driver))
     return ExitCode.DONE if all(finding.ok for finding in found) else ExitCode.UNHEALTHY
+
+
+def _ssh() -> list[Finding]:
+    """A finding if hosts are read over paramiko's public API alone."""
+    from lumctl.fleet.ssh.connect import PLAIN_VARIABLE, plain_reason
+
+    reason = plain_reason()
+    if reason is None:
+        return []
+    chosen = PLAIN_VARIABLE in reason
+    advice = f"unset {PLAIN_VARIABLE}" if chosen else "pip install 'paramiko>=5,<6'"
+    text = f"hosts are read over paramiko's public API alone, which is slower: {reason}"
+    return [Finding("ssh", ok=True, text=text, advice=advice, state="degraded")]
 
 
 def _wanted(inventory: "Inventory") -> set[str]:

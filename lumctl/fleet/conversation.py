@@ -3,12 +3,16 @@
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 import paramiko
 
 from lumctl.devices.formats.complaint import first_line
 from lumctl.fleet.direct import Direct
 from lumctl.fleet.frames import Frame, Frames, Greeting, NonsenseError
+
+if TYPE_CHECKING:
+    from lumctl.fleet.ssh.connection import Link
 
 _CHUNK = 1024 * 1024
 _LOST = (OSError, paramiko.SSHException, EOFError)
@@ -18,19 +22,20 @@ class Conversation:
     """One channel with the loop behind it.
 
     ``hear`` is called with the greeting and with each answer, ``over`` once when there will be no more, with the
-    reason. Both are called by the connection's own thread and must return soon. ``soon`` has that thread make a call.
+    reason. Both are called by the thread that serves the link and must return soon.
     """
 
     def __init__(
         self,
-        transport: paramiko.Transport,
+        link: "Link",
         channel: paramiko.Channel,
         hear: Callable[[Greeting | Frame], None],
         over: Callable[[str], None],
-        soon: Callable[[Callable[[], None]], None],
     ) -> None:
-        self.soon = soon
-        self._transport = transport
+        self.soon = link.call_soon
+        self._link = link
+        self._can_send = link.can_send
+        self._has_ended = link.has_ended
         self._channel = channel
         self._hear = hear
         self._over = over
@@ -40,8 +45,20 @@ class Conversation:
         self._greeted = self._mixed = False
         self._reading = threading.Lock()
         self._sending = threading.Lock()
+        # Apart from it, for the plain client's thread may wait for the host while it sends.
+        self._queueing = threading.Lock()
         self._unsent = bytearray()
         self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there will be no more answers."""
+        return self._is_over
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether a part of a request is left that the host has not taken yet."""
+        return bool(self._unsent)
 
     def begin(self, program: bytes) -> None:
         """Send the program of the loop. The channel's time limit holds for that; from then on nothing waits."""
@@ -55,7 +72,7 @@ class Conversation:
         """
         direct = () if self._mixed else direct
         words = (f"{number}>{self._direct.token}" if number in direct else str(number) for number in probes)
-        with self._sending:
+        with self._queueing:
             self._expected.update((number, request) for number in direct)
             self._unsent += f"{request} {' '.join(words)}\n".encode()
         self._send()
@@ -65,10 +82,14 @@ class Conversation:
 
         Whoever asks has other hosts to ask. What is left is sent by :meth:`drain`, for a host that takes more says so.
         """
+        if not self._can_send():
+            return
         try:
             with self._sending:
-                while self._unsent and self._transport.clear_to_send.is_set():
-                    del self._unsent[: self._channel.send(bytes(self._unsent))]
+                while self._unsent and self._can_send():
+                    sent = self._channel.send(bytes(self._unsent))
+                    with self._queueing:
+                        del self._unsent[:sent]
         except TimeoutError:
             return
         except _LOST:
@@ -80,12 +101,12 @@ class Conversation:
         if self._is_over:
             self._close()
             return
-        ended = channel.eof_received or channel.exit_status_ready()
+        ended = self._has_ended()
         with self._reading:
             printed, said = channel.recv_ready(), channel.recv_stderr_ready()
             if not (printed or said or self._unsent or ended):
                 return
-            if not self._transport.clear_to_send.is_set():
+            if not self._can_send():
                 # New keys are being agreed on by this very thread: what reading sends (more window, a further request)
                 # would wait for it for ever.
                 return
@@ -94,14 +115,17 @@ class Conversation:
             try:
                 while printed:
                     self._take_direct(data := channel.recv(_CHUNK))
-                    printed = len(data) == _CHUNK
+                    printed = len(data) == _CHUNK and channel.recv_ready()
                 while said:
                     self._take_said(data := channel.recv_stderr(_CHUNK))
-                    said = len(data) == _CHUNK
+                    said = len(data) == _CHUNK and channel.recv_stderr_ready()
             except NonsenseError as error:
                 self.end(f"its shell answers what nobody asked: {error}")
                 return
         if ended:
+            if self._link.is_lost():
+                self.end("the connection was lost")
+                return
             complaint = first_line(self._frames.preamble.decode("utf-8", "replace"))
             self.end(f"its shell ended: {complaint}" if complaint else "its shell ended")
 
@@ -137,6 +161,6 @@ class Conversation:
 
     def _close(self) -> None:
         """Close the channel: not while new keys are agreed on, for then the host is told only when that has ended."""
-        if self._transport.clear_to_send.is_set():
+        if self._can_send():
             with contextlib.suppress(*_LOST):
                 self._channel.close()

@@ -12,9 +12,9 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
-from lumctl.fleet.ssh.connect import Connection, Connector
+from lumctl.fleet.ssh.connect import Connector
+from lumctl.fleet.ssh.connection import Connection
 from lumctl.fleet.ssh.routes import Routes
-from lumctl.fleet.ssh.wire import PromptSocket
 from lumctl.inventory.model import SshSettings
 
 _BROKEN = (paramiko.SSHException, EOFError, OSError)
@@ -64,7 +64,7 @@ class SshWay:
         route = self._routes.of(HostEndpoint(endpoint.device, address, ssh, endpoint.known_hosts))
         over = None
         if endpoint.via is not None:
-            over = PromptSocket(self._forwarded_or_unreachable(endpoint.via, default_port, timeout_s))
+            over = self._forwarded_or_unreachable(endpoint.via, default_port, timeout_s)
         login = endpoint.login
         connection = self._connector.connect(
             route,

@@ -4,6 +4,7 @@
 ``inventory, endpoints = simulate("prototype")``. It is dark: nothing is programmed yet. Faults and the true state of
 its meshes are at hand through ``simulated.process.inject(...)`` and ``.clear()``, and ``simulated.mesh(DEVICE)``.
 ``prototype_sim`` is one of the four-server example, shared by the tests of a module: clear what you inject.
+``ssh_client``: a module that uses it runs each test over both SSH clients.
 ``serve_ssh(KEY, COMMAND)`` starts OpenSSH's sshd, which does this command for whoever has this key.
 """
 
@@ -87,6 +88,13 @@ def simulate() -> Iterator[Callable[..., Simulated]]:
     simulations = Simulations()
     yield simulations
     simulations.close()
+
+
+@pytest.fixture(params=["fast", "plain"])
+def ssh_client(request, monkeypatch) -> str:
+    """Read hosts over one SSH client and then over the other; which it is."""
+    monkeypatch.setenv("LUMCTL_PLAIN_SSH", "1" if request.param == "plain" else "0")
+    return request.param
 
 
 @pytest.fixture(scope="module")

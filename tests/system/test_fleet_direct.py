@@ -15,6 +15,8 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 
+pytestmark = pytest.mark.usefixtures("ssh_client")
+
 SIZE = 40_000
 
 

@@ -15,6 +15,8 @@ from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 from lumctl.sim.launch import launch
 
+pytestmark = pytest.mark.usefixtures("ssh_client")
+
 
 @pytest.fixture(scope="module")
 def inventory():

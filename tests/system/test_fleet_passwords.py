@@ -17,6 +17,8 @@ from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ways import SshWay
 from lumctl.inventory.model import SshSettings
 
+pytestmark = pytest.mark.usefixtures("ssh_client")
+
 SECRET = "däs Licht"  # noqa: S105 - that is what it is called
 TIMEOUT_S = 5.0
 

@@ -18,6 +18,8 @@ from lumctl.fleet.ssh.host_keys import HostKeyError
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory
 
+pytestmark = pytest.mark.usefixtures("ssh_client")
+
 DEFAULT_PORT, TIMEOUT_S = 9, 5.0
 
 

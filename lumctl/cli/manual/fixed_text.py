@@ -49,6 +49,10 @@ ENVIRONMENT = (
     ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for it, likewise."),
     ("LUMCTL_RECORD", "A folder that is there: what device drivers are asked and answer goes into it, a file each."),
     ("LUMCTL_RECORDINGS", "A folder of such files, from which the drivers ``replay-...`` answer."),
+    (
+        "LUMCTL_PLAIN_SSH",
+        "If set and not 0, hosts are read over paramiko's public API alone: slower, with two threads for each host.",
+    ),
     ("LUMCTL_TRACEBACK", "If set, an unexpected error shows where it came from."),
     ("NO_COLOR", "If set, nothing is coloured."),
     ("XDG_STATE_HOME", "Holds the stores that the inventory does not place; ``~/.local/state`` if unset."),

@@ -1,10 +1,10 @@
 """From a route to an authenticated SSH connection, or to one line that says why there is none."""
 
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
@@ -14,14 +14,17 @@ from paramiko.ssh_exception import IncompatiblePeer
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.errors import LumctlError
+from lumctl.fleet.ssh.connection import Client, Connection
 from lumctl.fleet.ssh.credentials import Credentials
+from lumctl.fleet.ssh.fast_client import FastClient
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
+from lumctl.fleet.ssh.paramiko_internals import missing
+from lumctl.fleet.ssh.plain_client import PlainClient
 from lumctl.fleet.ssh.routes import Route
-from lumctl.fleet.ssh.strands import Strands
-from lumctl.fleet.ssh.transport import StrandTransport, Transport
-from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, StrandSocket, open_tcp
 
 T = TypeVar("T")
+
+PLAIN_VARIABLE = "LUMCTL_PLAIN_SSH"
 
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
@@ -38,26 +41,13 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """An SSH transport and what it runs over."""
-
-    transport: paramiko.Transport
-    sock: PromptSocket
-
-    def alive(self) -> bool:
-        """Whether nothing is known to be wrong with it."""
-        return self.transport.is_active()
-
-    @property
-    def soon(self) -> Callable[[Callable[[], None]], None]:
-        """How to make a call that sends: in the transport's thread if that serves others too, or the two compete."""
-        return self.sock.strands.soon if isinstance(self.sock, StrandSocket) else _now
-
-    def close(self) -> None:
-        """Hang up. Whoever waits on a channel of it is woken."""
-        self.transport.close()
-        self.sock.close()
+def plain_reason() -> str | None:
+    """Why hosts are read over paramiko's public API alone, or ``None`` if they are not."""
+    if os.environ.get(PLAIN_VARIABLE, "") not in {"", "0"}:
+        return f"{PLAIN_VARIABLE} is set"
+    if lacking := missing():
+        return f"paramiko {paramiko.__version__} lacks {', '.join(lacking)}"
+    return None
 
 
 class Connector:
@@ -65,8 +55,8 @@ class Connector:
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._strands = Strands("ssh")
-        self._credentials = Credentials()
+        self._client: Client = FastClient() if plain_reason() is None else PlainClient()
+        self._credentials = Credentials(self._client.agent_key)
         self._known_hosts = KnownHostsCache()
         self._lock = Lock()
         self._jumps: dict[Route, tuple[Lock, list[Connection]]] = {}
@@ -80,13 +70,13 @@ class Connector:
         route: Route,
         *,
         password: Callable[[], str] | None = None,
-        over: PromptSocket | None = None,
+        over: paramiko.Channel | None = None,
         timeout_s: float | None = None,
     ) -> Connection:
         """Connect, check the host's key, authenticate.
 
-        ``password`` is fetched only if it is asked for. ``over`` is a stream that leads there already; it is closed
-        with the connection, or if there is none.
+        ``password`` is fetched only if it is asked for. ``over`` is a channel that leads there already; it is
+        closed with the connection, or if there is none.
 
         Raises:
             HostKeyError: the key is unknown or changed.
@@ -106,7 +96,7 @@ class Connector:
         except BaseException:
             connection.close()
             raise
-        connection.sock.relax()
+        connection.end_timeouts()
         return connection
 
     def shown_key(self, route: Route) -> HostKey:
@@ -128,19 +118,14 @@ class Connector:
                 connection.close()
 
     def _negotiate(
-        self, route: Route, deadline: float, timeout_s: float, over: PromptSocket | None = None
+        self, route: Route, deadline: float, timeout_s: float, over: paramiko.Channel | None = None
     ) -> tuple[Connection, HostKey]:
         where = f"{route.label}: {route.address} port {route.port}"
-        sock = over or _or_unreachable(where, timeout_s, lambda: self._open(route, deadline))
-        try:
-            transport = _transport(sock)
-        except (paramiko.SSHException, OSError) as error:
-            sock.close()
-            raise DeviceUnreachableError(f"{where}: {_reason(error, timeout_s)}") from None
-        connection = Connection(transport, sock)
+        connection = _or_unreachable(where, timeout_s, lambda: self._open(route, deadline, over))
+        transport = connection.transport
         try:
             # Our own deadline comes first, and says what it is.
-            transport.banner_timeout = _left(deadline) + 1.0
+            transport.banner_timeout = transport.handshake_timeout = _left(deadline) + 1.0
             self._prefer(transport, route)
             key = _or_unreachable(where, timeout_s, lambda: _shake_hands(transport, deadline))
         except BaseException:
@@ -148,14 +133,18 @@ class Connector:
             raise
         return connection, HostKey(key.get_name(), key.asbytes())
 
-    def _open(self, route: Route, deadline: float) -> PromptSocket:
+    def _open(self, route: Route, deadline: float, over: paramiko.Channel | None) -> Connection:
+        if over is not None:
+            return self._client.over_channel(over)
         if route.jump:
             jump = self._jump(route.jump)
             target, source = (route.address, route.port), ("127.0.0.1", 0)
-            return PromptSocket(jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline)))
+            return self._client.over_channel(
+                jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline))
+            )
         if route.proxy_command:
-            return ProxySocket(route.proxy_command, self._strands)
-        return open_tcp(route.address, route.port, _left(deadline), self._strands)
+            return self._client.over_command(route.proxy_command)
+        return self._client.over_tcp(route.address, route.port, _left(deadline))
 
     def _jump(self, route: Route) -> Connection:
         """The one connection to a jump host that all hosts behind it share."""
@@ -179,17 +168,6 @@ class Connector:
         options.key_types = sorted(options.key_types, key=lambda kind: kind not in kinds)
         # Authenticated encryption in one pass of hardware-supported code: less work per packet for both ends.
         options.ciphers = sorted(options.ciphers, key=lambda cipher: "gcm" not in cipher)
-
-
-def _now(call: Callable[[], None]) -> None:
-    call()
-
-
-def _transport(sock: PromptSocket) -> paramiko.Transport:
-    if isinstance(sock, StrandSocket):
-        return StrandTransport(sock)
-    # What comes over a channel has no socket to wait for, so it has a thread.
-    return Transport(sock)
 
 
 def _shake_hands(transport: paramiko.Transport, deadline: float) -> paramiko.PKey:

@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceLoginError
 from lumctl.fleet.ssh.routes import Route
-from lumctl.fleet.ssh.strands import apart
 
 
 class AuthenticationFailedError(DeviceLoginError):
@@ -21,9 +19,13 @@ class AuthenticationFailedError(DeviceLoginError):
 
 
 class Credentials:
-    """Private keys, each file loaded once: loading an RSA key costs a tenth of a second."""
+    """Private keys, each file loaded once: loading an RSA key costs a tenth of a second.
 
-    def __init__(self) -> None:
+    ``agent_key`` gives a key of the agent the form in which it is offered.
+    """
+
+    def __init__(self, agent_key: Callable[[paramiko.AgentKey], paramiko.PKey]) -> None:
+        self._agent_key = agent_key
         self._lock = Lock()
         self._keys: dict[Path, paramiko.PKey | str] = {}
         self._certified: dict[tuple[Path, Path], paramiko.PKey | None] = {}
@@ -57,7 +59,7 @@ class Credentials:
     def _offer_keys(self, transport: paramiko.Transport, route: Route, deadline: float) -> int:
         """Offer keys until one is taken; how many were offered."""
         offered = 0
-        agent = _Agent()
+        agent = _Agent(self._agent_key)
         try:
             for key in self._candidates(agent, route):
                 offered += 1
@@ -146,7 +148,8 @@ def _offer_password(transport: paramiko.Transport, user: str, password: str, dea
 class _Agent:
     """One connection to the SSH agent for one attempt, made when it is asked: two callers may not share one."""
 
-    def __init__(self) -> None:
+    def __init__(self, offered_form: Callable[[paramiko.AgentKey], paramiko.PKey]) -> None:
+        self._offered_form = offered_form
         self._agent: paramiko.Agent | None = None
 
     def offered(self) -> tuple[paramiko.PKey, ...]:
@@ -154,24 +157,16 @@ class _Agent:
             self._agent = paramiko.Agent()
         except (paramiko.SSHException, OSError):
             return ()
-        return tuple(_AgentKey(key.agent, key.blob, key.comment) for key in self._agent.get_keys())
+        return tuple(self._offered_form(key) for key in self._agent.get_keys())
 
     def close(self) -> None:
         if self._agent is not None:
             self._agent.close()
 
 
-class _AgentKey(paramiko.AgentKey):
-    """A key of the agent, which may ask its user first: other connections do not wait for the answer."""
-
-    def sign_ssh_data(self, data: Any, algorithm: str | None = None) -> paramiko.Message:
-        """Have the agent sign."""
-        return apart(lambda: super(_AgentKey, self).sign_ssh_data(data, algorithm))
-
-
 def _read_key(path: Path) -> paramiko.PKey | str:
     try:
-        key = paramiko.PKey.from_path(path)
+        key = _bare_key(path)
     except FileNotFoundError:
         return f"key file {path} does not exist"
     except OSError as error:
@@ -181,16 +176,19 @@ def _read_key(path: Path) -> paramiko.PKey | str:
         return f"key file {path} needs its passphrase: add it to the agent with ssh-add"
     except (paramiko.SSHException, UnknownKeyType, ValueError):
         return f"key file {path} holds no key that can be read"
-    # A certificate beside it is loaded with it, and the bare key would never be offered.
-    key.public_blob = None
     return key
+
+
+def _bare_key(path: Path) -> paramiko.PKey:
+    """Load a key without the certificate beside it, with which it would never be offered bare."""
+    key = paramiko.PKey.from_path(path)
+    return type(key).from_private_key_file(str(path)) if Path(f"{path}-cert.pub").exists() else key
 
 
 def _certified_key(path: Path, certificate: Path) -> paramiko.PKey | None:
     """A key that shows a certificate; ``None`` if that is not the key's own, or cannot be read."""
     try:
-        key = paramiko.PKey.from_path(path)
-        key.public_blob = None
+        key = _bare_key(path)
         shown = PublicBlob.from_file(str(certificate))
         key.load_certificate(str(certificate))
     except (paramiko.SSHException, OSError, ValueError, TypeError, UnicodeDecodeError):
@@ -200,7 +198,7 @@ def _certified_key(path: Path, certificate: Path) -> paramiko.PKey | None:
     blob.get_string()
     blob.get_string()
     public = key.asbytes()[4 + len(key.get_name()) :]
-    return key if shown.key_blob[blob.packet.tell() :].startswith(public) else None
+    return key if blob.get_remainder().startswith(public) else None
 
 
 def _public_half(path: Path) -> bytes | None:

@@ -63,23 +63,23 @@ class Routes:
         return self._route(endpoint.host, endpoint.address, endpoint.ssh, endpoint.known_hosts, ())
 
     def _route(self, label: str, address: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> Route:
-        said = self._lookup(ssh, address)
-        hostname = str(said.get("hostname", address))
-        port = int(said.get("port", SSH_PORT))
-        key_files, chosen = _key_files(ssh, said)
-        hops = ssh.jump or said.get("proxyjump") or "none"
+        configured = self._lookup(ssh, address)
+        hostname = str(configured.get("hostname", address))
+        port = int(configured.get("port", SSH_PORT))
+        key_files, chosen = _key_files(ssh, configured)
+        hops = ssh.jump or configured.get("proxyjump") or "none"
         # An explicit jump host wins over a proxy command, as it does in ssh.
-        proxy_command = said.get("proxycommand") if hops == "none" else None
+        proxy_command = configured.get("proxycommand") if hops == "none" else None
         return Route(
             label=label,
             address=hostname,
             port=port,
-            user=str(said.get("user") or getpass.getuser()),
+            user=str(configured.get("user") or getpass.getuser()),
             key_files=key_files,
-            certificate_files=_certificates(key_files, said),
+            certificate_files=_certificates(key_files, configured),
             only_these_keys=chosen,
-            known_hosts=_known_hosts(known_hosts, said),
-            key_name=_key_name(str(said.get("hostkeyalias") or ""), hostname, port),
+            known_hosts=_known_hosts(known_hosts, configured),
+            key_name=_key_name(str(configured.get("hostkeyalias") or ""), hostname, port),
             jump=self._jump(hops, ssh, known_hosts, (*behind, (address, ssh.port))),
             proxy_command=proxy_command,
         )
@@ -114,27 +114,27 @@ class Routes:
             raise UsageError(f"SSH client configuration {file}: no answer for {address}: {error}") from None
 
 
-def _key_files(ssh: SshSettings, said: Mapping[str, Any]) -> tuple[tuple[Path, ...], bool]:
+def _key_files(ssh: SshSettings, configured: Mapping[str, Any]) -> tuple[tuple[Path, ...], bool]:
     if ssh.key_file:
         return (ssh.key_file.expanduser(),), True
-    named = said.get("identityfile")
+    named = configured.get("identityfile")
     if named:
-        return tuple(Path(name).expanduser() for name in named), said.get("identitiesonly") == "yes"
+        return tuple(Path(name).expanduser() for name in named), configured.get("identitiesonly") == "yes"
     found = (Path(name).expanduser() for name in _DEFAULT_KEYS)
     return tuple(path for path in found if path.exists()), False
 
 
-def _certificates(key_files: tuple[Path, ...], said: Mapping[str, Any]) -> tuple[Path, ...]:
+def _certificates(key_files: tuple[Path, ...], configured: Mapping[str, Any]) -> tuple[Path, ...]:
     """Certificates of our keys: those that are named, and the one beside each key."""
-    named = said.get("certificatefile")
+    named = configured.get("certificatefile")
     beside = (Path(f"{path}-cert.pub") for path in key_files)
     return (*((Path(str(named)).expanduser(),) if named else ()), *(path for path in beside if path.exists()))
 
 
-def _known_hosts(own: Path | None, said: Mapping[str, Any]) -> tuple[Path, ...]:
+def _known_hosts(own: Path | None, configured: Mapping[str, Any]) -> tuple[Path, ...]:
     if own:
         return (own,)
-    files = shlex.split(str(said.get("userknownhostsfile") or _DEFAULT_KNOWN_HOSTS))
+    files = shlex.split(str(configured.get("userknownhostsfile") or _DEFAULT_KNOWN_HOSTS))
     return (*(Path(name).expanduser() for name in files), _SYSTEM_KNOWN_HOSTS)
 
 

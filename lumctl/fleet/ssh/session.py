@@ -12,7 +12,8 @@ from lumctl.devices.protocols import CommandResult
 from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting
 from lumctl.fleet.loop import COMMAND
-from lumctl.fleet.ssh.connect import Connection, Connector
+from lumctl.fleet.ssh.connect import Connector
+from lumctl.fleet.ssh.connection import Connection
 from lumctl.fleet.ssh.routes import Route
 
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
@@ -95,8 +96,9 @@ class Session:
             DeviceRefusedError: the host runs nothing for us.
         """
         connection, channel = self._open_channel(time.monotonic() + timeout_s)
-        conversation = Conversation(connection.transport, channel, hear, over, connection.soon)
-        connection.sock.on_closed = lambda: conversation.end("the connection was lost")
+        link = connection.link(channel)
+        conversation = Conversation(link, channel, hear, over)
+        link.attach(conversation)
         channel.settimeout(timeout_s)
         try:
             channel.exec_command(COMMAND)
@@ -105,10 +107,11 @@ class Session:
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
             raise DeviceUnreachableError(f"{self.route.label}: the connection was lost") from None
         # Not before: a channel that is closed because the host refused looks like a shell that ended.
-        connection.sock.on_quiet = conversation.drain
+        link.start()
         try:
             conversation.begin(program)
         except TimeoutError:
+            link.close()
             channel.close()
             raise FrozenError from None
         except _BROKEN:
@@ -129,7 +132,7 @@ class Session:
         """
         deadline = time.monotonic() + timeout_s
         try:
-            _, channel = self._open_channel(deadline)
+            connection, channel = self._open_channel(deadline)
         except FrozenError:
             raise DeviceUnreachableError(
                 f"{self.route.label}: the SSH server does not answer within {timeout_s:g} s"
@@ -144,7 +147,7 @@ class Session:
             if self._survived():
                 raise DeviceRefusedError(f"{self.route.label}: the host refuses to run commands") from None
             raise self._lost() from None
-        return self._read(channel, deadline)
+        return self._read(connection, channel, deadline)
 
     def drop(self) -> None:
         """Hang up, waking whoever waits; the next command connects again."""
@@ -186,11 +189,10 @@ class Session:
             raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
         raise FrozenError
 
-    def _read(self, channel: paramiko.Channel, deadline: float) -> CommandResult:
+    def _read(self, connection: Connection, channel: paramiko.Channel, deadline: float) -> CommandResult:
         output = _drain(channel.recv, channel, deadline)
         errors = _drain(channel.recv_stderr, channel, deadline)
-        # Unlike recv_exit_status this wait has a limit.
-        if not channel.status_event.wait(max(0.0, deadline - time.monotonic())):
+        if not connection.wait_for_status(channel, max(0.0, deadline - time.monotonic())):
             raise StillRunningError(channel)
         status = channel.recv_exit_status()
         channel.close()

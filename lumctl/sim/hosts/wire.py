@@ -20,7 +20,6 @@ class Wire:
         self._socket = connection
         self._on_read = on_read
         self._on_close = on_close
-        self._closed = False  # paramiko reads this attribute of a socket
         self._ticks_left = _LOGIN_TICKS
         self.logged_in: Callable[[], bool] = lambda: False
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -53,9 +52,12 @@ class Wire:
         """An address, for logs only."""
         return ("127.0.0.1", 0)
 
+    def __getattr__(self, name: str) -> object:
+        """What else paramiko asks of a socket, from the socket itself."""
+        return getattr(self._socket, name)
+
     def close(self) -> None:
         """Close, from whatever thread."""
-        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes a recv() that waits in another thread
         self._on_close()

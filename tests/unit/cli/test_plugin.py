@@ -65,3 +65,16 @@ def test_each_silent_device_has_its_own_advice(capsys, tmp_path, monkeypatch):
     said = capsys.readouterr().out
     assert "lumctl device show bmc1 --target rack" in said
     assert "lumctl device show bmc2 --target rack" in said
+
+
+@pytest.mark.parametrize(("value", "says"), [("1", True), ("0", False)])
+def test_the_doctor_says_that_hosts_are_read_over_the_public_api_alone(monkeypatch, tmp_path, capsys, value, says):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    monkeypatch.setenv("LUMCTL_PLAIN_SSH", value)
+    main.run(["plugin", "doctor"])
+    said = capsys.readouterr().out
+    assert ("which is slower: LUMCTL_PLAIN_SSH is set" in said) is says
+    assert "hostport" in said

@@ -1,7 +1,6 @@
 """A loop's channel, with a channel that does what a test says."""
 
 import re
-import threading
 
 import paramiko
 import pytest
@@ -10,6 +9,7 @@ from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting, Mark
 
 GREETING = b"lumctl-loop 2 - -\n"
+READ_BYTES = 1024 * 1024
 SAME = Frame(Mark.SAME, 3, 1, 0)
 
 
@@ -21,7 +21,7 @@ class Channel:
         self.sent = b""
         self.arrived: list[bytes] = []
         self.printed: list[bytes] = []
-        self.ended = self.closed = self.eof_received = False
+        self.ended = self.closed = False
         self.breaks: Exception | None = None
         self.limits = []
 
@@ -46,15 +46,16 @@ class Channel:
         return bool(self.printed)
 
     def recv(self, _size):
+        if not self.printed:
+            raise TimeoutError
         return self.printed.pop(0)
-
-    def exit_status_ready(self):
-        return self.ended
 
     def recv_stderr_ready(self):
         return bool(self.arrived)
 
     def recv_stderr(self, _size):
+        if not self.arrived:
+            raise TimeoutError
         return self.arrived.pop(0)
 
     def close(self):
@@ -63,21 +64,33 @@ class Channel:
             raise self.breaks
 
 
-class Transport:
-    def __init__(self):
-        self.clear_to_send = threading.Event()
-        self.clear_to_send.set()
+class Link:
+    """Makes calls at once; ``clear``: no keys are being exchanged."""
 
+    def __init__(self, channel):
+        self.channel = channel
+        self.clear = True
+        self.lost = False
 
-def at_once(call):
-    call()
+    def call_soon(self, call):
+        call()
+
+    def can_send(self):
+        return self.clear
+
+    def has_ended(self):
+        return self.channel.ended
+
+    def is_lost(self):
+        return self.lost
 
 
 class Talk:
     def __init__(self):
-        self.channel, self.transport = Channel(), Transport()
+        self.channel = Channel()
+        self.link = Link(self.channel)
         self.heard, self.reasons = [], []
-        self.conversation = Conversation(self.transport, self.channel, self.heard.append, self.reasons.append, at_once)
+        self.conversation = Conversation(self.link, self.channel, self.heard.append, self.reasons.append)
         self.conversation.begin(b"program\n")
 
     def arrives(self, data):
@@ -111,6 +124,14 @@ def test_what_arrives_is_handed_on_as_it_comes(talk):
     assert talk.reasons == []
 
 
+@pytest.mark.parametrize("arrives", [Talk.arrives, Talk.prints])
+def test_a_read_that_is_just_full_is_not_followed_by_one_that_waits(talk, arrives):
+    talk.arrives(GREETING)
+    talk.conversation.ask(1, [5], [5])
+    arrives(talk, b"= 3 1 0 2000000\n".ljust(READ_BYTES, b"x"))
+    assert talk.reasons == []
+
+
 def test_a_request_is_one_line(talk):
     talk.conversation.ask(7, [0, 3, 12])
     talk.conversation.ask(8, iter([1]))
@@ -130,11 +151,11 @@ def test_a_host_that_takes_no_more_is_sent_the_rest_when_it_does(talk, room):
 
 
 def test_while_new_keys_are_agreed_on_nothing_is_sent_or_taken(talk):
-    talk.transport.clear_to_send.clear()
+    talk.link.clear = False
     talk.conversation.ask(1, [0])
     talk.arrives(GREETING)
     assert (talk.channel.sent, talk.heard) == (b"program\n", [])
-    talk.transport.clear_to_send.set()
+    talk.link.clear = True
     talk.conversation.drain()
     assert (talk.channel.sent, talk.heard) == (b"program\n1 0\n", [Greeting(None, None)])
 
@@ -158,18 +179,16 @@ def test_nonsense_ends_it_after_what_came_before(talk):
     assert talk.heard == [Greeting(None, None), SAME]
 
 
-@pytest.mark.parametrize("sign", ["ended", "eof_received"])
-def test_the_last_words_are_heard_before_the_end(talk, sign):
-    setattr(talk.channel, sign, True)
+def test_the_last_words_are_heard_before_the_end(talk):
+    talk.channel.ended = True
     talk.arrives(b"\nsh: out of memory\nmore")
     assert talk.reasons == ["its shell ended: sh: out of memory"]
 
 
-@pytest.mark.parametrize("sign", ["ended", "eof_received"])
-def test_the_last_answers_are_heard_before_the_end(talk, sign):
+def test_the_last_answers_are_heard_before_the_end(talk):
     talk.arrives(b"Welcome!\n" + GREETING)
     talk.conversation.ask(1, [4, 3], [4])
-    setattr(talk.channel, sign, True)
+    talk.channel.ended = True
     talk.channel.printed.append(b"printed\n\n%s 4 1 0\nand more" % talk.token())
     talk.arrives(b"~ 3 1 0\n~ 3 ")
     assert talk.heard == [Greeting(None, None), Frame(Mark.WHOLE, 4, 1, 0, b"printed"), SAME]
@@ -184,6 +203,14 @@ def test_a_shell_that_ends_without_a_word(talk):
     assert talk.reasons == ["its shell ended"]
 
 
+def test_a_channel_that_ends_with_its_connection_says_so_after_the_last_answers(talk):
+    talk.arrives(GREETING)
+    talk.link.lost = talk.channel.ended = True
+    talk.arrives(b"~ 3 1 0\n")
+    assert talk.heard == [Greeting(None, None), SAME]
+    assert talk.reasons == ["the connection was lost"]
+
+
 def test_it_is_over_once(talk):
     talk.conversation.end("first")
     talk.conversation.end("second")
@@ -193,18 +220,18 @@ def test_it_is_over_once(talk):
 
 
 def test_over_while_new_keys_are_agreed_on_it_is_closed_when_that_has_ended(talk):
-    talk.transport.clear_to_send.clear()
+    talk.link.clear = False
     talk.conversation.end("given up")
     assert (talk.reasons, talk.channel.closed) == (["given up"], False)
     talk.conversation.drain()
     assert not talk.channel.closed
-    talk.transport.clear_to_send.set()
+    talk.link.clear = True
     talk.conversation.drain()
     assert (talk.reasons, talk.channel.closed) == (["given up"], True)
 
 
 def test_who_hears_may_ask(talk):
-    conversation = Conversation(talk.transport, talk.channel, lambda _: conversation.ask(9, [1]), pytest.fail, at_once)
+    conversation = Conversation(talk.link, talk.channel, lambda _: conversation.ask(9, [1]), pytest.fail)
     talk.channel.arrived.append(GREETING)
     conversation.drain()
     assert talk.channel.sent.endswith(b"9 1\n")
@@ -274,7 +301,7 @@ def test_who_hears_the_last_answer_may_ask_at_once(talk):
         if len(heard) < 4:
             conversation.ask(len(heard), [5], [5])
 
-    conversation = Conversation(talk.transport, talk.channel, hear, pytest.fail, at_once)
+    conversation = Conversation(talk.link, talk.channel, hear, pytest.fail)
     talk.channel.arrived.append(GREETING)
     conversation.drain()
     talk.channel.printed.append(b"one\n%b 5 1 0\nstray" % talk.token())

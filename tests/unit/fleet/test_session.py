@@ -13,7 +13,7 @@ class Channel:
     """A session's channel; ``exec_command`` and ``sendall`` do what a test says."""
 
     def __init__(self):
-        self.closed = self.eof_received = False
+        self.closed = False
         self.exec_command = lambda _: None
         self.sendall = lambda _: None
         self.complaint = b""
@@ -23,9 +23,6 @@ class Channel:
 
     def recv_ready(self):
         return False
-
-    def exit_status_ready(self):
-        return self.closed
 
     def recv_stderr_ready(self):
         return bool(self.complaint)
@@ -38,24 +35,51 @@ class Channel:
         self.closed = True
 
 
+class Link:
+    """Drains the conversation when a test says so, once it is started."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self.conversation = None
+        self.started = False
+
+    def attach(self, conversation):
+        self.conversation = conversation
+
+    def start(self):
+        self.started = True
+
+    def arrive(self):
+        if self.started:
+            self.conversation.drain()
+
+    def close(self):
+        self.started = False
+
+    def call_soon(self, call):
+        call()
+
+    def can_send(self):
+        return True
+
+    def has_ended(self):
+        return self.channel.closed
+
+    def is_lost(self):
+        return False
+
+
 class Connector:
     """Gives one connection, which is alive until it is closed."""
 
     def __init__(self, channel):
         self.closed = False
-        clear = SimpleNamespace(is_set=lambda: True)
+        self.link = Link(channel)
         transport = SimpleNamespace(
-            open_session=lambda **_: channel,
-            join=lambda _: None,
-            clear_to_send=clear,
-            is_active=lambda: not self.closed,
+            open_session=lambda **_: channel, join=lambda _: None, is_active=lambda: not self.closed
         )
         self.connection = SimpleNamespace(
-            transport=transport,
-            sock=SimpleNamespace(on_quiet=None, on_closed=None),
-            alive=lambda: not self.closed,
-            soon=lambda call: call(),
-            close=self.close,
+            transport=transport, link=lambda _: self.link, alive=lambda: not self.closed, close=self.close
         )
 
     def connect(self, _route):
@@ -120,17 +144,10 @@ def test_a_shell_that_does_not_take_the_program(channel, converse, reasons):
 def test_a_refusal_is_not_heard_as_the_end_of_a_shell(channel, connector, converse, reasons):
     def refuse(_command):
         channel.close()
-        if connector.connection.sock.on_quiet:
-            connector.connection.sock.on_quiet()
+        connector.link.arrive()
         raise paramiko.SSHException("Channel closed.")
 
     channel.exec_command = refuse
     with pytest.raises(DeviceRefusedError, match="h: the host refuses to run commands"):
         converse()
     assert reasons == []
-
-
-def test_a_connection_that_ends_is_told(connector, converse, reasons):
-    converse()
-    connector.connection.sock.on_closed()
-    assert reasons == ["the connection was lost"]

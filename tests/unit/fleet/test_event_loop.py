@@ -9,16 +9,16 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.fleet.ssh.strands import Strands, apart, here
-from lumctl.fleet.ssh.transport import _Patient
-from lumctl.fleet.ssh.wire import StrandSocket
+from lumctl.fleet.ssh.event_loop import EventLoop, current_loop, run_apart
+from lumctl.fleet.ssh.paramiko_internals import _YieldingEvent
+from lumctl.fleet.ssh.sockets import LoopSocket
 
 PATIENCE_S = 20.0
 
 
 @pytest.fixture
-def strands():
-    return Strands("test-strands")
+def loop():
+    return EventLoop("test-loop")
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def said():
 
 
 @pytest.fixture
-def pairs(strands):
-    """Makes a strand's socket and its far end."""
+def pairs(loop):
+    """Makes a task's socket and its far end."""
     made = []
 
     def make():
         near, far = socket.socketpair()
-        made.append((StrandSocket(near, strands), far))
+        made.append((LoopSocket(near, loop), far))
         return made[-1]
 
     yield make
@@ -42,8 +42,8 @@ def pairs(strands):
         far.close()
 
 
-def thread_of(strands):
-    return [thread for thread in threading.enumerate() if thread.name == strands._name]
+def thread_of(loop):
+    return [thread for thread in threading.enumerate() if thread.name == loop._name]
 
 
 def until(condition):
@@ -69,39 +69,39 @@ def receiving(near, said, name):
     return receive
 
 
-def test_many_wait_in_one_thread(strands, pairs, said):
+def test_many_wait_in_one_thread(loop, pairs, said):
     ends = [pairs() for _ in range(50)]
     for number, (near, _) in enumerate(ends):
-        strands.begin(receiving(near, said, number))
+        loop.start_task(receiving(near, said, number))
     for number, (_, far) in reversed(list(enumerate(ends))):
         far.sendall(b"%d" % number)
     assert {heard(said) for _ in ends} == {(number, b"%d" % number) for number in range(50)}
-    assert len(thread_of(strands)) == 1
+    assert len(thread_of(loop)) == 1
 
 
-def test_the_thread_ends_with_the_last_strand_and_begins_again(strands, pairs, said):
+def test_the_thread_ends_with_the_last_task_and_begins_again(loop, pairs, said):
     for _ in range(3):
         near, far = pairs()
-        strands.begin(receiving(near, said, "a"))
+        loop.start_task(receiving(near, said, "a"))
         far.close()
         assert heard(said) == ("a", "end")
-        until(lambda: not thread_of(strands))
+        until(lambda: not thread_of(loop))
 
 
-def test_a_socket_of_an_earlier_thread_can_be_closed_in_a_later_one(strands, pairs, said):
+def test_a_socket_of_an_earlier_thread_can_be_closed_in_a_later_one(loop, pairs, said):
     first, far = pairs()
-    strands.begin(receiving(first, said, "first"))
+    loop.start_task(receiving(first, said, "first"))
     far.close()
     assert heard(said) == ("first", "end")
-    until(lambda: not thread_of(strands))
+    until(lambda: not thread_of(loop))
     second, far = pairs()
-    strands.begin(receiving(second, said, "second"))
+    loop.start_task(receiving(second, said, "second"))
     first.close()
     far.sendall(b"on")
     assert heard(said) == ("second", b"on")
 
 
-def test_a_limit_of_time_is_kept_and_the_socket_is_good_afterwards(strands, pairs, said):
+def test_a_limit_of_time_is_kept_and_the_socket_is_good_afterwards(loop, pairs, said):
     near, far = pairs()
     near.settimeout(0.05)
 
@@ -109,27 +109,27 @@ def test_a_limit_of_time_is_kept_and_the_socket_is_good_afterwards(strands, pair
         with pytest.raises(TimeoutError):
             near.recv(10)
         said.put("late")
-        near.relax()
+        near.end_timeouts()
         said.put(near.recv(10))
 
-    strands.begin(receive)
+    loop.start_task(receive)
     assert heard(said) == "late"
     far.sendall(b"there")
     assert heard(said) == b"there"
 
 
-def test_closing_wakes_the_strand_that_waits(strands, pairs, said):
+def test_closing_wakes_the_task_that_waits(loop, pairs, said):
     near, _ = pairs()
-    near.on_quiet = lambda: said.put("waits")
-    strands.begin(receiving(near, said, "a"))
+    near.on_idle = lambda: said.put("waits")
+    loop.start_task(receiving(near, said, "a"))
     assert heard(said) == "waits"
     near.close()
     assert heard(said) == ("a", "end")
 
 
-def test_sending_never_waits_and_nothing_is_lost(strands, pairs, said):
+def test_sending_never_waits_and_nothing_is_lost(loop, pairs, said):
     near, far = pairs()
-    strands.begin(receiving(near, said, "a"))
+    loop.start_task(receiving(near, said, "a"))
     sent = bytes(range(256)) * 20_000
     for at in range(0, len(sent), 50_000):
         assert near.send(sent[at : at + 50_000]) == len(sent[at : at + 50_000])
@@ -137,62 +137,62 @@ def test_sending_never_waits_and_nothing_is_lost(strands, pairs, said):
     while len(got) < len(sent):
         got += far.recv(1 << 20)
     assert got == sent
-    # The strand went on receiving meanwhile.
+    # The task went on receiving meanwhile.
     far.sendall(b"x")
     assert heard(said) == ("a", b"x")
 
 
-def test_what_was_not_taken_when_the_far_end_left_is_dropped(strands, pairs, said):
-    strands.begin(receiving(pairs()[0], said, "other"))
+def test_what_was_not_taken_when_the_far_end_left_is_dropped(loop, pairs, said):
+    loop.start_task(receiving(pairs()[0], said, "other"))
     near, far = pairs()
-    strands.begin(receiving(near, said, "a"))
+    loop.start_task(receiving(near, said, "a"))
     near.send(bytes(5_000_000))
     far.close()
     assert heard(said)[0] == "a"
     until(lambda: not near._unsent)
 
 
-def test_a_call_that_waits_is_made_apart_and_the_others_go_on(strands, pairs, said):
+def test_a_call_that_waits_is_made_apart_and_the_others_go_on(loop, pairs, said):
     let_go = threading.Event()
     near, far = pairs()
-    strands.begin(receiving(near, said, "other"))
+    loop.start_task(receiving(near, said, "other"))
 
     def wait():
-        assert here() is None
+        assert current_loop() is None
         return let_go.wait(PATIENCE_S)
 
-    strands.begin(lambda: said.put(("apart", apart(wait), here() is strands)))
+    loop.start_task(lambda: said.put(("apart", run_apart(wait), current_loop() is loop)))
     far.sendall(b"meanwhile")
     assert heard(said) == ("other", b"meanwhile")
     let_go.set()
     assert heard(said) == ("apart", True, True)
 
 
-def test_what_is_raised_apart_is_raised_in_the_strand(strands, said):
+def test_what_is_raised_apart_is_raised_in_the_task(loop, said):
     def fail():
         raise LookupError("lost")
 
     def body():
         with pytest.raises(LookupError, match="lost"):
-            apart(fail)
+            run_apart(fail)
         said.put("raised")
 
-    strands.begin(body)
+    loop.start_task(body)
     assert heard(said) == "raised"
-    # Without strands it is a call like any other.
-    assert apart(lambda: 5) == 5
+    # Without loop it is a call like any other.
+    assert run_apart(lambda: 5) == 5
 
 
-def test_what_arrives_while_a_strand_is_elsewhere_waits_for_it(strands, pairs, said):
+def test_what_arrives_while_a_task_is_elsewhere_waits_for_it(loop, pairs, said):
     near, far = pairs()
     let_go = threading.Event()
 
     def body():
         said.put(near.recv(10))
-        apart(lambda: let_go.wait(PATIENCE_S))
+        run_apart(lambda: let_go.wait(PATIENCE_S))
         said.put(near.recv(10))
 
-    strands.begin(body)
+    loop.start_task(body)
     far.sendall(b"one")
     assert heard(said) == b"one"
     far.sendall(b"two")
@@ -204,10 +204,10 @@ def test_what_arrives_while_a_strand_is_elsewhere_waits_for_it(strands, pairs, s
     assert heard(said) == b"two"
 
 
-def test_who_has_something_to_send_while_new_keys_are_agreed_on_gives_way(strands, pairs, said):
-    clear = _Patient()
+def test_who_has_something_to_send_while_new_keys_are_agreed_on_gives_way(loop, pairs, said):
+    clear = _YieldingEvent()
     near, far = pairs()
-    strands.begin(receiving(near, said, "other"))
+    loop.start_task(receiving(near, said, "other"))
 
     # As paramiko does: for a tenth of a second at a time.
     def wait():
@@ -216,7 +216,7 @@ def test_who_has_something_to_send_while_new_keys_are_agreed_on_gives_way(strand
             pass
         said.put("clear")
 
-    strands.begin(wait)
+    loop.start_task(wait)
     assert heard(said) == "waits"
     far.sendall(b"meanwhile")
     assert heard(said) == ("other", b"meanwhile")
@@ -225,9 +225,9 @@ def test_who_has_something_to_send_while_new_keys_are_agreed_on_gives_way(strand
     assert clear.wait(0.1)
 
 
-def test_at_the_end_of_a_program_strands_end_where_they_are(strands, pairs, said):
+def test_at_the_end_of_a_program_tasks_end_where_they_are(loop, pairs, said):
     near, _ = pairs()
-    near.on_quiet = lambda: said.put("waits")
+    near.on_idle = lambda: said.put("waits")
 
     def body():
         try:
@@ -235,12 +235,12 @@ def test_at_the_end_of_a_program_strands_end_where_they_are(strands, pairs, said
         finally:
             said.put("ended")
 
-    strands.begin(body)
+    loop.start_task(body)
     assert heard(said) == "waits"
-    strands.end()
+    loop.end()
     assert heard(said) == "ended"
-    assert not thread_of(strands)
-    strands.end()
+    assert not thread_of(loop)
+    loop.end()
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -254,18 +254,18 @@ def test_a_program_ends_in_the_middle_of_receiving(tmp_path, closed):
 
 ENDS_IN_THE_MIDDLE = """
 import socket, sys, threading, time
-from lumctl.fleet.ssh.strands import Strands
-from lumctl.fleet.ssh.wire import StrandSocket
-strands, near, far = Strands("ssh"), [], []
+from lumctl.fleet.ssh.event_loop import EventLoop
+from lumctl.fleet.ssh.sockets import LoopSocket
+loop, near, far = EventLoop("ssh"), [], []
 busy = threading.Event()
 def receive(sock):
     while sock.recv(10):
         busy.set()
 for _ in range(50):
     one, other = socket.socketpair()
-    near.append(StrandSocket(one, strands))
+    near.append(LoopSocket(one, loop))
     far.append(other)
-    strands.begin(lambda sock=near[-1]: receive(sock))
+    loop.start_task(lambda sock=near[-1]: receive(sock))
 def talk():
     while True:
         for sock in far:
@@ -281,27 +281,27 @@ if sys.argv[1:]:
 """
 
 
-def test_a_strand_that_fails_is_told_and_ends_alone(strands, pairs, said, monkeypatch):
+def test_a_task_that_fails_is_told_and_ends_alone(loop, pairs, said, monkeypatch):
     monkeypatch.setattr(threading, "excepthook", lambda told: said.put(told.exc_type))
     near, far = pairs()
-    strands.begin(receiving(near, said, "other"))
+    loop.start_task(receiving(near, said, "other"))
 
     def fail():
         raise LookupError
 
-    strands.begin(fail)
+    loop.start_task(fail)
     assert heard(said) is LookupError
-    strands.soon(fail)
+    loop.call_soon(fail)
     assert heard(said) is LookupError
     far.sendall(b"on")
     assert heard(said) == ("other", b"on")
 
 
-def test_calls_are_made_in_their_order_by_the_thread_or_without_one_at_once(strands, pairs, said):
-    strands.soon(lambda: said.put(here()))
+def test_calls_are_made_in_their_order_by_the_thread_or_without_one_at_once(loop, pairs, said):
+    loop.call_soon(lambda: said.put(current_loop()))
     assert said.get_nowait() is None
     near, _ = pairs()
-    strands.begin(receiving(near, said, "other"))
+    loop.start_task(receiving(near, said, "other"))
     for number in range(100):
-        strands.soon(lambda number=number: said.put((number, here() is strands)))
+        loop.call_soon(lambda number=number: said.put((number, current_loop() is loop)))
     assert [heard(said) for _ in range(100)] == [(number, True) for number in range(100)]

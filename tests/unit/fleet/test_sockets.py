@@ -9,8 +9,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.fleet.ssh.strands import Strands
-from lumctl.fleet.ssh.wire import PromptSocket, ProxySocket, StrandSocket, open_tcp
+from lumctl.fleet.ssh.event_loop import EventLoop
+from lumctl.fleet.ssh.sockets import BufferedSocket, LoopSocket, ProxySocket
+from lumctl.fleet.ssh.streams import connect_tcp
 
 PATIENCE_S = 20.0
 
@@ -47,20 +48,20 @@ def far(pair):
 
 
 @pytest.fixture
-def strands():
-    return Strands("test")
+def loop():
+    return EventLoop("test")
 
 
 @pytest.fixture(params=["channel", "socket"])
-def prompt(request, pair, strands):
-    """As it is over a channel, which blocks, and over a socket, which a strand waits for."""
+def prompt(request, pair, loop):
+    """As it is over a channel, which blocks, and over a socket, which a task waits for."""
     if request.param == "channel":
-        return PromptSocket(pair[0])
-    return Stranded(StrandSocket(pair[0], strands))
+        return BufferedSocket(pair[0])
+    return InTask(LoopSocket(pair[0], loop))
 
 
-class Stranded:
-    """A socket that receives in a strand, as its transport does."""
+class InTask:
+    """A socket that receives in a task, as its transport does."""
 
     def __init__(self, sock):
         object.__setattr__(self, "_inner", sock)
@@ -74,7 +75,7 @@ class Stranded:
             except OSError as error:
                 results.put((None, error))
 
-        self._inner.strands.begin(receive)
+        self._inner.loop.start_task(receive)
         got, error = results.get(timeout=PATIENCE_S)
         if error:
             raise error
@@ -95,7 +96,7 @@ def server():
 
 def test_small_pieces_come_out_of_one_read(pair):
     watched = Watched(pair[0])
-    prompt = PromptSocket(watched)
+    prompt = BufferedSocket(watched)
     pair[1].sendall(b"0123456789")
     assert [prompt.recv(size) for size in (1, 3, 4)] == [b"0", b"123", b"4567"]
     # Less than was asked for, and no wait for the rest.
@@ -127,33 +128,33 @@ def test_the_end_is_told_after_what_came_before_it(prompt, far):
 
 def test_it_says_that_it_is_quiet_before_it_waits_and_only_then(prompt, far):
     quiet = []
-    prompt.on_quiet = lambda: quiet.append(True)
+    prompt.on_idle = lambda: quiet.append(True)
     far.sendall(b"abc")
     assert [prompt.recv(1) for _ in range(3)] == [b"a", b"b", b"c"]
     assert len(quiet) == 1
     # What it is told then may be what the far end waits for.
-    prompt.on_quiet = lambda: far.sendall(b"d")
+    prompt.on_idle = lambda: far.sendall(b"d")
     assert prompt.recv(1) == b"d"
 
 
-def test_a_time_limit_holds_until_it_is_relaxed(pair):
+def test_a_time_limit_holds_until_it_is_without_timeouts(pair):
     watched = Watched(pair[0])
-    prompt = PromptSocket(watched)
+    prompt = BufferedSocket(watched)
     prompt.settimeout(0.01)
     with pytest.raises(TimeoutError):
         prompt.recv(1)
-    prompt.relax()
+    prompt.end_timeouts()
     assert watched.calls[-1] == ("settimeout", None)
     prompt.settimeout(0.01)
     assert watched.calls[-1] == ("settimeout", None)
 
 
 def test_what_was_read_ahead_is_given_if_all_of_it_stands_there(pair):
-    prompt = PromptSocket(pair[0])
+    prompt = BufferedSocket(pair[0])
     pair[1].sendall(b"abcdef")
     assert prompt.recv(1) == b"a"
     assert prompt.take(1) is None, "paramiko may still hold what comes before it"
-    prompt.relax()
+    prompt.end_timeouts()
     assert prompt.take(3) == b"bcd"
     assert prompt.take(3) is None
     assert prompt.take(2) == b"ef"
@@ -161,9 +162,9 @@ def test_what_was_read_ahead_is_given_if_all_of_it_stands_there(pair):
 
 
 def test_a_relaxed_reader_is_woken_by_close(prompt):
-    prompt.relax()
+    prompt.end_timeouts()
     waits, got = threading.Event(), []
-    prompt.on_quiet = waits.set
+    prompt.on_idle = waits.set
 
     def read():
         with suppress(OSError):
@@ -181,16 +182,16 @@ def test_a_relaxed_reader_is_woken_by_close(prompt):
 
 def test_its_end_is_told_once(prompt, far):
     told = []
-    prompt.on_closed = lambda: told.append(prompt._closed)
-    assert not prompt._closed
+    prompt.on_closed = lambda: told.append(prompt.closed)
+    assert not prompt.closed
     prompt.close()
     prompt.close()
     assert told == [True]
     assert far.recv(10) == b""
 
 
-def test_closing_what_the_far_end_has_reset(server, strands):
-    client = Stranded(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, strands))
+def test_closing_what_the_far_end_has_reset(server, loop):
+    client = InTask(LoopSocket(connect_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S), loop))
     told = []
     client.on_closed = lambda: told.append(True)
     other, _ = server.accept()
@@ -202,8 +203,8 @@ def test_closing_what_the_far_end_has_reset(server, strands):
     assert told == [True]
 
 
-def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server, strands):
-    client = Stranded(open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S, strands))
+def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server, loop):
+    client = InTask(LoopSocket(connect_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S), loop))
     other, _ = server.accept()
     with other:
         sock = client._sock
@@ -221,11 +222,11 @@ def test_a_tcp_connection_sends_at_once_and_notices_a_peer_that_vanished(server,
     client.close()
 
 
-def test_nobody_there(strands):
+def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        open_tcp("127.0.0.1", port, PATIENCE_S, strands)
+        connect_tcp("127.0.0.1", port, PATIENCE_S)
 
 
 def ended(pid):
@@ -239,27 +240,27 @@ def ended(pid):
     return True
 
 
-def stranded_proxy(command, strands):
-    return Stranded(ProxySocket(command, strands))
+def proxy_in_task(command, loop):
+    return InTask(ProxySocket(command, loop))
 
 
-def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path, strands):
+def test_a_proxy_command_and_all_that_it_started_end_with_the_socket(tmp_path, loop):
     told = tmp_path / "pid"
-    sock = stranded_proxy(f"sh -c 'sleep 300 & echo $! >{told}; echo hello; exec cat'", strands)
+    sock = proxy_in_task(f"sh -c 'sleep 300 & echo $! >{told}; echo hello; exec cat'", loop)
     assert sock.recv(6) == b"hello\n"
     sock.send(b"and back\n")
     assert sock.recv(100) == b"and back\n"
     sock.close()
-    assert sock._process.poll() is not None
+    assert sock.process.exit_status is not None
     assert ended(int(told.read_text()))
     sock.close()
 
 
-def test_a_proxy_command_that_does_not_want_to_end(strands):
+def test_a_proxy_command_that_does_not_want_to_end(loop):
     stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'1'); time.sleep(300)"
-    sock = stranded_proxy(f'{sys.executable} -c "{stubborn}"', strands)
+    sock = proxy_in_task(f'{sys.executable} -c "{stubborn}"', loop)
     assert sock.recv(1) == b"1"
     started = time.monotonic()
     sock.close()
     assert time.monotonic() - started < PATIENCE_S / 2
-    assert sock._process.poll() == -9
+    assert sock.process.exit_status == -9

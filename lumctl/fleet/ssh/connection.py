@@ -1,0 +1,82 @@
+"""What the rest of lumctl needs of an SSH client: the shape that the fast and the plain client share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import paramiko
+
+if TYPE_CHECKING:
+    from lumctl.fleet.conversation import Conversation
+
+
+class Link(Protocol):
+    """How a conversation's channel is served: who tells it that something arrived, and when it may send."""
+
+    def attach(self, conversation: "Conversation") -> None:
+        """Name the conversation, before its command is started."""
+
+    def start(self) -> None:
+        """Call :meth:`Conversation.drain` from now on whenever something arrived."""
+
+    def close(self) -> None:
+        """Stop calling."""
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Make a call that sends: in the thread that serves the channel where others would compete with it."""
+
+    def can_send(self) -> bool:
+        """Whether this thread may send now. If not, the conversation is drained again when sending is possible."""
+
+    def has_ended(self) -> bool:
+        """Whether the host has closed the channel, or sends no more on it."""
+
+    def is_lost(self) -> bool:
+        """Whether the channel has ended because the connection has."""
+
+
+class Connection(ABC):
+    """An SSH transport and what it runs over."""
+
+    def __init__(self, transport: paramiko.Transport) -> None:
+        self.transport = transport
+
+    def alive(self) -> bool:
+        """Whether nothing is known to be wrong with it."""
+        return self.transport.is_active()
+
+    @abstractmethod
+    def end_timeouts(self) -> None:
+        """After authentication, wait for the host without a limit; the kernel's keep-alive finds a dead peer."""
+
+    @abstractmethod
+    def link(self, channel: paramiko.Channel) -> Link:
+        """How a conversation over this channel is served."""
+
+    @abstractmethod
+    def wait_for_status(self, channel: paramiko.Channel, timeout_s: float) -> bool:
+        """Wait for a command's exit status; ``False`` if it did not come in time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Hang up. Threads that wait on one of its channels are woken."""
+
+
+class Client(Protocol):
+    """Opens connections that have not begun to speak SSH yet."""
+
+    def over_tcp(self, address: str, port: int, timeout_s: float) -> Connection:
+        """Connect to an address.
+
+        Raises:
+            OSError: the address is not known, or nobody answers there.
+        """
+
+    def over_command(self, command: str) -> Connection:
+        """Start a ``ProxyCommand`` and use its standard input and output."""
+
+    def over_channel(self, channel: paramiko.Channel) -> Connection:
+        """Use a channel of another connection, which ends with this one."""
+
+    def agent_key(self, key: paramiko.AgentKey) -> paramiko.PKey:
+        """A key of the SSH agent, in the form that is offered to a host."""
