@@ -212,7 +212,7 @@ INTERNAL_NAMES = (
     InternalName(
         name="Transport.start, run, is_alive, join",
         use="start, is_alive and join are replaced, run is called: a task of the event loop instead of a thread",
-        reason="threads that wake at once compete for the interpreter's lock: a tick over 128 hosts costs 3 times the CPU",
+        reason="threads that wake at once compete for one lock: a tick over 128 hosts costs 3 to 4 times the CPU",
         breakage="connections have a thread each, or do not start",
         is_there=lambda: issubclass(paramiko.Transport, threading.Thread) and "run" in vars(paramiko.Transport),
     ),
