@@ -72,7 +72,7 @@ def clear(
 
 def _from_events(seen: "Observation", component: str) -> "list[Finding]":
     """The faults of a component that stand because of events which are kept."""
-    from lumctl.health.event_record import CLEARABLE
+    from lumctl.health.event_record import is_clearable
     from lumctl.health.matching import gpu_readings
     from lumctl.health.states import State
 
@@ -88,7 +88,7 @@ def _from_events(seen: "Observation", component: str) -> "list[Finding]":
         finding
         for finding in seen.report.findings()
         if finding.component == component
-        and finding.rule in CLEARABLE
+        and is_clearable(finding.rule)
         and finding.state is not State.OK
         and not (finding.rule == "gpu.recovery-action" and says_now)
     ]

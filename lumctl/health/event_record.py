@@ -1,4 +1,4 @@
-"""Error events of kernel logs (XIDs and SXids), kept until something ends them.
+"""Error events of kernel logs (XIDs, SXids, and what probe plug-ins read), kept until something ends them.
 
 A kernel log is a ring: newer lines push out the line of a fault long before the fault is repaired. So events are kept
 with the boot of their host. The rules' data says what ends each: a reboot, a GPU reset, or age. An operator can end
@@ -8,6 +8,7 @@ A GPU reset counts only with evidence. Three things are evidence: XID 154 in whi
 recovery action of nvidia-smi that asked for a reset after the event and now asks for nothing; a PCIe replay counter
 (nvidia-smi: since reset) that went back. These are none: counters that begin again when the driver is loaded or
 initialises an idle GPU (throttling, volatile ECC), or that an operator can set to zero (volatile ECC, NVLink errors).
+An event of a probe plug-in is ended by the kernel line that the plug-in's rules name, and by a reboot.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,42 +16,61 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus, Snapshot, SxidEvent, XidEvent
+from lumctl.fleet.readings import (
+    AcceleratorEvent,
+    GpuReading,
+    HostSnapshot,
+    ProbeStatus,
+    Snapshot,
+    SxidEvent,
+    XidEvent,
+)
 from lumctl.health.attention import EventClear
 from lumctl.health.events import Event, HostEvents, Identity
 from lumctl.health.matching import addresses, match_gpus, pci_slot, recent
+from lumctl.health.probe_rules import ProbeRule, rules_of
 from lumctl.health.rulebook import Verdict, verdict
 from lumctl.health.rules.host import sxid_case
 from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset
 from lumctl.health.states import State
-from lumctl.inventory.model import Inventory
+from lumctl.inventory.model import NVIDIA_SMI, Inventory
 
 _MOST_EVENTS, _MOST_ALIKE, _MOST_CHARACTERS = 256, 4, 400
 """Kept of one host, of one number at one address (the first and the newest), and of one line."""
 _SAME_MOMENT_S = 1.0
 """Probes that begin together are this close; a GPU reset takes longer."""
-_SWITCH, _ACTION, _XID, _RESET = "sxid", "action", "xid", "reset"
-"""What a mark ends at an address: SXids, XID 154, other XIDs; or of all these what a GPU reset ends."""
+_SWITCH, _ACTION, _XID, _RESET, _VENDOR = "sxid", "action", "xid", "reset", "vendor"
+"""What a mark ends at an address: SXids, XID 154, other XIDs, or of all these what a GPU reset ends; a plug-in's."""
 _KINDS_OF_RULES = {
     "gpu.xid": (_XID, _ACTION),
     "gpu.recovery-action": (_ACTION,),
     "host.xid-unmatched": (_XID, _ACTION),
     "host.nvswitch": (_SWITCH,),
+    "host.gpu-event": (_VENDOR,),
 }
-CLEARABLE = frozenset(_KINDS_OF_RULES)
-"""The rules whose findings may come from kept events."""
+
+
+def is_clearable(rule: str) -> bool:
+    """Whether findings of a rule may come from kept events."""
+    return rule in _KINDS_OF_RULES or _is_of_plugin(rule)
+
+
+def _is_of_plugin(rule: str) -> bool:
+    return rule.startswith("gpu.") and rule.count(".") > 1
 
 
 _NONE = HostEvents((), (), frozenset(), frozenset())
 
 
-def _line(event: Event) -> Verdict:
+def _line(event: XidEvent | SxidEvent) -> Verdict:
     if isinstance(event, SxidEvent):
         return verdict("host.nvswitch", sxid_case(event))
     return verdict("gpu.xid", action_of(event))
 
 
 def _kind(event: Event) -> str:
+    if isinstance(event, AcceleratorEvent):
+        return f"{_VENDOR}:{event.kind}"
     if isinstance(event, SxidEvent):
         return _SWITCH
     return _ACTION if action_of(event) == "read-recovery-action" else _XID
@@ -68,6 +88,46 @@ class _Kept:
         return self.seen_at if self.event.at is None else self.event.at
 
 
+@dataclass(frozen=True, slots=True)
+class _VendorKinds:
+    """What the rules of a host's probe plug-in say of the kinds of its kernel events.
+
+    Those that are ``lasting`` count until something ends them, whatever their age; ``ends`` are, by the kind of a line,
+    the lasting ones that it ends. ``slots`` are the PCI slots of the host's accelerators by their minor numbers.
+    """
+
+    lasting: frozenset[str] = frozenset()
+    ends: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    slots: Mapping[int, str] = field(default_factory=dict)
+
+    def slot(self, event: AcceleratorEvent) -> str:
+        """Where an event happened: a PCI slot, or a number of which no accelerator is listed."""
+        if event.pci is not None:
+            return pci_slot(event.pci)
+        return "" if event.minor is None else self.slots.get(event.minor, f"#{event.minor}")
+
+
+def _vendor_kinds(probe: str, gpus: Iterable[GpuReading]) -> _VendorKinds:
+    rules = [rule for rule in rules_of(probe).rules if rule.event and _is_lasting(rule)]
+    ended_by: dict[str, set[str]] = {}
+    for rule in rules:
+        ended_by.setdefault(rule.event, set()).add(rule.ended_by)
+    ends: dict[str, set[str]] = {}
+    for kind, names in ended_by.items():
+        # A line ends what all rules about it agree on.
+        if len(names) == 1 and (name := next(iter(names))):
+            ends.setdefault(name, set()).add(kind)
+    return _VendorKinds(
+        frozenset(ended_by),
+        {name: frozenset(kinds) for name, kinds in ends.items()},
+        {gpu.minor: pci_slot(gpu.pci) for gpu in gpus if gpu.minor is not None},
+    )
+
+
+def _is_lasting(rule: ProbeRule) -> bool:
+    return rule.line.state is not State.OK and not rule.line.window_s
+
+
 @dataclass
 class _HostRecord:
     """The events of one boot of one host.
@@ -83,20 +143,24 @@ class _HostRecord:
     marks: dict[tuple[str, str], float] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
     replays: dict[str, tuple[str, int, float]] = field(default_factory=dict)
+    vendor: _VendorKinds = field(default_factory=_VendorKinds)
 
     def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
         """Take what a look read of the host, and return the events that count."""
-        if not seen.xids and not seen.sxids and not self.kept:
+        if not seen.xids and not seen.sxids and not seen.accelerator_events and not self.kept:
             return _NONE
+        probe = inventory.hosts[seen.host].probe
+        self.vendor = _VendorKinds() if probe == NVIDIA_SMI else _vendor_kinds(probe, seen.gpus)
         kernel = seen.probes.get("kernel")
         read_at = kernel.taken_at if kernel is not None else seen.taken_at
         before = set(self.kept)
         in_log = {_identity(event): event for event in self._in_log(seen)}
         for identity, event in in_log.items():
-            if identity not in self.kept and _line(event).state is not State.OK:
+            if identity not in self.kept and self._is_fault(event):
                 text = event.text[:_MOST_CHARACTERS]
                 self.kept[identity] = _Kept(event if event.text == text else replace(event, text=text), read_at)
         self._resets(in_log.values(), seen.gpus)
+        self._ended_by_lines(in_log.values(), read_at)
         self._clears(seen, inventory, clears)
         oldest = now - inventory.thresholds.xid_max_age_s
         self.kept = {i: kept for i, kept in self.kept.items() if not self._is_over(kept.event, kept.at, oldest, now)}
@@ -106,7 +170,7 @@ class _HostRecord:
         present = {
             i: event
             for i, event in in_log.items()
-            if not self._is_over(event, event.at if event.at is not None else inf, oldest, now)
+            if not self._is_over(event, event.at if event.at is not None else inf, oldest, now, in_log=True)
         }
         counting = {**dict(sorted(absent.items(), key=lambda item: item[1].at or 0.0)), **present}
         return HostEvents(
@@ -114,20 +178,40 @@ class _HostRecord:
             tuple(event for event in counting.values() if isinstance(event, SxidEvent)),
             frozenset(event.identity for i, event in counting.items() if i in before),
             frozenset(event.identity for event in absent.values()) if complete else frozenset(),
+            tuple(event for event in counting.values() if isinstance(event, AcceleratorEvent)),
         )
+
+    def _is_fault(self, event: Event) -> bool:
+        """Whether an event is kept: what only makes a note is not."""
+        if isinstance(event, AcceleratorEvent):
+            return event.kind in self.vendor.lasting
+        return _line(event).state is not State.OK
+
+    def _slot(self, event: Event) -> str:
+        return self.vendor.slot(event) if isinstance(event, AcceleratorEvent) else pci_slot(event.pci)
 
     def _in_log(self, seen: HostSnapshot) -> Iterator[Event]:
         """What the log shows of this boot, in its order. Lines that count from the boot are dated alike each time."""
         shift = 0.0 if self.booted_at is None or seen.booted_at is None else self.booted_at - seen.booted_at
-        events: tuple[Event, ...] = (*recent(seen.xids, now=0.0, max_age_s=inf, booted_at=seen.booted_at), *seen.sxids)
+        events: tuple[Event, ...] = (
+            *recent(seen.xids, now=0.0, max_age_s=inf, booted_at=seen.booted_at),
+            *seen.sxids,
+            *recent(seen.accelerator_events, now=0.0, max_age_s=inf, booted_at=seen.booted_at),
+        )
         for event in events:
             counts_from_boot = event.stamp.replace(".", "", 1).isdecimal()
             yield replace(event, at=event.at + shift) if event.at is not None and counts_from_boot and shift else event
 
-    def _is_over(self, event: Event, at: float, oldest: float, now: float) -> bool:
-        line, slot = _line(event), pci_slot(event.pci)
+    def _is_over(self, event: Event, at: float, oldest: float, now: float, *, in_log: bool = False) -> bool:
+        slot = self._slot(event)
         if at <= self.marks.get((_kind(event), slot), -inf):
             return True
+        if isinstance(event, AcceleratorEvent):
+            if event.kind in self.vendor.lasting:
+                # The rules themselves see a line that ends it, as long as both are in the log.
+                return not in_log and at <= self.marks.get((f"{_RESET}:{event.kind}", slot), -inf)
+            return event.kind not in self.vendor.ends and at < oldest
+        line = _line(event)
         if line.ends == "reset":
             return at <= self.marks.get((_RESET, slot), -inf)
         return line.ends == "age" and at < (now - line.window_s if line.window_s else oldest)
@@ -139,13 +223,22 @@ class _HostRecord:
         for event in in_log:
             if isinstance(event, XidEvent) and event.at is not None and tells_of_reset(event):
                 self._mark(_RESET, pci_slot(event.pci), event.at)
-        waiting = {pci_slot(k.event.pci) for k in self.kept.values() if _line(k.event).ends == "reset"}
+        xids = [kept.event for kept in self.kept.values() if isinstance(kept.event, XidEvent)]
+        waiting = {pci_slot(event.pci) for event in xids if _line(event).ends == "reset"}
         self.asked = {slot: at for slot, at in self.asked.items() if slot in waiting}
         self.replays = {slot: reading for slot, reading in self.replays.items() if slot in waiting}
         for gpu in gpus:
             if (slot := pci_slot(gpu.pci)) in waiting:
                 self._asked(slot, gpu)
                 self._replayed(slot, gpu)
+
+    def _ended_by_lines(self, in_log: Iterable[Event], read_at: float) -> None:
+        """Mark what lines of the log end by the rules of the probe plug-in."""
+        for event in in_log:
+            if isinstance(event, AcceleratorEvent):
+                for kind in self.vendor.ends.get(event.kind, ()):
+                    at = read_at if event.at is None else event.at
+                    self._mark(f"{_RESET}:{kind}", self.vendor.slot(event), at)
 
     def _asked(self, slot: str, gpu: GpuReading) -> None:
         asks, before = asks_for_reset(gpu), self.asked.get(slot)
@@ -171,7 +264,7 @@ class _HostRecord:
     def _end_by_reset(self, slot: str, after: float) -> None:
         """A GPU was reset some time after ``after``: that ends only what was known by then."""
         for kept in self.kept.values():
-            if pci_slot(kept.event.pci) == slot and kept.seen_at <= after + _SAME_MOMENT_S:
+            if self._slot(kept.event) == slot and kept.seen_at <= after + _SAME_MOMENT_S:
                 self._mark(_RESET, slot, kept.at)
 
     def _clears(self, seen: HostSnapshot, inventory: Inventory, clears: Collection[EventClear]) -> None:
@@ -187,10 +280,12 @@ class _HostRecord:
         slots = addresses(accelerators, match_gpus(accelerators, seen.gpus), replace(seen, xids=xids))
         owners = {slot: accelerator for accelerator, slot in slots.items()}
         for kept in self.kept.values():
-            kind, slot = _kind(kept.event), pci_slot(kept.event.pci)
+            kind, slot = _kind(kept.event), self._slot(kept.event)
             owner = seen.host if kind == _SWITCH else owners.get(slot, seen.host)
+            if isinstance(kept.event, AcceleratorEvent) and not slot and len(accelerators) == 1:
+                owner = accelerators[0].id  # as its rules see a line that names no accelerator
             for clear in mine:
-                covers = clear.rule is None or kind in _KINDS_OF_RULES.get(clear.rule, ())
+                covers = clear.rule is None or kind.partition(":")[0] in _kinds_of(clear.rule)
                 if clear.component == owner and covers and kept.seen_at <= clear.at:
                     self._mark(kind, slot, kept.at)
 
@@ -240,7 +335,8 @@ class EventRecord:
             if record is not None and seen.boot_id not in {None, record.boot_id}:
                 del self._hosts[host]
                 record = None
-            if record is None and seen.boot_id is not None and (seen.xids or seen.sxids):
+            told = seen.xids or seen.sxids or seen.accelerator_events
+            if record is None and seen.boot_id is not None and told:
                 record = self._hosts[host] = _HostRecord(seen.boot_id, seen.booted_at)
             if record is not None:
                 found[host] = record.take(seen, inventory, now, clears)
@@ -251,20 +347,36 @@ class EventRecord:
         return {host: record.document() for host, record in self._hosts.items()}
 
 
+def _kinds_of(rule: str) -> tuple[str, ...]:
+    """The kinds of events that a rule speaks of."""
+    return (_VENDOR,) if _is_of_plugin(rule) else _KINDS_OF_RULES.get(rule, ())
+
+
 def _identity(event: Event) -> Identity:
-    stamp, pci, number, text = event.identity
-    return stamp, pci, number, text[:_MOST_CHARACTERS]
+    *names, text = event.identity
+    return (*names, text[:_MOST_CHARACTERS])
 
 
 def _written(kept: _Kept) -> list[Any]:
     event = kept.event
-    more = [event.sxid, event.fatal, event.link] if isinstance(event, SxidEvent) else [event.xid]
+    more: list[Any]
+    if isinstance(event, SxidEvent):
+        more = [event.sxid, event.fatal, event.link]
+    elif isinstance(event, XidEvent):
+        more = [event.xid]
+    else:
+        more = [event.kind, event.minor]
     return [kept.seen_at, event.at, event.pci, event.text, event.stamp, *more]
 
 
 def _kept_from(written: list[Any]) -> _Kept:
-    seen_at, at, pci, text, stamp, number, *more = written
-    at, pci, text, stamp = None if at is None else float(at), str(pci), str(text), str(stamp)
+    seen_at, at, address, text, stamp, number, *more = written
+    at, text, stamp = None if at is None else float(at), str(text), str(stamp)
+    if isinstance(number, str):
+        minor = None if more[0] is None else int(more[0])
+        vendors = AcceleratorEvent(at, None if address is None else str(address), minor, number, text, stamp)
+        return _Kept(vendors, float(seen_at))
+    pci = str(address)
     if not more:
         return _Kept(XidEvent(at, pci, int(number), text, stamp), float(seen_at))
     fatal, link = more

@@ -1,11 +1,11 @@
-"""The XIDs and SXids of one host that count at a look: what its kernel log shows, and what earlier looks saw in it."""
+"""The error events of one host that count at a look: what its kernel log shows, and what earlier looks saw in it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lumctl.fleet.readings import SxidEvent, XidEvent
+from lumctl.fleet.readings import AcceleratorEvent, SxidEvent, XidEvent
 
-Event = XidEvent | SxidEvent
+Event = XidEvent | SxidEvent | AcceleratorEvent
 Identity = tuple[str, ...]
 """What tells an event from all others of the same host and boot."""
 
@@ -14,14 +14,15 @@ Identity = tuple[str, ...]
 class HostEvents:
     """The events of one host that nothing has ended.
 
-    ``earlier`` are the identities of those that an earlier look saw, ``left_log`` those of them that the kernel log no
-    longer shows: its newer lines have replaced them.
+    ``vendor`` are those that a probe plug-in reads. ``earlier`` are the identities of those that an earlier look saw,
+    ``left_log`` those of them that the kernel log no longer shows: its newer lines have replaced them.
     """
 
     xids: tuple[XidEvent, ...]
     sxids: tuple[SxidEvent, ...]
     earlier: frozenset[Identity]
     left_log: frozenset[Identity]
+    vendor: tuple[AcceleratorEvent, ...] = ()
 
 
 def count_text(events: Collection[Event], known: HostEvents | None) -> str:

@@ -236,12 +236,8 @@ class Look:
                 xids = recently if events is None else events.xids
                 nvlinks = match_nvlinks(gpus, seen) if seen.nvlinks else {}
                 stale_before = self.now - self.limits.stale_after_s
-                vendor_events = seen.accelerator_events and recent(
-                    seen.accelerator_events,
-                    now=self.now,
-                    max_age_s=self.limits.xid_max_age_s,
-                    booted_at=seen.booted_at,
-                )
+                lately = recent(seen.accelerator_events, now=self.now, max_age_s=max_age_s, booted_at=seen.booted_at)
+                vendor_events = lately if events is None else events.vendor
                 found[host] = HostLook(
                     seen, accelerators, gpus, slots, xids, nvlinks, stale_before, events, vendor_events
                 )

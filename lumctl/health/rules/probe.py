@@ -1,12 +1,14 @@
 """The rules that a probe plug-in brings as data, asked about one accelerator that it reads."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lumctl.fleet.readings import AcceleratorEvent, GpuReading
+from lumctl.health.events import clear_hint, count_text
 from lumctl.health.probe_rules import ProbeRule, rules_of
 from lumctl.health.rulebook import found
 from lumctl.health.rules.gpu_case import GpuCase
-from lumctl.health.states import Finding
+from lumctl.health.states import Finding, State
 from lumctl.inventory.model import NVIDIA_SMI
 
 _MOST_CHARACTERS = 160
@@ -54,9 +56,11 @@ def _by_event(case: GpuCase, rule: ProbeRule) -> Iterator[Finding]:
         elif event.kind == rule.event and _is_within(event, case, line.window_s):
             events.append(event)
     if len(events) >= line.limit:
-        times = f", {len(events)} times" if len(events) > 1 else ""
+        evidence = f"{events[-1].text[:_MOST_CHARACTERS]}{count_text(events, case.events)}"
         since = min((event.at for event in events if event.at is not None), default=case.read_at)
-        yield found(case.id, line.rule, line.case, f"{events[-1].text[:_MOST_CHARACTERS]}{times}", since=since)
+        finding = found(case.id, line.rule, line.case, evidence, since=since)
+        ends = "age" if line.state is State.OK or line.window_s else "reset" if rule.ended_by else "reboot"
+        yield replace(finding, advice=finding.advice + clear_hint(case.id, ends, events, case.events))
 
 
 def _is_within(event: AcceleratorEvent, case: GpuCase, window_s: float) -> bool:
