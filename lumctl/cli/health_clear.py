@@ -35,8 +35,9 @@ def clear(
         typer.Option("--reason", metavar="TEXT", callback=kept_text, help="What was done; kept with your name."),
     ] = None,
 ) -> None:
-    """End the error events (XIDs, SXids) of a component that was reset or repaired where lumctl did not see it.
+    """End the error events of a component that was reset or repaired where lumctl did not see it.
 
+    Error events are lines of the kernel log: XIDs, SXids, and those that a probe plug-in reads.
     Such an event counts until the GPU is seen to be reset or the host is rebooted, even after its line has left the
     kernel log. This command ends those that lumctl has seen so far; later ones count again. Example:
     ``lumctl health clear h03-gpu2 --reason "reset by hand after XID 95"``.
@@ -108,7 +109,7 @@ def _nothing_to_clear(seen: "Observation", component: str, rule: str | None) -> 
     elif component in inventory.accelerators and _from_events(seen, host := inventory.accelerators[component].host):
         hint = f"its host has some: lumctl health clear {host} --reason TEXT"
     else:
-        hint = f"only XIDs and SXids are cleared; see what is found: lumctl health explain {component}"
+        hint = f"only error events of the kernel log are cleared; see what is found: lumctl health explain {component}"
         if component in inventory.racks:
             hint = "name an accelerator or a host; see: lumctl status"
     return RefusedError(f"{component} has no error events: there is nothing to clear", hint=hint)
