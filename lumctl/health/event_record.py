@@ -28,11 +28,11 @@ from lumctl.fleet.readings import (
 from lumctl.health.attention import EventClear
 from lumctl.health.events import Event, HostEvents, Identity
 from lumctl.health.matching import addresses, match_gpus, pci_slot, recent
-from lumctl.health.probe_rules import ProbeRule, rules_of
 from lumctl.health.rulebook import Verdict, verdict
 from lumctl.health.rules.host import sxid_case
 from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset
 from lumctl.health.states import State
+from lumctl.health.vendor_kinds import VendorKinds, vendor_kinds
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
 
 _MOST_EVENTS, _MOST_ALIKE, _MOST_CHARACTERS = 256, 4, 400
@@ -88,46 +88,6 @@ class _Kept:
         return self.seen_at if self.event.at is None else self.event.at
 
 
-@dataclass(frozen=True, slots=True)
-class _VendorKinds:
-    """What the rules of a host's probe plug-in say of the kinds of its kernel events.
-
-    Those that are ``lasting`` count until something ends them, whatever their age; ``ends`` are, by the kind of a line,
-    the lasting ones that it ends. ``slots`` are the PCI slots of the host's accelerators by their minor numbers.
-    """
-
-    lasting: frozenset[str] = frozenset()
-    ends: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    slots: Mapping[int, str] = field(default_factory=dict)
-
-    def slot(self, event: AcceleratorEvent) -> str:
-        """Where an event happened: a PCI slot, or a number of which no accelerator is listed."""
-        if event.pci is not None:
-            return pci_slot(event.pci)
-        return "" if event.minor is None else self.slots.get(event.minor, f"#{event.minor}")
-
-
-def _vendor_kinds(probe: str, gpus: Iterable[GpuReading]) -> _VendorKinds:
-    rules = [rule for rule in rules_of(probe).rules if rule.event and _is_lasting(rule)]
-    ended_by: dict[str, set[str]] = {}
-    for rule in rules:
-        ended_by.setdefault(rule.event, set()).add(rule.ended_by)
-    ends: dict[str, set[str]] = {}
-    for kind, names in ended_by.items():
-        # A line ends what all rules about it agree on.
-        if len(names) == 1 and (name := next(iter(names))):
-            ends.setdefault(name, set()).add(kind)
-    return _VendorKinds(
-        frozenset(ended_by),
-        {name: frozenset(kinds) for name, kinds in ends.items()},
-        {gpu.minor: pci_slot(gpu.pci) for gpu in gpus if gpu.minor is not None},
-    )
-
-
-def _is_lasting(rule: ProbeRule) -> bool:
-    return rule.line.state is not State.OK and not rule.line.window_s
-
-
 @dataclass
 class _HostRecord:
     """The events of one boot of one host.
@@ -143,14 +103,14 @@ class _HostRecord:
     marks: dict[tuple[str, str], float] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
     replays: dict[str, tuple[str, int, float]] = field(default_factory=dict)
-    vendor: _VendorKinds = field(default_factory=_VendorKinds)
+    vendor: VendorKinds = field(default_factory=VendorKinds)
 
     def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
         """Take what a look read of the host, and return the events that count."""
         if not seen.xids and not seen.sxids and not seen.accelerator_events and not self.kept:
             return _NONE
         probe = inventory.hosts[seen.host].probe
-        self.vendor = _VendorKinds() if probe == NVIDIA_SMI else _vendor_kinds(probe, seen.gpus)
+        self.vendor = VendorKinds() if probe == NVIDIA_SMI else vendor_kinds(probe, seen.gpus)
         kernel = seen.probes.get("kernel")
         read_at = kernel.taken_at if kernel is not None else seen.taken_at
         before = set(self.kept)
