@@ -123,14 +123,19 @@ class _HostRecord:
         self._ended_by_lines(in_log.values(), read_at)
         self._clears(seen, inventory, clears)
         oldest = now - inventory.thresholds.xid_max_age_s
-        self.kept = {i: kept for i, kept in self.kept.items() if not self._is_over(kept.event, kept.at, oldest, now)}
+        # An exporter shows its last XID without a time, also when it is over: the time of its first look is kept.
+        self.kept = {
+            i: kept
+            for i, kept in self.kept.items()
+            if (kept.event.at is None and i in in_log) or not self._is_over(kept.event, kept.at, oldest, now)
+        }
         self._bound()
         complete = kernel is not None and kernel.status is ProbeStatus.OK
         absent = {i: kept.event for i, kept in self.kept.items() if i not in in_log}
         present = {
             i: event
             for i, event in in_log.items()
-            if not self._is_over(event, event.at if event.at is not None else inf, oldest, now, in_log=True)
+            if not self._is_over(event, self._time_of(event, i), oldest, now, in_log=True)
         }
         counting = {**dict(sorted(absent.items(), key=lambda item: item[1].at or 0.0)), **present}
         return HostEvents(
@@ -140,6 +145,12 @@ class _HostRecord:
             frozenset(event.identity for event in absent.values()) if complete else frozenset(),
             tuple(event for event in counting.values() if isinstance(event, AcceleratorEvent)),
         )
+
+    def _time_of(self, event: Event, identity: Identity) -> float:
+        """When an event of the log happened; one without a time when it was first seen, or now."""
+        if event.at is not None:
+            return event.at
+        return self.kept[identity].at if identity in self.kept else inf
 
     def _is_fault(self, event: Event) -> bool:
         """Whether an event is kept: what only makes a note is not."""

@@ -404,3 +404,17 @@ def test_every_case_says_what_ends_it_in_a_known_word():
         needs = "reset" if "reset" in line.advice else "reboot" if "restart the" in line.advice else "age"
         if line.case in {"reset-gpu", "restart-virtual-machine", "decide"}:
             assert line.ends == needs, line.case
+
+
+def test_an_exporters_last_xid_stays_cleared_while_it_is_shown(booted):
+    shown = XidEvent(None, pci(booted, GPU), 95, "DCGM_FI_DEV_XID_ERRORS")
+    log(booted, shown)
+    booted.look()
+    assert state(booted) is State.FAILED
+    clear(booted)
+    for _ in range(3):
+        booted.look()
+        assert state(booted) is State.OK
+    log(booted, replace(shown, xid=79))
+    booted.look()
+    assert state(booted) is State.FAILED
