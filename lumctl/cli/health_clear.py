@@ -80,7 +80,7 @@ def _from_events(seen: "Observation", component: str) -> "list[Finding]":
     inventory = seen.inventory
     accelerator = inventory.accelerators.get(component)
     host = seen.snapshot.hosts.get(accelerator.host if accelerator else component)
-    if host is None or host.boot_id is None:
+    if host is None:
         return []
     reading = gpu_readings(inventory, seen.snapshot).get(component)
     # What nvidia-smi says now goes before what the log said, and no clear ends it.

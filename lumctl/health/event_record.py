@@ -27,7 +27,7 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.attention import EventClear
 from lumctl.health.events import Event, HostEvents, Identity
-from lumctl.health.matching import addresses, match_gpus, pci_slot, recent
+from lumctl.health.matching import BOOT_SLACK_S, addresses, match_gpus, pci_slot, recent
 from lumctl.health.rulebook import Verdict, verdict
 from lumctl.health.rules.host import sxid_case
 from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset
@@ -97,13 +97,21 @@ class _HostRecord:
     reading of its PCIe replay counter (UUID, value, time), by PCI slot.
     """
 
-    boot_id: str
+    boot_id: str | None
     booted_at: float | None
     kept: dict[Identity, _Kept] = field(default_factory=dict)
     marks: dict[tuple[str, str], float] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
     replays: dict[str, tuple[str, int, float]] = field(default_factory=dict)
     vendor: VendorKinds = field(default_factory=VendorKinds)
+
+    def is_of_boot(self, seen: HostSnapshot) -> bool:
+        """Whether a host is still in the boot of this record: by its id, else by its time, where that is told."""
+        if seen.boot_id is not None and self.boot_id is not None:
+            return seen.boot_id == self.boot_id
+        if seen.booted_at is None or self.booted_at is None:
+            return True
+        return abs(seen.booted_at - self.booted_at) < BOOT_SLACK_S
 
     def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
         """Take what a look read of the host, and return the events that count."""
@@ -287,7 +295,7 @@ class _HostRecord:
 
 
 class EventRecord:
-    """The events of all hosts. Hosts that do not tell which boot they are in have none: their log alone counts."""
+    """The events of all hosts that tell which boot they are in, and of those that exporters read."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         self._hosts = {str(host): _record_from(written) for host, written in (document or {}).items()}
@@ -303,11 +311,12 @@ class EventRecord:
             if seen is None or not seen.reachable:
                 continue
             record = self._hosts.get(host)
-            if record is not None and seen.boot_id not in {None, record.boot_id}:
+            if record is not None and not record.is_of_boot(seen):
                 del self._hosts[host]
                 record = None
             told = seen.xids or seen.sxids or seen.accelerator_events
-            if record is None and seen.boot_id is not None and told:
+            tells_boot = seen.boot_id is not None or not inventory.hosts[host].readings.uses_shell
+            if record is None and told and tells_boot:
                 record = self._hosts[host] = _HostRecord(seen.boot_id, seen.booted_at)
             if record is not None:
                 found[host] = record.take(seen, inventory, now, clears)
@@ -364,7 +373,7 @@ def _record_from(written: Mapping[str, Any]) -> _HostRecord:
     kept = [_kept_from(entry) for entry in written["events"][:_MOST_EVENTS]]
     booted_at = written["booted_at"]
     return _HostRecord(
-        str(written["boot"]),
+        None if written["boot"] is None else str(written["boot"]),
         None if booted_at is None else float(booted_at),
         {_identity(each.event): each for each in kept},
         {(str(kind), str(slot)): float(at) for kind, slot, at in written["over"][:_MOST_EVENTS]},

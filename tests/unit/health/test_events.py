@@ -11,6 +11,7 @@ from lumctl.health.event_record import EventRecord
 from lumctl.health.memory import Memory, merged
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import State
+from lumctl.inventory.exporters import Readings
 
 GPU, OTHER, HOST = "h03-gpu2", "h03-gpu1", "h03"
 DAY_S = 86_400.0
@@ -418,3 +419,26 @@ def test_an_exporters_last_xid_stays_cleared_while_it_is_shown(booted):
     log(booted, replace(shown, xid=79))
     booted.look()
     assert state(booted) is State.FAILED
+
+
+@pytest.fixture
+def by_exporters(watched):
+    """The same rack, one host of which is read by exporters alone: they tell when it was booted, and no boot id."""
+    hosts = watched.rack.inventory.hosts
+    hosts[HOST] = replace(hosts[HOST], readings=Readings.PROMETHEUS)
+    watched.rack.host(HOST, boot_id=None, booted_at=watched.now - 10 * DAY_S)
+    watched.look()
+    return watched
+
+
+def test_an_exporter_that_was_started_again_heals_nothing(by_exporters):
+    log(by_exporters, XidEvent(None, pci(by_exporters, GPU), 95, "DCGM_FI_DEV_XID_ERRORS"))
+    by_exporters.look()
+    log(by_exporters)
+    # The time of a boot is computed from two clocks.
+    by_exporters.rack.host(HOST, booted_at=by_exporters.rack.hosts[HOST].booted_at + 1)
+    by_exporters.look()
+    assert state(by_exporters) is State.FAILED
+    by_exporters.rack.host(HOST, booted_at=by_exporters.now)
+    by_exporters.look()
+    assert state(by_exporters) is State.OK
