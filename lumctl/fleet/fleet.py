@@ -76,9 +76,10 @@ class Fleet:
     def _reader_of(
         self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: Means
     ) -> "_Reader":
-        host = inventory.hosts[endpoint.host]
-        shell = HostReader(host.name, lambda: self._session(endpoint), probes, means)
-        if not host.readings.uses_exporters:
+        # An endpoint outside the inventory, such as of a host that only carries devices, has its shell alone.
+        host = inventory.hosts.get(endpoint.host)
+        shell = HostReader(endpoint.host, lambda: self._session(endpoint), probes, means)
+        if host is None or not host.readings.uses_exporters:
             return shell
         # Most fleets need no HTTP.
         from lumctl.fleet.exporters import CombinedReader, exporter_reader  # noqa: PLC0415

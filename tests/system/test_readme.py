@@ -13,6 +13,8 @@ from terminals import terminal
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+UNSET = ("LUMCTL_", "COLUMNS", "LINES")
+"""What a user's own environment does not have: a terminal tells its size itself."""
 UNHEALTHY = {"lumctl check": 2}
 """Commands that report the fault by their exit code when they run first; later ones find it acknowledged."""
 
@@ -38,7 +40,7 @@ def short_folder():
 @pytest.mark.timeout(300)
 def test_ten_minutes_with_the_simulator(tmp_path, short_folder):
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("LUMCTL_")},
+        **{name: value for name, value in os.environ.items() if not name.startswith(UNSET)},
         "XDG_STATE_HOME": str(tmp_path),
         "XDG_RUNTIME_DIR": short_folder,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
