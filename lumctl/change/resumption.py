@@ -243,8 +243,8 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
 def left(site: Site, trail: Trail) -> tuple[Step, ...]:
     """The steps that are to be done yet, in the order of the plan: what was done is not done again.
 
-    Written again is what a device may have taken back by itself: what was not confirmed to it, or is not in it now.
-    Light is proved anew, whenever that was done before; a job that runs again is paused again.
+    It writes again what a device may have reverted by itself: what was not confirmed, or is not on the device now.
+    It proves the light again, even if that was done before, and pauses a job that runs again.
 
     Raises:
         DeviceError: a device that can be read does not answer.
@@ -274,7 +274,7 @@ def require_mine(run: StoredRun, over: Overtaken) -> None:
     """Require that whatever a run may have changed is still as it left it, as far as our record tells.
 
     Raises:
-        RefusedError: a later run has changed it: neither can this one go on, nor be taken back.
+        RefusedError: a later run has changed it, so this one can neither be finished nor rolled back.
     """
     if over.why:
         raise RefusedError(

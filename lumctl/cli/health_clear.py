@@ -83,7 +83,7 @@ def _from_events(seen: "Observation", component: str) -> "list[Finding]":
     if host is None:
         return []
     reading = gpu_readings(inventory, seen.snapshot).get(component)
-    # What nvidia-smi says now goes before what the log said, and no clear ends it.
+    # What nvidia-smi says now overrides what the log said, and no clear ends it.
     says_now = reading is not None and (reading.recovery_action or reading.reset_required or reading.says_reset)
     return [
         finding

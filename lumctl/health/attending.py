@@ -66,7 +66,7 @@ class Acknowledged:
             if covers is None:
                 if not meant:
                     continue
-                # Whoever gave it did not say what it was for: it is what the first look finds.
+                # It does not say which findings it is for: those of the first look.
                 covers = covered(meant)
             unread = {health.id for health in _meant(report, inventory, said) if health.state is State.UNKNOWN}
             found = {(finding.component, finding.rule, finding.about) for finding in meant}

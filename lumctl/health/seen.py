@@ -184,7 +184,7 @@ def _services(services: Services | None) -> str:
 
 
 def _reports(reports: Iterable[ComponentReport]) -> str:
-    """The verdicts of other programs that say that something is not well."""
+    """The verdicts of other programs that report a problem."""
     return ", ".join(f"{each.source}: {each.component} {each.health}" for each in reports) or "none"
 
 

@@ -1,7 +1,7 @@
 """Runs a hook: started by this file's path with the standard library alone, as the leader of a process group.
 
 Two hooks of one job never run at the same time: the running one holds a lock. Nor does a hook outlive the program
-that asked for it: if that is killed, whoever undoes its run will ask for the opposite.
+that asked for it: if that is killed, the process that undoes its run asks for the opposite.
 """
 
 import fcntl

@@ -105,7 +105,7 @@ class Wait:
 
 
 def wait_of(recorded_s: float, speed: float) -> Wait:
-    """A recorded wait as it is played so many times as fast."""
+    """A recorded wait, scaled by the playback speed."""
     recorded_s = max(0.0, recorded_s)
     seconds = SHORTENED_S if recorded_s > LONGEST_S else recorded_s
     return Wait(min(LONGEST_S, seconds / speed), recorded_s)

@@ -7,8 +7,10 @@ from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.rulebook import verdict
 
 WAIT_S = 60.0
-"""Then a look counts, whoever has not answered. A host that is lost misses three times within 20 s, and the time limits
-of probes and drivers are shorter."""
+"""After this time a look counts, even if some hosts have not answered.
+
+A host that is lost misses three times within 20 s, and the time limits of probes and drivers are shorter.
+"""
 
 
 class FirstAnswers:

@@ -31,7 +31,7 @@ _SIGNS = (
 The host's shell holds these in single quotes, so none of them may stand in one.
 """
 _WITHOUT_ADDRESS = ("mlx4_en", "infiniband")
-"""What stands in the driver's place of lines that name their device and no PCI address."""
+"""First words of lines that name a network or RDMA device and no PCI address."""
 
 _WATCHDOG = r"NETDEV WATCHDOG: "
 NIC_PATTERN = f"{_WATCHDOG}|{_DRIVERS}[ :].*(" + "|".join(sign for _, sign in _SIGNS) + ")"

@@ -16,7 +16,7 @@ def amd_smi_json(command: str, gpus: Sequence[GpuCondition]) -> str | None:
     form = _FORMS.get(command)
     if form is None:
         return None
-    # GPUs are counted anew when one is lost, as amd-smi does.
+    # Numbers close up when a GPU is lost, as amd-smi's do.
     entries = [{"gpu": number, **form(condition)} for number, condition in enumerate(gpus)]
     return json.dumps({"gpu_data": entries}, indent=4) + "\n"
 

@@ -1,4 +1,4 @@
-"""What a simulated host prints of itself: its mounts, its disk, its services. All of it is well."""
+"""What a simulated host prints of itself: mounts, disk and services, all without faults."""
 
 from collections.abc import Sequence
 
