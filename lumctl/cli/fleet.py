@@ -52,6 +52,7 @@ def capture(
     (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
     lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and what the host says of itself: mounts.txt, df.txt,
     date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the services of GPUs),
+    fabric-log.txt (the end of the fabric manager's log),
     capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards). Pages of its exporters,
     where the inventory reads them, are dcgm.prom, node.prom, amd.prom and gpud.json.
 

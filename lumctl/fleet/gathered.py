@@ -10,6 +10,7 @@ from lumctl.fleet.host_readings import (
     ClockReading,
     ComponentReport,
     Disks,
+    FabricError,
     HostEvent,
     Mounts,
     Services,
@@ -69,6 +70,7 @@ class Gathered:
     disks: Disks | None = None
     clock: ClockReading | None = None
     crashes: tuple[float, ...] = ()
+    fabric_errors: tuple[FabricError, ...] = ()
     services: Services | None = None
     capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)

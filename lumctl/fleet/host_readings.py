@@ -128,6 +128,14 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
+class FabricError:
+    """One line of the fabric manager's log that reports an error."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """The main memory and the processors (hardware threads) that the kernel uses."""
 

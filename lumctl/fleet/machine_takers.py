@@ -9,6 +9,7 @@ from lumctl.devices.formats.complaint import first_line, is_denial
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.host_readings import ClockReading, Mounts, Services
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
+from lumctl.fleet.parsers.fabric_log import parse_fabric_log
 from lumctl.fleet.parsers.machine import (
     parse_adapters,
     parse_capacity,
@@ -98,6 +99,27 @@ class Crashes:
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
         """Records bear their own times."""
+
+
+class FabricLog:
+    """The end of the fabric manager's log. Hosts without NVSwitches have none, and it may be kept from our user."""
+
+    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+        """As the protocol says."""
+        errors = parse_fabric_log(answer.text)
+        denied = next((line for line in answer.text.splitlines() if is_denial(line)), None)
+        if denied is not None:
+            return ProbeStatus.ABSENT, first_line(denied)
+        if errors is not None:
+            gathered.fabric_errors = errors
+            return OK
+        if is_harmless(answer.text):
+            gathered.fabric_errors = ()
+            return ProbeStatus.ABSENT, "none on this host"
+        return _failure(answer, otherwise="find does not say when the log was written")
+
+    def again(self, _taken_at: float, _gathered: Gathered) -> None:
+        """Errors bear their own times."""
 
 
 class NetworkCards:

@@ -34,6 +34,9 @@ _SERVICES = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFil
     f"{unit}.service" for unit in _UNITS
 )
 _CAPACITY = "grep -sHE '^MemTotal:|^[0-9]' /proc/meminfo /sys/devices/system/cpu/online"
+_FABRIC_LOG = (
+    "find /var/log -maxdepth 1 -name fabricmanager.log -printf '%T@ %TY-%Tm-%TdT%TH:%TM\\n' -exec tail -n 200 {} ';'"
+)
 _PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "rate"))
 
 
@@ -102,6 +105,7 @@ def probes_for(
         probe("mounts", "counters", "run cat /proc/self/mounts", machine_takers.MountTable()),
         probe("disks", "counters", f"run {_DF}", machine_takers.DiskTable()),
         probe("clock", "counters", "run date +%s.%N", machine_takers.Clock()),
+        probe("fabric_log", "kernel", f"run {prefix}{_FABRIC_LOG}", machine_takers.FabricLog()),
         probe("crashes", "kernel", f"run {prefix}{_CRASH_RECORDS}", machine_takers.Crashes()),
         probe("services", "counters", f"run {_SERVICES}", machine_takers.ServiceTable()),
         probe("capacity", "counters", f"run {_CAPACITY}", machine_takers.CapacityTable()),

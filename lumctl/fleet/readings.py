@@ -14,6 +14,7 @@ from lumctl.fleet.host_readings import (
     ClockReading,
     ComponentReport,
     Disks,
+    FabricError,
     HostEvent,
     Mounts,
     Services,
@@ -342,6 +343,7 @@ class HostSnapshot:
     disks: Disks | None = None
     clock: ClockReading | None = None
     crashes: tuple[float, ...] = ()
+    fabric_errors: tuple[FabricError, ...] = ()
     services: Services | None = None
     capacity: Capacity | None = None
     adapters: Adapters = field(default_factory=Adapters)

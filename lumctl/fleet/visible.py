@@ -28,6 +28,7 @@ def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: flo
         "disks": gathered.disks,
         "clock": gathered.clock,
         "crashes": gathered.crashes,
+        "fabric_errors": gathered.fabric_errors,
         "services": gathered.services,
         "capacity": gathered.capacity,
         "adapters": gathered.adapters,

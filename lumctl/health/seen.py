@@ -170,6 +170,9 @@ def _of_host(seen: HostSnapshot | None) -> dict[str, str]:
         "disks": _disks(seen.disks),
         "clock": f"{seen.clock.least_ahead_s:+.2f} to {seen.clock.most_ahead_s:+.2f} s" if seen.clock else _NOT_TOLD,
         "reports": _reports(seen.reports),
+        "fabric_errors": f"{len(seen.fabric_errors)}, the last: {seen.fabric_errors[-1].text}"
+        if seen.fabric_errors
+        else "none",
         "crashes": f"{len(seen.crashes)} records" if seen.crashes else "none",
         "services": _services(seen.services),
         "memory_gib": _said(seen.capacity.memory_gib if seen.capacity else None),

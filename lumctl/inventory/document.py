@@ -357,6 +357,7 @@ class ProbesEntry(Entry):
     disks: ProbeEntry | None = Field(None, description=_times("disks"))
     clock: ProbeEntry | None = Field(None, description=_times("clock"))
     crashes: ProbeEntry | None = Field(None, description=_times("crashes"))
+    fabric_log: ProbeEntry | None = Field(None, description=_times("fabric_log"))
     services: ProbeEntry | None = Field(None, description=_times("services"))
     capacity: ProbeEntry | None = Field(None, description=_times("capacity"))
     adapters: ProbeEntry | None = Field(None, description=_times("adapters"))

@@ -13,7 +13,9 @@ class ProbeTimes:
     deadline_s: float
 
 
-READ_RARELY = frozenset({"nvlink", "mounts", "disks", "clock", "crashes", "services", "capacity", "adapters"})
+READ_RARELY = frozenset(
+    {"nvlink", "mounts", "disks", "clock", "crashes", "fabric_log", "services", "capacity", "adapters"}
+)
 """The kinds whose readings may be older than others by the time between two runs."""
 PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
     {
@@ -26,6 +28,7 @@ PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
         "disks": ProbeTimes(60.0, 5.0),
         "clock": ProbeTimes(60.0, 3.0),
         "crashes": ProbeTimes(600.0, 5.0),
+        "fabric_log": ProbeTimes(60.0, 5.0),
         "services": ProbeTimes(60.0, 5.0),
         "capacity": ProbeTimes(600.0, 3.0),
         "adapters": ProbeTimes(600.0, 3.0),

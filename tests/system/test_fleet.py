@@ -75,7 +75,7 @@ def test_everything_is_read(fleet, inventory):
         assert host.error is None
         assert host.connect_seconds is not None
         statuses = {probe: outcome.status for probe, outcome in host.probes.items()}
-        absent = {statuses.pop(probe) for probe in ("infiniband", "nvlink", "nvlink:errors", "adapters")}
+        absent = {statuses.pop(probe) for probe in ("infiniband", "nvlink", "nvlink:errors", "adapters", "fabric_log")}
         assert absent == {ProbeStatus.ABSENT}
         assert set(statuses.values()) == {ProbeStatus.OK}, statuses
         assert [gpu.pci for gpu in host.gpus] == [a.pci for a in inventory.accelerators_of(name)]

@@ -30,6 +30,7 @@ FILES: Mapping[str, str] = {
     "disks": "df.txt",
     "clock": "date.txt",
     "crashes": "crashes.txt",
+    "fabric_log": "fabric-log.txt",
     "services": "services.txt",
     "capacity": "capacity.txt",
     "adapters": "adapters.tsv",

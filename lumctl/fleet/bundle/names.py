@@ -21,6 +21,7 @@ _NAMES = (
     ("mounts", r"(?:proc[-_])?(?:self[-_])?mounts?\.(?:txt|log)"),
     ("disks", r"(?:df|disks?)\.(?:txt|log)"),
     ("clock", r"(?:date|clock)\.(?:txt|log)"),
+    ("fabric_log", r"fabric[-_]?log\.txt"),
     ("crashes", r"(?:crashes|pstore)\.(?:txt|log)"),
     ("services", r"(?:services|systemctl(?:[-_.]show)?)\.(?:txt|log)"),
     ("capacity", r"(?:capacity|meminfo)\.(?:tsv|txt)"),

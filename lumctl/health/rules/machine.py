@@ -90,6 +90,17 @@ def services(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.service", "restarting", evidence, since=case.services.taken_at)
 
 
+def fabric_log(case: HostCase) -> Iterator[Finding]:
+    """Errors that the fabric manager wrote into its log of late."""
+    line = verdict("host.fabric-log", "error")
+    errors = case.seen.fabric_errors if case.seen is not None and case.readable else ()
+    recent = [error for error in errors if case.now - line.window_s < error.at <= case.now + line.window_s]
+    if recent:
+        times = f", {len(recent)} lines" if len(recent) > 1 else ""
+        evidence = f"the fabric manager's log: {recent[-1].text[:160]}{times}"
+        yield found(case.id, "host.fabric-log", "error", evidence, since=recent[0].at)
+
+
 def _has_stopped(service: Service) -> bool:
     """Whether a service that is to run does not, or is started again and again."""
     stopped = service.state in {"failed", "inactive"} or service.sub_state == "auto-restart"
@@ -199,4 +210,4 @@ def crash(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.crash", "recorded", evidence, since=recent[-1])
 
 
-RULES = (kernel, driver, services, mounts, disks, clock, crash)
+RULES = (kernel, driver, services, fabric_log, mounts, disks, clock, crash)

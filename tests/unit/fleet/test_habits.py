@@ -100,7 +100,7 @@ def test_another_loop_s_answers_are_compared_with_its_own(habits):
     assert habits.restless(RUN)
 
 
-RARE = ("mounts", "disks", "clock", "crashes", "services", "capacity", "adapters")
+RARE = ("mounts", "disks", "clock", "crashes", "fabric_log", "services", "capacity", "adapters")
 
 
 def test_what_of_a_host_may_print_straight_to_us():

@@ -155,3 +155,39 @@ def test_what_was_read_before_a_question_is_not_shown_to_who_asks_anew(take):
     _, _, gathered = take("mounts", MOUNTS.format("rw"), at=9.0)
     assert visible(gathered, {}, 9.0)["mounts"] is gathered.mounts
     assert visible(gathered, {}, 9.5)["mounts"] is None
+
+
+WRITTEN = 1_795_576_335
+FABRIC_LOG = f"""\
+{WRITTEN}.1234567890 2026-11-25T03:12
+[Nov 25 2026 03:10:01] [INFO] [tid 4242] Fabric Manager initialization completed
+[Nov 25 2026 03:11:30] [ERROR] [tid 4242] request to query NVSwitch device information failed
+ with a line that goes on
+[Nov 25 2026 03:12:15] [FATAL] detected an error on an NVLink trunk
+"""
+
+
+@pytest.mark.parametrize("hours", [0, 1, -8, 5.5])
+def test_errors_of_the_fabric_manager_are_dated_in_the_hosts_own_zone(take, hours):
+    written = WRITTEN + int(hours * 3600)
+    status, _, gathered = take("fabric_log", FABRIC_LOG.replace(str(WRITTEN), str(written)))
+    assert status is ProbeStatus.OK
+    assert [error.text.split()[0] for error in gathered.fabric_errors] == ["request", "detected"]
+    assert [written - error.at for error in gathered.fabric_errors] == [45, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", ProbeStatus.ABSENT),
+        ("find: '/var/log': Permission denied\n", ProbeStatus.ABSENT),
+        (
+            f"{FABRIC_LOG.splitlines()[0]}\ntail: cannot open '/var/log/x' for reading: Permission denied\n",
+            ProbeStatus.ABSENT,
+        ),
+        (FABRIC_LOG.split("\n", 1)[1], ProbeStatus.FAILED),
+        ("find: unrecognized: -printf\n", ProbeStatus.ABSENT),
+    ],
+)
+def test_a_fabric_managers_log_that_is_not_there_or_not_readable(take, text, status):
+    assert take("fabric_log", text, status=int("unrecognized" in text))[0] is status

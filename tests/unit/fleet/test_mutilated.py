@@ -56,6 +56,10 @@ DISKS = (
     "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
     "/dev/sda1      ext4 16777216 717083 35164660 71226252 /\n"
 )
+FABRIC_LOG = """\
+1000.0000000000 1970-01-01T00:16
+[Jan 01 1970 00:16:01] [INFO] [tid 4242] Fabric Manager initialization completed
+"""
 SERVICES = """\
 Id=nvidia-fabricmanager.service
 LoadState=loaded
@@ -94,6 +98,7 @@ def rack(tmp_path_factory, answer):
             "mounts": MOUNTS,
             "disks": DISKS,
             "clock": "1000.250000000\n".zfill(21),
+            "fabric_log": FABRIC_LOG,
             "crashes": "find: '/sys/fs/pstore': No such file or directory\n",
             "services": SERVICES,
             "capacity": CAPACITY,
@@ -154,6 +159,7 @@ FIELDS: Mapping[str, set[str]] = {
     "disks": {"disks"},
     "clock": {"clock"},
     "crashes": {"crashes"},
+    "fabric_log": {"fabric_errors"},
     "services": {"services"},
     "capacity": {"capacity"},
     "adapters": {"adapters"},

@@ -32,6 +32,10 @@ def test_the_commands_are_those_that_were_agreed():
             " -x tmpfs -x devtmpfs -x squashfs -x overlay"
         ),
         "clock": "run date +%s.%N",
+        "fabric_log": (
+            r"run find /var/log -maxdepth 1 -name fabricmanager.log -printf '%T@ %TY-%Tm-%TdT%TH:%TM\n'"
+            " -exec tail -n 200 {} ';'"
+        ),
         "crashes": r"run find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\n'",
         "services": (
             "run systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts"
@@ -62,7 +66,7 @@ def test_with_sudo_and_a_name_that_a_shell_would_misread():
     (net,) = (probe.command for probe in probes if probe.name == "net")
     assert shlex.split(net)[2] == "/sys/class/net/eth2; rm -rf //operstate"
     assert [p.name for p in probes if "sudo" in p.command] == [
-        *("gpu", "nvlink", "nvlink:errors", "kernel", "crashes", "lldp"),
+        *("gpu", "nvlink", "nvlink:errors", "kernel", "fabric_log", "crashes", "lldp"),
         "optics:eth2; rm -rf /",
     ]
 

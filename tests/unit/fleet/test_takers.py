@@ -6,7 +6,7 @@ from lumctl.fleet.readings import ALL_NVLINKS, ProbeStatus
 
 PROBES = [probe.name for probe in probes_for(("eth2",), sudo=False)]
 TOOLS = [name for name in PROBES if name not in {"net", "infiniband", "counters"}]
-MAY_BE_FORBIDDEN = {"crashes"}
+MAY_BE_FORBIDDEN = {"crashes", "fabric_log"}
 RESOLVE = "sudo: unable to resolve host r17-h01: Name or service not known\n"
 
 

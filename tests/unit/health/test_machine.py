@@ -10,6 +10,7 @@ from lumctl.fleet.host_readings import (
     ClockReading,
     Disks,
     DiskUse,
+    FabricError,
     HostEvent,
     HostEventKind,
     Mount,
@@ -321,3 +322,14 @@ def test_a_cable_that_was_plugged_in_again_is_mended(watched):
     assert watched.look(1).links[LANE].state is State.DEGRADED
     nic(watched, NicEventKind.PLUGGED, ago=1)
     assert watched.look(1).links[LANE].state is State.OK
+
+
+def test_an_error_of_the_fabric_manager_counts_for_an_hour(watched):
+    error = FabricError(watched.now + 5, "failed to configure an NVSwitch")
+    watched.rack.host(HOST, fabric_errors=(FabricError(watched.now - 9e6, "long ago"), error))
+    watched.look(10)
+    assert told(watched) == [("host.fabric-log", "error", State.DEGRADED)]
+    (finding,) = watched.report.hosts[HOST].findings
+    assert finding.evidence == "the fabric manager's log: failed to configure an NVSwitch"
+    watched.look(3600)
+    assert told(watched) == []

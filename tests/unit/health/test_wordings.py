@@ -120,6 +120,10 @@ WELL = {
         "Filesystem Type Inodes IUsed Used Avail Mounted on\n"
         "/dev/nvme0n1p2 ext4 61054976 717083 351646600 571226252 /\n"
     ),
+    "fabric_log": (
+        "1799996400.0000000000 2027-01-15T07:00\n"
+        "[Jan 15 2027 07:00:00] [INFO] [tid 4242] Successfully configured all the available NVSwitches.\n"
+    ),
     "crashes": "find: '/sys/fs/pstore': No such file or directory\n",
     "services": (
         "Id=nvidia-fabricmanager.service\nLoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\n"
