@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from threading import Lock
 from typing import Any
 
 from lumctl.api_versions import Misfit
@@ -16,6 +17,10 @@ JOB_KINDS = "lumctl.jobs"
 PROBES = "lumctl.probes"
 """The entry points of probes of accelerators."""
 IMPORT_WITHIN_S = 5.0
+_ONE_AFTER_THE_OTHER_S = 1.0
+"""How long an import waits for another one of the same package; one that hangs holds up the others no longer."""
+_importing: dict[str, Lock] = {}
+"""By package: two threads in its modules at once may see each other's half done, where these import each other."""
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}
 """Imports that were abandoned; another attempt would wait for the same import lock."""
@@ -76,9 +81,7 @@ def imported(group: str, offer: Offer, what: str) -> object:
     try:
         if hangs is not None and not hangs.done():
             raise LateError(offer.culprit(what), "its import", IMPORT_WITHIN_S, hangs)
-        found: object = contained(
-            offer.culprit(what), "its import", EntryPoint(offer.name, offer.target, group).load, IMPORT_WITHIN_S
-        )
+        found: object = contained(offer.culprit(what), "its import", lambda: _loaded(group, offer), IMPORT_WITHIN_S)
     except MisbehavedError as error:
         if isinstance(error, LateError):
             _hanging[key] = error.late
@@ -87,6 +90,17 @@ def imported(group: str, offer: Offer, what: str) -> object:
             hint=f"install what it needs, or uninstall {offer.distribution}",
         ) from error
     return found
+
+
+def _loaded(group: str, offer: Offer) -> object:
+    package = offer.target.partition(":")[0].partition(".")[0]
+    lock = _importing.setdefault(package, Lock())
+    held = lock.acquire(timeout=_ONE_AFTER_THE_OTHER_S)
+    try:
+        return EntryPoint(offer.name, offer.target, group).load()
+    finally:
+        if held:
+            lock.release()
 
 
 def _listed(names: Iterable[str]) -> str:
