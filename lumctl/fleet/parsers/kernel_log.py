@@ -74,7 +74,8 @@ def parse_kernel_log(text: str, *, booted_at: float | None = None) -> KernelEven
     sxids, nics, host = list[SxidEvent](), list[NicEvent](), list[HostEvent]()
     lines, unread = 0, None
     named_above: XidEvent | None = None
-    for whole in lines_of(text):
+    # A carriage return within a line, as serial consoles write it, must not hide the message behind it.
+    for whole in lines_of(text.replace("\r", "\n")):
         line = whole[:LONGEST_LINE]
         stamp, at = line_time(line, booted_at)
         lines += bool(stamp)

@@ -157,3 +157,11 @@ def test_a_line_without_end_does_not_fill_findings_and_journal():
     assert event.xid == 79
     assert len(event.text) < 2100
     assert len(events.unread) < 2100
+
+
+def test_a_message_behind_a_carriage_return_counts():
+    log = "[   98.0] NVRM: Xid (PCI:0000:9b:00): 119, name=x\r[   99.5] NVRM: Xid (PCI:0000:1b:00): 79, pid=7, lost\r\n"
+    assert [(event.pci, event.xid) for event in parse_kernel_log(log, booted_at=900.0).xids] == [
+        ("0000:9b:00.0", 119),
+        ("0000:1b:00.0", 79),
+    ]
