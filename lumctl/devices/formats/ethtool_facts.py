@@ -99,7 +99,11 @@ def _key(name: str) -> str:
     return key.removesuffix(" description").removesuffix(" measurement")
 
 
+_MOST_MW = 1e9
+
+
 def _with_unit(name: str, value: object) -> str:
-    if "power" in name and isinstance(value, float | int) and not isinstance(value, bool):
+    # A number that no float holds is no power: as text it counts as unread.
+    if "power" in name and isinstance(value, float | int) and not isinstance(value, bool) and abs(value) < _MOST_MW:
         return f"{value:.4f} mW"
     return str(value)

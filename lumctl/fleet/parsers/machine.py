@@ -12,8 +12,8 @@ from lumctl.fleet.parsers.pci import whole_pci
 _MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _DISK = re.compile(
-    r"\S.*?\s+(?P<kind>[a-z0-9.]+)\s+(?P<inodes>[0-9]+|-)\s+(?P<inodes_used>[0-9]+|-)\s+(?P<used>[0-9]+)"
-    r"\s+(?P<free>[0-9]+)\s+(?P<path>/.*)"
+    r"\S.*?\s+(?P<kind>[a-z0-9.]+)\s+(?P<inodes>[0-9]{1,18}|-)\s+(?P<inodes_used>[0-9]{1,18}|-)\s+(?P<used>[0-9]{1,18})"
+    r"\s+(?P<free>[0-9]{1,18})\s+(?P<path>/.*)"
 )
 _HEADER = re.compile(r"Filesystem\s+Type\s+Inodes\s+IUsed\s+Used\s+Avail\s+Mounted on", re.IGNORECASE)
 _DISK_KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"})
