@@ -27,6 +27,21 @@ T = TypeVar("T")
 
 _MOST_SAID = 500
 """How many characters of a plug-in's own words an error repeats."""
+_IN_TURN_S = 1.0
+"""How long one waits for its turn; what hangs in its turn holds up the others no longer."""
+_turns: dict[str, threading.Lock] = {}
+
+
+@contextmanager
+def in_turn(name: str) -> Iterator[None]:
+    """Let threads that give the same name do something one after the other."""
+    turn = _turns.setdefault(name, threading.Lock())
+    mine = turn.acquire(timeout=_IN_TURN_S)
+    try:
+        yield
+    finally:
+        if mine:
+            turn.release()
 
 
 class MisbehavedError(LumctlError):

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from threading import Lock
 from typing import Any
 
 from lumctl.api_versions import Misfit
-from lumctl.containment import Culprit, LateError, MisbehavedError, contained
+from lumctl.containment import Culprit, LateError, MisbehavedError, contained, in_turn
 from lumctl.errors import UsageError
 from lumctl.inventory.hints import nearest
 
@@ -17,10 +16,6 @@ JOB_KINDS = "lumctl.jobs"
 PROBES = "lumctl.probes"
 """The entry points of probes of accelerators."""
 IMPORT_WITHIN_S = 5.0
-_ONE_AFTER_THE_OTHER_S = 1.0
-"""How long an import waits for another one of the same package; one that hangs holds up the others no longer."""
-_importing: dict[str, Lock] = {}
-"""By package: two threads in its modules at once may see each other's half done, where these import each other."""
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}
 """Imports that were abandoned; another attempt would wait for the same import lock."""
@@ -94,13 +89,9 @@ def imported(group: str, offer: Offer, what: str) -> object:
 
 def _loaded(group: str, offer: Offer) -> object:
     package = offer.target.partition(":")[0].partition(".")[0]
-    lock = _importing.setdefault(package, Lock())
-    held = lock.acquire(timeout=_ONE_AFTER_THE_OTHER_S)
-    try:
+    # Two threads in modules of one package at once may see each other's half done, where these import each other.
+    with in_turn(package):
         return EntryPoint(offer.name, offer.target, group).load()
-    finally:
-        if held:
-            lock.release()
 
 
 def _listed(names: Iterable[str]) -> str:
