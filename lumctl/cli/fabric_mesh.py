@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.errors import UsageError
-from lumctl.fabric import Condition, Mesh, circuit_losses, condition_of, mesh_of, shape
+from lumctl.fabric import Mesh, MeshCondition, circuit_losses, condition_of, mesh_of, shape
 from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import DeviceKind
 
@@ -35,7 +35,7 @@ class Subject:
     name: str
     spelled: str
     """The mesh as ``--mesh`` would take it, for the documents that name it."""
-    condition: Condition = field(default_factory=Condition)
+    condition: MeshCondition = field(default_factory=MeshCondition)
     states: "Mapping[int, PucState]" = field(default_factory=dict)
     live: "Mapping[str, PortPair]" = field(default_factory=dict)
     """The jobs' circuits that it carries, by id."""

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 from lumctl.cli.output import Column
 from lumctl.errors import UsageError
 from lumctl.fabric import circuit_losses
-from lumctl.fabric.network.changes import network_changes
 from lumctl.fabric.network.model import ends_of, network_of
 from lumctl.fabric.network.routing import route_network
-from lumctl.fabric.network.tracing import NetworkStates
+from lumctl.fabric.network.tracing import NetworkStates, network_changes
 from lumctl.inventory.fibres import DevicePort
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Site
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lumctl.cli.invocation import Invocation
-    from lumctl.fabric.network.changes import NetworkRoute
     from lumctl.fabric.network.model import Ends
+    from lumctl.fabric.network.tracing import NetworkRoute
 
 _COLUMNS = (
     Column("CIRCUIT", "id"),

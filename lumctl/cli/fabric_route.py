@@ -206,10 +206,10 @@ def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
 
 
 def _optimal(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective, limit_s: float) -> dict[str, Any]:
-    from lumctl.fabric.errors import Unroutable, named
+    from lumctl.fabric.geometry import trace
     from lumctl.fabric.research.exact import Status, solve
     from lumctl.fabric.routing import Route
-    from lumctl.fabric.tracing import trace
+    from lumctl.fabric.search import Unroutable, named
 
     if wanted not in _OPTIMAL:
         raise UsageError(f"--optimal knows no objective {wanted}", hint=f"one of: {', '.join(_OPTIMAL)}")

@@ -13,7 +13,7 @@ from lumctl.cli.output import Column
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, UsageError
 from lumctl.fabric import trace
-from lumctl.fabric.documents import Planned, read_planned
+from lumctl.fabric.documents import PlannedRoutes, read_planned
 
 if TYPE_CHECKING:
     from lumctl.fabric import Mesh
@@ -108,7 +108,7 @@ def mesh_of_plan(document: Any, named: str | None) -> "Mesh":
     return mesh_named(named or str(written))
 
 
-def _traced(mesh: "Mesh", plan: Planned) -> list[dict[str, Any]]:
+def _traced(mesh: "Mesh", plan: PlannedRoutes) -> list[dict[str, Any]]:
     """Every circuit of a plan, from both ends."""
     told = []
     for a, b in plan.circuits:
@@ -118,15 +118,15 @@ def _traced(mesh: "Mesh", plan: Planned) -> list[dict[str, Any]]:
     return told
 
 
-def _add_crosstalk(mesh: "Mesh", plan: Planned, traced: list[dict[str, Any]], extinction_db: float) -> None:
+def _add_crosstalk(mesh: "Mesh", plan: PlannedRoutes, traced: list[dict[str, Any]], extinction_db: float) -> None:
     """What the worse end of each circuit hears: its signal, how far that stands above all else, and the worst of it."""
-    from lumctl.fabric import Condition
+    from lumctl.fabric import MeshCondition
     from lumctl.fabric.research.crosstalk import crosstalk, worst_by_circuit
-    from lumctl.fabric.research.optics import Optics
+    from lumctl.fabric.research.optics import WaveOptics
     from lumctl.fabric.research.transmission import incoherent_gains
 
-    optics = Optics(bar_extinction_db=extinction_db, cross_extinction_db=extinction_db)
-    gains = incoherent_gains(mesh, plan.states, optics, condition=Condition())
+    optics = WaveOptics(bar_extinction_db=extinction_db, cross_extinction_db=extinction_db)
+    gains = incoherent_gains(mesh, plan.states, optics, condition=MeshCondition())
     worst = worst_by_circuit(crosstalk(gains, plan.circuits))
     for circuit in traced:
         heard = worst[circuit["ports"][0], circuit["ports"][1]]

@@ -4,17 +4,16 @@ Everything here is computed from what is handed in; nothing is read and nothing 
 not always there (the exact solver, the optical tracer, PNG) is imported from its own folder.
 """
 
-from lumctl.fabric.condition import Condition, circuit_losses, condition_of, loss_db, mesh_of
-from lumctl.fabric.errors import InconsistentFabricError, Unroutable
-from lumctl.fabric.geometry import Mesh, PortPair, hexagon, mesh, square
+from lumctl.fabric.condition import MeshCondition, circuit_losses, condition_of, loss_db, mesh_of
+from lumctl.fabric.geometry import Mesh, PortPair, Trace, exits, trace
 from lumctl.fabric.routing import Objective, Route, changes, route
-from lumctl.fabric.shapes import from_data, shape
-from lumctl.fabric.tracing import Trace, exits, trace
+from lumctl.fabric.search import InconsistentFabricError, Unroutable
+from lumctl.fabric.shapes import from_data, hexagon, mesh, shape, square
 
 __all__ = [
-    "Condition",
     "InconsistentFabricError",
     "Mesh",
+    "MeshCondition",
     "Objective",
     "PortPair",
     "Route",

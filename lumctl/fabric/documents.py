@@ -6,7 +6,7 @@ from typing import Any
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import Mesh, PortPair
 from lumctl.fabric.routing import Route
 
@@ -14,7 +14,7 @@ _STATES = {state.word: state for state in PucState}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRoutes:
     """One configuration as a document states it: the circuits that it promises, and the states of PUCs for them."""
 
     name: str
@@ -22,7 +22,7 @@ class Planned:
     states: Mapping[int, PucState]
 
 
-def circuit_document(found: Route, condition: Condition) -> dict[str, Any]:
+def circuit_document(found: Route, condition: MeshCondition) -> dict[str, Any]:
     """One circuit: its ports, the PUCs it passes in order, the state of each, and what light loses on the way (dB)."""
     return {
         "ports": list(found.ports),
@@ -37,7 +37,7 @@ def states_document(states: Mapping[int, PucState]) -> dict[str, str]:
     return {str(puc): states[puc].word for puc in sorted(states)}
 
 
-def read_planned(document: object, mesh: Mesh) -> tuple[Planned, ...]:
+def read_planned(document: object, mesh: Mesh) -> tuple[PlannedRoutes, ...]:
     """What a document of ``fabric route`` or ``fabric matchings`` plans for this mesh.
 
     Raises:
@@ -59,7 +59,7 @@ def read_planned(document: object, mesh: Mesh) -> tuple[Planned, ...]:
 _HINT = "expected what lumctl fabric route or matchings -o json printed"
 
 
-def _planned(document: object, place: str, name: str, standing: Mapping[int, PucState], mesh: Mesh) -> Planned:
+def _planned(document: object, place: str, name: str, standing: Mapping[int, PucState], mesh: Mesh) -> PlannedRoutes:
     listed = document.get("circuits") if isinstance(document, Mapping) else None
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise UsageError(f"{place}circuits: expected a list of circuits", hint=_HINT)
@@ -74,7 +74,7 @@ def _planned(document: object, place: str, name: str, standing: Mapping[int, Puc
         for puc, state in _passes(circuit, where, mesh):
             if wanted.setdefault(puc, state) is not state:
                 raise UsageError(f"{where}: PUC {puc} is wanted in both states", hint="the circuits cannot all be")
-    return Planned(name, tuple(circuits), states | wanted)
+    return PlannedRoutes(name, tuple(circuits), states | wanted)
 
 
 def _ports(found: object, where: str, mesh: Mesh) -> PortPair:

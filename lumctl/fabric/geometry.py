@@ -1,4 +1,4 @@
-"""Meshes: their PUCs, waveguides and ports, and how all of them are numbered.
+"""A mesh: its PUCs, waveguides and ports, how they are numbered, and where light goes through them.
 
 A mesh is a parallelogram of hexagonal cells, corners up, each row half a cell further to the right than the row above;
 or a region of such cells in the shape of a hexagon; or a grid of squares; or what data say. Every edge of a cell is one
@@ -19,20 +19,21 @@ along the outside of the top edge, and the last port is its neighbour at that ve
 to the outside: port 0 is joined with 1, port 2 with 3, and so on.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
+from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.lattice import HONEYCOMB, SQUARES, Cut, Point, Vertex, cut, hexagon_edges, square_edges
+
+Point = tuple[float, float]
+"""A point on paper: to the right and downwards, with edges of length 1."""
 
 PortPair = tuple[int, int]
 """Two ports: the ends of a circuit, or of one that is wanted."""
 
 FREE = -1
 """Stands for the far terminal of a waveguide that leaves the mesh."""
-
-_UPPER_LEFT_OF_A_CELL: Vertex = (-1, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,50 +72,6 @@ class Mesh:
         return self.ends[puc][terminal >> 1]
 
 
-@lru_cache(maxsize=64)
-def mesh(columns: int, rows: int) -> Mesh:
-    """The parallelogram of ``columns`` x ``rows`` hexagonal cells.
-
-    It has 3NM + 2N + 2M - 1 PUCs and 4N + 4M + 4 ports.
-
-    Raises:
-        UsageError: there is no such mesh.
-    """
-    _require(columns, rows, "cells")
-    cells = ((2 * column + row, 3 * row) for row in range(rows) for column in range(columns))
-    return _honeycomb(f"{columns}x{rows}", cells)
-
-
-@lru_cache(maxsize=64)
-def hexagon(side: int) -> Mesh:
-    """A region of hexagonal cells in the shape of a hexagon, ``side`` cells along each of its six sides.
-
-    It has 3n(n - 1) + 1 cells, 9n^2 - 3n PUCs and 12n ports.
-
-    Raises:
-        UsageError: there is no such mesh.
-    """
-    if side < 1:
-        raise UsageError(f"a hexagon with a side of {side} cells cannot be", hint="the side starts at 1")
-    return _honeycomb(f"hexagon:{side}", _hexagon_of_cells(side))
-
-
-@lru_cache(maxsize=64)
-def square(columns: int, rows: int) -> Mesh:
-    """The mesh whose PUCs are the edges of a grid of ``columns`` x ``rows`` squares.
-
-    It has 2NM + N + M PUCs and 4N + 4M ports, two at each vertex of the rim. Each port can be joined with half of the
-    ports only: a cross leads light to a neighbouring square and turns its sense round, so on the light squares of a
-    chessboard it always runs one way round, and on the dark ones the other.
-
-    Raises:
-        UsageError: there is no such mesh.
-    """
-    _require(columns, rows, "squares")
-    edges = (edge for y in range(rows) for x in range(columns) for edge in square_edges((x, y)))
-    return _made(f"square:{columns}x{rows}", cut(SQUARES, edges, (0, 0)))
-
-
 def joined(puc_count: int, junctions: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """The far terminal for every terminal, from the pairs that are joined."""
     peers = [FREE] * (4 * puc_count)
@@ -123,23 +80,48 @@ def joined(puc_count: int, junctions: Iterable[tuple[int, int]]) -> tuple[int, .
     return tuple(peers)
 
 
-def _require(columns: int, rows: int, cells: str) -> None:
-    if columns < 1 or rows < 1:
-        raise UsageError(f"a mesh of {columns} x {rows} {cells} cannot be", hint="both numbers start at 1")
+Pass = tuple[int, PucState]
+"""One PUC on the way of light, and the state it stands in."""
+
+TURN: Mapping[PucState, int] = {PucState.BAR: 2, PucState.CROSS: 3}
+"""What a state does to the number of the terminal at which light comes in (by exclusive or)."""
 
 
-def _hexagon_of_cells(side: int) -> Iterator[Vertex]:
-    """The middles of the cells; the top left one's is the origin. The rows grow to the middle one and shrink again."""
-    for row in range(2 * side - 1):
-        beyond = max(0, row - side + 1)
-        for column in range(side + row - 2 * beyond):
-            yield 2 * column - row + 2 * beyond, 3 * row
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The way of light from ``port`` to ``exit``. Backwards it is the same."""
+
+    port: int
+    exit: int
+    passes: tuple[Pass, ...]
+
+    @property
+    def pucs(self) -> tuple[int, ...]:
+        """The PUCs passed, in order; one that is passed on both sides stands here twice."""
+        return tuple(puc for puc, _ in self.passes)
 
 
-def _honeycomb(name: str, cells: Iterable[Vertex]) -> Mesh:
-    edges = (edge for middle in cells for edge in hexagon_edges(middle))
-    return _made(name, cut(HONEYCOMB, edges, _UPPER_LEFT_OF_A_CELL))
+def trace(mesh: Mesh, states: Mapping[int, PucState], port: int) -> Trace:
+    """Follow light from ``port``. PUCs that ``states`` does not name are in bar.
+
+    Raises:
+        UsageError: the mesh has no such port.
+    """
+    if not 0 <= port < mesh.port_count:
+        raise UsageError(f"port {port} is not on the mesh", hint=f"its ports are 0 to {mesh.port_count - 1}")
+    passes: list[Pass] = []
+    terminal = mesh.ports[port]
+    # This ends: every step can be walked back, so light that came in from outside cannot be caught in a loop.
+    while True:
+        puc = terminal >> 2
+        state = states.get(puc, PucState.BAR)
+        passes.append((puc, state))
+        out = terminal ^ TURN[state]
+        terminal = mesh.peers[out]
+        if terminal == FREE:
+            return Trace(port, mesh.port_at[out], tuple(passes))
 
 
-def _made(name: str, found: Cut) -> Mesh:
-    return Mesh(name, found.ends, joined(len(found.ends), found.junctions), found.ports, found.points)
+def exits(mesh: Mesh, states: Mapping[int, PucState]) -> dict[int, int]:
+    """For every port the port that its light leaves by. It is an involution, and no port is its own partner."""
+    return {port: trace(mesh, states, port).exit for port in range(mesh.port_count)}

@@ -13,11 +13,10 @@ from random import Random
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.errors import Unroutable
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import Mesh, PortPair
 from lumctl.fabric.routing import Route, route
-from lumctl.fabric.search import pucs_ahead
+from lumctl.fabric.search import Unroutable, pucs_ahead
 
 _FAILURES = 12
 """How many attempts may fail in one drawing: exchanges that do not help, and matchings that find no routes."""
@@ -63,7 +62,7 @@ def all_to_all(
     mesh: Mesh,
     ports: int | Collection[int],
     *,
-    condition: Condition | None = None,
+    condition: MeshCondition | None = None,
     rng: Random,
 ) -> AllToAll:
     """Matchings for so many ports, chosen here, or for those given.
@@ -71,7 +70,7 @@ def all_to_all(
     Raises:
         UsageError: there are not so many ports, or one cannot be used.
     """
-    condition = condition or Condition()
+    condition = condition or MeshCondition()
     draws = _choices(mesh, ports, condition) if isinstance(ports, int) else [_checked(mesh, ports, condition)] * _DRAWS
     best: AllToAll | None = None
     for chosen in draws[:_DRAWS]:
@@ -90,7 +89,7 @@ def _badness(found: AllToAll) -> tuple[int, int, int]:
     return len(found.unreachable), len(found.matchings), sum(matching.pucs for matching in found.matchings)
 
 
-def _choices(mesh: Mesh, count: int, condition: Condition) -> list[tuple[int, ...]]:
+def _choices(mesh: Mesh, count: int, condition: MeshCondition) -> list[tuple[int, ...]]:
     """Sets of ports to choose from, spread over the rim.
 
     First in twos that face each other across an edge of the rim: light that leaves by one runs on past the other, so
@@ -115,7 +114,7 @@ def _choices(mesh: Mesh, count: int, condition: Condition) -> list[tuple[int, ..
     return [*sets[: _DRAWS - 1], spread]
 
 
-def _is_dead(mesh: Mesh, port: int, condition: Condition) -> bool:
+def _is_dead(mesh: Mesh, port: int, condition: MeshCondition) -> bool:
     """Whether a port is blocked, or damage cuts it off: it has no way to any of some ports far away."""
     if port in condition.blocked_ports or not (condition.stuck or condition.damaged):
         return port in condition.blocked_ports
@@ -134,7 +133,7 @@ def _hardships(mesh: Mesh, ports: Sequence[int]) -> float:
     return sum(_shortest(mesh, (a, b)) for at, a in enumerate(ports) for b in ports[:at])
 
 
-def _checked(mesh: Mesh, ports: Collection[int], condition: Condition) -> tuple[int, ...]:
+def _checked(mesh: Mesh, ports: Collection[int], condition: MeshCondition) -> tuple[int, ...]:
     chosen = tuple(sorted(ports))
     for port in chosen:
         if not 0 <= port < mesh.port_count:
@@ -156,7 +155,7 @@ class _Draw:
 
     mesh: Mesh
     ports: tuple[int, ...]
-    condition: Condition
+    condition: MeshCondition
     rng: Random
     _rounds: list[list[PortPair]] = field(default_factory=list)
     _routes: dict[int, tuple[Route, ...]] = field(default_factory=dict)

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from lumctl.fabric.errors import Unroutable, named
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.search import Prices, Way, cheapest_way
+from lumctl.fabric.search import Prices, Unroutable, Way, cheapest_way, named
 
 AnyWay = TypeVar("AnyWay")
 AnyWay_contra = TypeVar("AnyWay_contra", contravariant=True)

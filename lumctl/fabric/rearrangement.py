@@ -12,17 +12,14 @@ from types import MappingProxyType
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.fabric.errors import Unroutable, named
-from lumctl.fabric.exhaustive_search import Undecided, exhaust
-from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.geometry import Mesh, PortPair, trace
 from lumctl.fabric.negotiation import negotiate
 from lumctl.fabric.refinement import shorten
 from lumctl.fabric.routing import Route, route
-from lumctl.fabric.search import Prices, Way, cheapest_way
-from lumctl.fabric.switching_order import Deadlock, Passes, Step, Task, in_the_way, ordered, passes_of
-from lumctl.fabric.tracing import trace
+from lumctl.fabric.search import Prices, Undecided, Unroutable, Way, cheapest_way, exhaust, named
+from lumctl.fabric.switching_order import Deadlock, Passes, SwitchingStep, Task, in_the_way, ordered, passes_of
 
-__all__ = ["Effort", "Move", "Rearrangement", "Step", "rearrange"]
+__all__ = ["Effort", "Move", "Rearrangement", "SwitchingStep", "rearrange"]
 
 _NO_STUCK: Mapping[int, PucState] = MappingProxyType({})
 _TOLLS = (0.75, 3.0, 12.0)
@@ -41,7 +38,7 @@ class Effort:
 class MovesFound:
     """The steps, the live circuits among them, and whether every smaller set of those was proven to be too small."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[SwitchingStep, ...]
     moved: frozenset[PortPair]
     fewest: bool = False
 
@@ -67,7 +64,7 @@ class Rearrangement:
 
     routes: tuple[Route, ...]
     moves: tuple[Move, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SwitchingStep, ...]
     fewest: bool
 
     @property
@@ -131,7 +128,7 @@ def _told(task: Task, found: MovesFound) -> Rearrangement:
     )
 
 
-def _prove(task: Task, steps: Sequence[Step]) -> None:
+def _prove(task: Task, steps: Sequence[SwitchingStep]) -> None:
     """Trace every circuit after every step, and see that a step touched nobody but the circuit that it switches."""
     states, now = dict(task.standing), dict(task.live)
     for step in steps:

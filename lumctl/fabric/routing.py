@@ -9,13 +9,10 @@ from types import MappingProxyType
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, UsageError
-from lumctl.fabric.errors import InconsistentFabricError, Unroutable, named
-from lumctl.fabric.exhaustive_search import Undecided, exhaust
-from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.geometry import Mesh, Pass, PortPair, Trace, trace
 from lumctl.fabric.negotiation import BRISK, GENTLE, HARDER, negotiate
 from lumctl.fabric.refinement import level, shorten
-from lumctl.fabric.search import Prices, Way
-from lumctl.fabric.tracing import Pass, Trace, trace
+from lumctl.fabric.search import InconsistentFabricError, Prices, Undecided, Unroutable, Way, exhaust, named
 
 _CHANGE = 1 / 32
 """What it costs, beside the 1 of every pass, to change a PUC's state: decides only between ways of equal length."""

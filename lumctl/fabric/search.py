@@ -1,11 +1,13 @@
 """The cheapest way of one circuit through a mesh, by A*: the search that routing, rearrangement and proofs share."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from math import inf
 
+from lumctl.errors import RefusedError
 from lumctl.fabric.geometry import FREE, Mesh, PortPair
 
 Step = tuple[int, int]
@@ -117,3 +119,84 @@ def pucs_ahead(mesh: Mesh, goal: int) -> tuple[float, ...]:
 def wires_of(mesh: Mesh, way: Way) -> Iterator[int]:
     """The waveguides between the PUCs of a way, each by the lower of its two terminals."""
     return (min(terminal, mesh.peers[terminal]) for terminal, _ in way[1:])
+
+
+class InconsistentFabricError(RefusedError):
+    """A circuit said to be live is not what the states of the mesh really make."""
+
+
+class Unroutable(RefusedError):  # noqa: N818 - the word that operators and callers use for it
+    """Some circuits were not found a way. ``proven``: there is none; else the router gave up looking."""
+
+    def __init__(self, demands: tuple[PortPair, ...], message: str, *, proven: bool, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.demands = demands
+        self.proven = proven
+
+
+def named(demands: Iterable[PortPair]) -> str:
+    """Demands as they are written on the command line: ``3:17, 4:9``."""
+    return ", ".join(f"{a}:{b}" for a, b in demands)
+
+
+_PRESSURE = 1.0
+"""The price of wanting a PUC in the other state than another circuit does: it only decides what is tried first."""
+
+
+class Undecided(Exception):  # noqa: N818 - it is no error of anybody's
+    """The search was cut short: there may be ways or not."""
+
+
+def exhaust(mesh: Mesh, demands: Sequence[PortPair], prices: Prices, *, nodes: int) -> list[Way] | None:
+    """Ways for all demands that are not in each other's way; ``None`` proves that there are none.
+
+    What has no finite price cannot be had. The ways are not the shortest ones.
+
+    Raises:
+        Undecided: more than ``nodes`` settings of PUCs would have to be looked at.
+    """
+    open_branches: list[tuple[list[float], list[Way]]] = [(prices.turn, [])]
+    while open_branches:
+        if nodes == 0:
+            raise Undecided
+        nodes -= 1
+        turn, known = open_branches.pop()
+        ways = _ways(mesh, demands, Prices(turn, prices.wire), known)
+        if ways is None:
+            continue
+        wanted = Counter(passed for way in ways for passed in {(t >> 2) * 2 + k for t, k in way})
+        fought = {passed for passed in wanted if passed ^ 1 in wanted}
+        if not fought:
+            return ways
+        # The side that fewer want is given up last: it lies on the pile below the other.
+        worst = max(sorted(fought), key=lambda passed: (min(wanted[passed], wanted[passed ^ 1]), wanted[passed]))
+        for given_up in (worst, worst ^ 1):
+            left = turn.copy()
+            left[given_up] = inf
+            open_branches.append((left, ways))
+    return None
+
+
+def _ways(mesh: Mesh, demands: Sequence[PortPair], prices: Prices, known: Sequence[Way]) -> list[Way] | None:
+    """A way for each demand by itself, that of the branch above where it still can be had."""
+    kept: Mapping[int, Way] = {
+        at: way for at, way in enumerate(known) if all(prices.turn[(t >> 2) * 2 + k] < inf for t, k in way)
+    }
+    ways: list[Way] = []
+    for at, demand in enumerate(demands):
+        way = kept.get(at)
+        if way is None:
+            others = [*ways, *(other for later, other in kept.items() if later > at)]
+            way = cheapest_way(mesh, demand, _charged(prices, others))
+            if way is None:
+                return None
+        ways.append(way)
+    return ways
+
+
+def _charged(prices: Prices, ways: Sequence[Way]) -> Prices:
+    turn = prices.turn.copy()
+    for way in ways:
+        for terminal, k in way:
+            turn[(terminal >> 2) * 2 + 1 - k] += _PRESSURE
+    return Prices(turn, prices.wire)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from math import inf
 
 from lumctl.devices.types import PucState
-from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.geometry import Mesh, Pass, PortPair
 from lumctl.fabric.search import Prices, Way, cheapest_way
-from lumctl.fabric.tracing import Pass
 
 Passes = tuple[Pass, ...]
 _CHANGE = 1 / 32
@@ -70,7 +69,7 @@ def in_the_way(one: Passes, other: Passes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SwitchingStep:
     """One circuit switched to a way: the PUCs that change, and to what. ``parked``: it will be switched once more."""
 
     circuit: PortPair
@@ -87,7 +86,7 @@ class Deadlock(Exception):  # noqa: N818 - it is no error of anybody's
         self.circuits = circuits
 
 
-def ordered(task: Task, targets: Mapping[PortPair, Passes]) -> tuple[Step, ...]:
+def ordered(task: Task, targets: Mapping[PortPair, Passes]) -> tuple[SwitchingStep, ...]:
     """The steps from what stands to ``targets``, the new ways of circuits that are moved and of new ones.
 
     A target may be replaced by another way; the last step of each circuit says where it ends.
@@ -109,9 +108,9 @@ class _Yard:
         self._states = dict(task.standing)
         self._pending = [*(p for p in targets if p in task.live), *(p for p in targets if p not in task.live)]
         self._may_park = {pair for pair in targets if pair in task.live}
-        self._steps: list[Step] = []
+        self._steps: list[SwitchingStep] = []
 
-    def run(self) -> tuple[Step, ...]:
+    def run(self) -> tuple[SwitchingStep, ...]:
         while self._pending:
             ready = next((pair for pair in self._pending if not self._waits_for(pair)), None)
             if ready is not None:
@@ -179,7 +178,7 @@ class _Yard:
         changes = changed(self._states, way)
         self._states.update(changes)
         self._now[pair] = way
-        self._steps.append(Step(pair, way, changes, parked))
+        self._steps.append(SwitchingStep(pair, way, changes, parked))
 
 
 def changed(states: Mapping[int, PucState], way: Passes) -> tuple[Pass, ...]:

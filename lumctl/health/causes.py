@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from lumctl.devices.types import OpticsReading, PucState
-from lumctl.fabric.disobedience import Disobedience, disobeying_pucs
+from lumctl.fabric.condition import Disobedience, disobeying_pucs
 from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import has_no_carrier, has_no_light, sends_no_light

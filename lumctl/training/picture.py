@@ -8,9 +8,8 @@ from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.fabric.drawing.colours import tint
-from lumctl.fabric.drawing.model import Group, Item, Label, Line, Picture, polygon, straight, text_width
-from lumctl.fabric.drawing.png import painted
-from lumctl.fabric.drawing.svg import written
+from lumctl.fabric.drawing.image import painted, written
+from lumctl.fabric.drawing.sheet import Group, Item, Label, Picture, PictureLine, polygon, straight, text_width
 from lumctl.files import put
 from lumctl.training.bars import (
     MORPHLUX,
@@ -151,8 +150,8 @@ def bar(sheet: Sheet, row: BarRow, y: float) -> Iterator[Item]:
     corners = ((start, y - half), (end, y - half), (end, y + half), (start, y + half))
     yield polygon(corners, fill=colour)
     if far > end:
-        yield Line((end, y), (straight((end, y), (far, y)),), tint(colour), 2.4)
-        yield Line((far, y - half * 0.7), (straight((far, y - half * 0.7), (far, y + half * 0.7)),), colour, 1.6)
+        yield PictureLine((end, y), (straight((end, y), (far, y)),), tint(colour), 2.4)
+        yield PictureLine((far, y - half * 0.7), (straight((far, y - half * 0.7), (far, y + half * 0.7)),), colour, 1.6)
     look = INK if row.main else QUIET
     yield Label((max(end, far) + _GAP, y), row.note, size, look, centred=False, bold=row.main)
 
@@ -175,8 +174,8 @@ def marks(sheet: Sheet, y: float) -> Iterator[Item]:
         yield Label((sheet.x(decade), y), in_words(decade), _TICK, QUIET)
 
 
-def _upright(x: float, top: float, bottom: float) -> Line:
-    return Line((x, top), (straight((x, top), (x, bottom)),), _GRID, 1.0)
+def _upright(x: float, top: float, bottom: float) -> PictureLine:
+    return PictureLine((x, top), (straight((x, top), (x, bottom)),), _GRID, 1.0)
 
 
 def _size(row: BarRow) -> float:

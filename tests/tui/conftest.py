@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.devices.types import OpticsReading, PucState
 from lumctl.fabric import Route, mesh, route, trace
-from lumctl.fabric.drawing import Ways
+from lumctl.fabric.drawing import NamedRoutes
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.states import State
 from lumctl.inventory.model import (
@@ -189,9 +189,9 @@ def mesh_change() -> MeshChange:
     routes = route(chip, list(added.values()), states=before, live=list(kept.values()))
     after = before | {puc: state for found in routes for puc, state in found.passes}
 
-    def ways(named: Mapping[str, tuple[int, int]], states: Mapping[int, PucState]) -> Ways:
+    def ways(named: Mapping[str, tuple[int, int]], states: Mapping[int, PucState]) -> NamedRoutes:
         found = (trace(chip, states, a) for a, _ in named.values())
-        return Ways(tuple(named), tuple(Route((way.port, way.exit), way.passes) for way in found))
+        return NamedRoutes(tuple(named), tuple(Route((way.port, way.exit), way.passes) for way in found))
 
     gone = {name: ports for name, ports in pairs.items() if name not in kept}
     return MeshChange(rack.devices["mesh1"], before, after, ways(added, after), ways(gone, before), ways(kept, after))

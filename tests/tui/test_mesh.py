@@ -9,7 +9,7 @@ from textual.widgets import Input
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.fabric import condition_of, mesh, mesh_of
 from lumctl.fabric.drawing import Glyph, difference
-from lumctl.fabric.drawing.grid import grid
+from lumctl.fabric.drawing.text import grid
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.tui.look.circuit_styles import circuit_styles
 from lumctl.tui.look.themes import THEMES

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lumctl.change.plan import Plan, PlannedCircuit
     from lumctl.devices.types import PucState
     from lumctl.fabric import Mesh
-    from lumctl.fabric.drawing import Ways
+    from lumctl.fabric.drawing import NamedRoutes
     from lumctl.site import Site
     from lumctl.tui.actions import PlanView
     from lumctl.tui.told.meshes import MeshChange, MeshView
@@ -100,11 +100,13 @@ def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
     return tuple(found)
 
 
-def _ways(mesh: "Mesh", states: "Mapping[int, PucState]", device: str, circuits: "Sequence[PlannedCircuit]") -> "Ways":
+def _ways(
+    mesh: "Mesh", states: "Mapping[int, PucState]", device: str, circuits: "Sequence[PlannedCircuit]"
+) -> "NamedRoutes":
     """The ways that light takes in these states from where each circuit begins."""
     from lumctl.fabric import Route, trace
-    from lumctl.fabric.drawing import Ways
+    from lumctl.fabric.drawing import NamedRoutes
 
     here = [circuit for circuit in circuits if circuit.device == device]
     ways = [trace(mesh, states, int(circuit.ends[0]["port"])) for circuit in here]
-    return Ways(tuple(c.id for c in here), tuple(Route((way.port, way.exit), way.passes) for way in ways))
+    return NamedRoutes(tuple(c.id for c in here), tuple(Route((way.port, way.exit), way.passes) for way in ways))

@@ -3,22 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 from lumctl.devices.types import PucState
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.drawing.circuits import carried
 from lumctl.fabric.drawing.colours import terminal_style
-from lumctl.fabric.drawing.difference import Difference, Ways, difference
+from lumctl.fabric.drawing.difference import MeshDifference, NamedRoutes, difference
+from lumctl.fabric.drawing.image import painted, written
 from lumctl.fabric.drawing.picture import picture
-from lumctl.fabric.drawing.png import painted
-from lumctl.fabric.drawing.svg import written
 from lumctl.fabric.drawing.text import Glyph, Row, legend, marks_row, text
 from lumctl.fabric.geometry import Mesh
 from lumctl.fabric.routing import Route
 
 __all__ = [
-    "Difference",
     "Glyph",
+    "MeshDifference",
+    "NamedRoutes",
     "Row",
-    "Ways",
     "carried",
     "difference",
     "legend",
@@ -35,7 +34,7 @@ def svg(
     states: Mapping[int, PucState],
     routes: Sequence[Route],
     *,
-    condition: Condition,
+    condition: MeshCondition,
     names: Sequence[str] = (),
     title: str = "",
 ) -> str:
@@ -53,7 +52,7 @@ def png(
     states: Mapping[int, PucState],
     routes: Sequence[Route],
     *,
-    condition: Condition,
+    condition: MeshCondition,
     names: Sequence[str] = (),
     title: str = "",
     scale: float = 2,

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 
 from lumctl.devices.types import PucState
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.errors import InconsistentFabricError
-from lumctl.fabric.geometry import FREE, Mesh, PortPair
+from lumctl.fabric.condition import MeshCondition
+from lumctl.fabric.geometry import FREE, TURN, Mesh, PortPair
 from lumctl.fabric.routing import Route
-from lumctl.fabric.tracing import TURN
+from lumctl.fabric.search import InconsistentFabricError
 
 Leg = tuple[int, int]
 """One pass through a PUC: the terminal where light comes in and the one where it goes out."""
@@ -21,7 +20,7 @@ _LETTERS = _CAPITALS + "".join(letter for letter in ascii_lowercase if letter no
 
 
 @dataclass(frozen=True, slots=True)
-class Circuit:
+class DrawnCircuit:
     """One circuit of a drawing. ``number`` counts from 0 and decides letter and colour; ``loss_db`` is planned."""
 
     number: int
@@ -44,16 +43,16 @@ class Carried:
     """A mesh with all that stands in a drawing of it. ``lit`` is the circuit at each terminal where there is one."""
 
     mesh: Mesh
-    circuits: tuple[Circuit, ...]
+    circuits: tuple[DrawnCircuit, ...]
     states: Mapping[int, PucState]
-    condition: Condition
-    lit: Mapping[int, Circuit]
+    condition: MeshCondition
+    lit: Mapping[int, DrawnCircuit]
 
     def state(self, puc: int) -> PucState:
         """How a PUC stands; in bar if nobody said."""
         return self.states.get(puc, PucState.BAR)
 
-    def circuits_through(self, puc: int) -> tuple[Circuit, ...]:
+    def circuits_through(self, puc: int) -> tuple[DrawnCircuit, ...]:
         """The circuits that pass a PUC: none, one, or two. One that passes it twice stands here once."""
         found = {self.lit[t].number: self.lit[t] for t in range(4 * puc, 4 * puc + 4) if t in self.lit}
         return tuple(found.values())
@@ -63,7 +62,7 @@ def carried(
     mesh: Mesh,
     states: Mapping[int, PucState],
     routes: Sequence[Route],
-    condition: Condition,
+    condition: MeshCondition,
     names: Sequence[str],
 ) -> Carried:
     """Lay the routes on the mesh.
@@ -77,7 +76,7 @@ def carried(
     """
     called = names or [f"{a}:{b}" for a, b in (found.ports for found in routes)]
     circuits = tuple(
-        Circuit(number, name, found.ports, tuple(_legs(mesh, found)), condition.loss_db(found.ports, found.pucs))
+        DrawnCircuit(number, name, found.ports, tuple(_legs(mesh, found)), condition.loss_db(found.ports, found.pucs))
         for number, (found, name) in enumerate(zip(routes, called, strict=True))
     )
     wanted = {puc: state for found in routes for puc, state in found.passes}

@@ -1,13 +1,12 @@
-"""The change of a mesh in characters: what circuits are added, which go, which stay, and what PUCs are written."""
+"""The change of a mesh in characters: circuits added, removed and kept, and the PUCs that are written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lumctl.devices.types import PucState
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.drawing.circuits import Carried, Circuit, carried
-from lumctl.fabric.drawing.grid import grid
-from lumctl.fabric.drawing.text import Glyph, Row, drawn, rows_of
+from lumctl.fabric.condition import MeshCondition
+from lumctl.fabric.drawing.circuits import Carried, DrawnCircuit, carried
+from lumctl.fabric.drawing.text import Glyph, Row, drawn, grid, rows_of
 from lumctl.fabric.geometry import Mesh
 from lumctl.fabric.routing import Route
 
@@ -16,7 +15,7 @@ _DARK, _DARK_ASCII = "\u00b7", "."
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class NamedRoutes:
     """Circuits with their ways: the name of each, and its route at the same place."""
 
     names: tuple[str, ...] = ()
@@ -24,13 +23,13 @@ class Ways:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MeshDifference:
     """A drawn change: its rows, what its marks mean, and the circuits with their letters, added ones first."""
 
     rows: tuple[Row, ...]
     marks: Row
-    added: tuple[Circuit, ...]
-    kept: tuple[Circuit, ...]
+    added: tuple[DrawnCircuit, ...]
+    kept: tuple[DrawnCircuit, ...]
 
 
 def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to be drawn
@@ -38,13 +37,13 @@ def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to
     before: Mapping[int, PucState],
     after: Mapping[int, PucState],
     *,
-    added: Ways,
+    added: NamedRoutes,
     removed: Sequence[Route],
-    kept: Ways,
-    condition: Condition,
+    kept: NamedRoutes,
+    condition: MeshCondition,
     ascii_only: bool = False,
     width: int = 120,
-) -> Difference:
+) -> MeshDifference:
     """Draw a mesh as it will be: added circuits stand out, kept ones are quiet, dots mark the ways that go dark.
 
     A PUC that is changed bears the sign of what it becomes: ``+`` cross, ``-`` bar.
@@ -62,7 +61,7 @@ def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to
             cells[places.letters[terminal]] = Glyph(_DARK_ASCII if ascii_only else _DARK, "removed")
     for puc, mark in _changes(shown, before, after).items():
         cells.update(dict.fromkeys(places.pucs[puc], Glyph(mark, "changed")))
-    return Difference(
+    return MeshDifference(
         rows_of(cells, places),
         _meanings(ascii_only=ascii_only),
         shown.circuits[: len(added.routes)],

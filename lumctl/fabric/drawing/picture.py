@@ -1,18 +1,145 @@
 """A mesh with its circuits as a picture, and under it what its letters and marks stand for."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from math import ceil, pi
+from math import ceil, cos, hypot, pi, tan
 
 from lumctl.counts import counted
 from lumctl.devices.types import PucState
-from lumctl.fabric.drawing.circuits import Carried, Circuit
+from lumctl.fabric.drawing.circuits import Carried, DrawnCircuit, Leg
 from lumctl.fabric.drawing.colours import dashes, ink_on, line_colour, outline, tint
-from lumctl.fabric.drawing.model import Curve, Dot, Group, Item, Label, Line, Picture, polygon, straight, text_width
-from lumctl.fabric.drawing.paper import Paper, Point, along, paper
-from lumctl.fabric.drawing.tracks import ASIDE, GATE, REACH, Tracks, port_number_at
-from lumctl.fabric.geometry import FREE, Mesh
-from lumctl.fabric.tracing import TURN
+from lumctl.fabric.drawing.sheet import (
+    Corner,
+    Curve,
+    Dot,
+    Group,
+    Item,
+    Label,
+    Paper,
+    Picture,
+    PictureLine,
+    Point,
+    along,
+    paper,
+    polygon,
+    straight,
+    text_width,
+)
+from lumctl.fabric.geometry import FREE, TURN, Mesh
+
+# In lengths of the shortest edge:
+ASIDE = 0.105
+"""How far a waveguide runs beside its edge."""
+GATE = 0.23
+"""Half the length of a PUC's gate: within it light keeps or changes its side."""
+REACH = 0.6
+"""How far from its vertex a port ends."""
+_APART = 0.17
+"""Half the distance between the two ports of one vertex."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """A mesh's waveguides on a sheet: an edge is ``scale`` long, and the paper's origin lies at ``origin``."""
+
+    mesh: Mesh
+    paper: Paper
+    scale: float
+    origin: Point
+
+    def at(self, point: Point) -> Point:
+        """A point of the paper on the sheet."""
+        return self.origin[0] + point[0] * self.scale, self.origin[1] + point[1] * self.scale
+
+    def gate_end(self, terminal: int) -> Point:
+        """Where the gate of a PUC ends at a terminal."""
+        return self.at(self._gate_end(terminal))
+
+    def port(self, port: int) -> Point:
+        """Where a port ends."""
+        return self.at(port_at(self.paper.corners[self.mesh.ports[port]]))
+
+    def passing(self, leg: Leg) -> Curve:
+        """Through a gate: straight on in bar, over to the other side in cross."""
+        start, end = self._gate_end(leg[0]), self._gate_end(leg[1])
+        if leg[0] ^ leg[1] == 2:  # noqa: PLR2004 - bar, by the numbering of terminals
+            return self._curve(straight(start, end))
+        inward, outward = self.paper.corners[leg[0]].edge, self.paper.corners[leg[1]].edge
+        return self._curve((along(start, inward, GATE), along(end, outward, GATE), end))
+
+    def turning(self, terminal: int) -> Curve:
+        """From the gate's end at a terminal round the corner to the next gate."""
+        peer = self.mesh.peers[terminal]
+        start, end = self._gate_end(terminal), self._gate_end(peer)
+        return self._curve((self._pull(terminal, start, end), self._pull(peer, end, start), end))
+
+    def leaving(self, port: int) -> Curve:
+        """From the gate's end at a port's terminal out of the mesh."""
+        terminal = self.mesh.ports[port]
+        corner = self.paper.corners[terminal]
+        start, end = self._gate_end(terminal), port_at(corner)
+        reach = hypot(end[0] - start[0], end[1] - start[1]) / 2.5
+        return self._curve((along(start, corner.edge + pi, reach), along(end, corner.middle + pi, reach), end))
+
+    def way(self, legs: Sequence[Leg]) -> tuple[Point, tuple[Curve, ...]]:
+        """A circuit from port to port: in, through gates and round corners by turns, and out."""
+        first, last = self.mesh.port_at[legs[0][0]], self.mesh.port_at[legs[-1][1]]
+        curves = [_back(self.leaving(first), self.gate_end(legs[0][0]))]
+        for leg in legs:
+            curves.append(self.passing(leg))
+            if self.mesh.peers[leg[1]] != FREE:
+                curves.append(self.turning(leg[1]))
+        return self.port(first), (*curves, self.leaving(last))
+
+    def idle(self, colour: str, width: float) -> list[PictureLine]:
+        """All waveguides between the gates, each once."""
+        lines: list[PictureLine] = []
+        for terminal, peer in enumerate(self.mesh.peers):
+            if peer > terminal:
+                lines.append(PictureLine(self.gate_end(terminal), (self.turning(terminal),), colour, width))
+            elif peer == FREE:
+                out = self.leaving(self.mesh.port_at[terminal])
+                lines.append(PictureLine(self.gate_end(terminal), (out,), colour, width))
+        return lines
+
+    def _gate_end(self, terminal: int) -> Point:
+        corner = self.paper.corners[terminal]
+        a, b = self.paper.ends[terminal >> 2]
+        middle = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
+        aside = pi / 2 if corner.width > 0 else -pi / 2
+        return along(along(middle, corner.edge, -GATE), corner.edge + aside, ASIDE)
+
+    def _pull(self, terminal: int, start: Point, end: Point) -> Point:
+        """The control point of a turn: towards where the two tracks would meet."""
+        corner = self.paper.corners[terminal]
+        distance = hypot(start[0] - corner.vertex[0], start[1] - corner.vertex[1])
+        half = abs(corner.width) / 2
+        meeting = distance - ASIDE / tan(half) if half < pi / 2 else distance
+        most = hypot(end[0] - start[0], end[1] - start[1])
+        return along(start, corner.edge + pi, 0.72 * min(max(meeting, 0.0), most))
+
+    def _curve(self, curve: Curve) -> Curve:
+        return self.at(curve[0]), self.at(curve[1]), self.at(curve[2])
+
+
+def port_at(corner: Corner) -> Point:
+    """Where a port ends on paper: out of the middle of the room at its vertex, on its own edge's side."""
+    sideways = -pi / 2 if corner.width > 0 else pi / 2
+    return along(along(corner.vertex, corner.middle, REACH), corner.middle + sideways, _APART)
+
+
+def port_number_at(corner: Corner) -> Point:
+    """Where the number of a port stands: further out, and a little further from its neighbour."""
+    away = 0.27 + 0.07 * abs(cos(corner.middle))  # numbers are wider than high
+    sideways = -pi / 2 if corner.width > 0 else pi / 2
+    return along(along(port_at(corner), corner.middle, away), corner.middle + sideways, 0.03)
+
+
+def _back(curve: Curve, start: Point) -> Curve:
+    """The same curve, from its end to its start."""
+    return curve[1], curve[0], start
+
 
 EDGE = 60.0
 """The length of the shortest edge on the sheet."""
@@ -94,7 +221,7 @@ def _puc(shown: Carried, tracks: Tracks, puc: int) -> Group:
     return Group("puc", gate(tracks, puc, state, stuck=stuck, damaged=damaged), ", ".join(words))
 
 
-def _circuit(tracks: Tracks, circuit: Circuit) -> Group:
+def _circuit(tracks: Tracks, circuit: DrawnCircuit) -> Group:
     a, b = circuit.ports
     start, curves = tracks.way(circuit.legs)
     title = f"{circuit.letter}: {circuit.name}, ports {a} and {b}, {len(circuit.legs)} PUCs, {circuit.loss_db:.1f} dB"
@@ -133,7 +260,7 @@ def key(shown: Carried, corner: Point, room: float) -> tuple[tuple[Group, ...], 
     return (*marks, *entries), (right, bottom + _SMALL)
 
 
-def _entry(circuit: Circuit, at: Point) -> Group:
+def _entry(circuit: DrawnCircuit, at: Point) -> Group:
     x, y = at[0] + BADGE, at[1]
     line = circuit_line((x, y), (straight((x, y), (x + _SWATCH, y)),), circuit.number)
     words = x + _SWATCH + 8
@@ -142,7 +269,7 @@ def _entry(circuit: Circuit, at: Point) -> Group:
     return Group("key", (*line, *badge((x, y), circuit), name, numbers))
 
 
-def _numbers(circuit: Circuit) -> str:
+def _numbers(circuit: DrawnCircuit) -> str:
     a, b = circuit.ports
     count = len(circuit.legs)
     return f"ports {a}:{b}, {counted(count, 'PUCs')}, {circuit.loss_db:.1f} dB"
@@ -172,7 +299,7 @@ def _symbols(shown: Carried) -> Iterator[tuple[str, Callable[[Point], tuple[Item
         yield "blocked port", blocked_port
 
 
-def _gate(at: Point, *, state: PucState, stuck: bool = False, damaged: bool = False) -> tuple[Line, ...]:
+def _gate(at: Point, *, state: PucState, stuck: bool = False, damaged: bool = False) -> tuple[PictureLine, ...]:
     tracks = Tracks(_ONE_PUC, paper(_ONE_PUC), EDGE, (at[0] - EDGE / 2, at[1]))
     return gate(tracks, 0, state, stuck=stuck, damaged=damaged)
 
@@ -184,7 +311,9 @@ def _room(groups: Iterable[Group]) -> Point:
     return right, max(label.at[1] for label in labels)
 
 
-def gate(tracks: Tracks, puc: int, state: PucState, *, stuck: bool = False, damaged: bool = False) -> tuple[Line, ...]:
+def gate(
+    tracks: Tracks, puc: int, state: PucState, *, stuck: bool = False, damaged: bool = False
+) -> tuple[PictureLine, ...]:
     """A PUC: a frame with its two tracks in it, side by side in bar, over each other in cross.
 
     A stuck one has a heavy frame, a damaged one is dark and crossed out.
@@ -192,31 +321,31 @@ def gate(tracks: Tracks, puc: int, state: PucState, *, stuck: bool = False, dama
     corners = _frame(tracks, puc, _ROUND_STUCK if stuck else _ROUND_LANES)
     if damaged:
         strokes = ((corners[0], corners[2]), (corners[1], corners[3]))
-        crossed = (Line(a, (straight(a, b),), PAGE, THIN) for a, b in strokes)
+        crossed = (PictureLine(a, (straight(a, b),), PAGE, THIN) for a, b in strokes)
         return (polygon(corners, fill=_DAMAGED_GATE, colour=INK, width=1.2), *crossed)
     fill = _STUCK_GATE if stuck else _CROSS_GATE if state is PucState.CROSS else _BAR_GATE
     frame = polygon(corners, fill=fill, colour=INK if stuck else GLASS, width=2.4 if stuck else 1.0)
     legs = ((terminal, terminal ^ TURN[state]) for terminal in (4 * puc, 4 * puc + 1))
-    return (frame, *(Line(tracks.gate_end(leg[0]), (tracks.passing(leg),), _LANE, THIN) for leg in legs))
+    return (frame, *(PictureLine(tracks.gate_end(leg[0]), (tracks.passing(leg),), _LANE, THIN) for leg in legs))
 
 
-def circuit_line(start: Point, curves: tuple[Curve, ...], number: int) -> tuple[Line, ...]:
+def circuit_line(start: Point, curves: tuple[Curve, ...], number: int) -> tuple[PictureLine, ...]:
     """A circuit's line, apart from what lies under it by a gap; where it is dashed, pale between the dashes.
 
     A colour too light for that, yellow, has dark dashes.
     """
     colour, pattern, edge = line_colour(number), dashes(number), outline(line_colour(number))
-    lines = [Line(start, curves, PAGE, _THICK + 2 * _GAP)]
+    lines = [PictureLine(start, curves, PAGE, _THICK + 2 * _GAP)]
     if edge:
-        lines.append(Line(start, curves, edge, _THICK + 1.4))
+        lines.append(PictureLine(start, curves, edge, _THICK + 1.4))
     below, dashed = (colour, edge) if edge else (tint(colour), colour)
-    lines.append(Line(start, curves, below if pattern else colour, _THICK))
+    lines.append(PictureLine(start, curves, below if pattern else colour, _THICK))
     if pattern:
-        lines.append(Line(start, curves, dashed, _THICK, tuple(length * EDGE for length in pattern)))
+        lines.append(PictureLine(start, curves, dashed, _THICK, tuple(length * EDGE for length in pattern)))
     return tuple(lines)
 
 
-def badge(at: Point, circuit: Circuit) -> tuple[Dot | Label, ...]:
+def badge(at: Point, circuit: DrawnCircuit) -> tuple[Dot | Label, ...]:
     """A circuit's letter on its colour."""
     colour = line_colour(circuit.number)
     size = 10.5 if len(circuit.letter) == 1 else 8.0
@@ -228,11 +357,11 @@ def free_port(at: Point) -> Dot:
     return Dot(at, 3.2, PAGE, _LANE, THIN)
 
 
-def blocked_port(at: Point) -> tuple[Dot | Line, ...]:
+def blocked_port(at: Point) -> tuple[Dot | PictureLine, ...]:
     """A ring with a bar across."""
     radius = 6.0
     a, b = along(at, pi / 4, -radius), along(at, pi / 4, radius)
-    return Dot(at, radius, PAGE, INK, 2.0), Line(a, (straight(a, b),), INK, 2.0)
+    return Dot(at, radius, PAGE, INK, 2.0), PictureLine(a, (straight(a, b),), INK, 2.0)
 
 
 def _frame(tracks: Tracks, puc: int, room: float) -> list[Point]:

@@ -11,7 +11,7 @@ from math import inf
 
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.negotiation import Pressure, bargain
-from lumctl.fabric.network.joint import JointNetwork
+from lumctl.fabric.network.model import JointNetwork
 
 Step = tuple[int, int]
 """The terminals at which light comes into a PUC or a switch, and at which it leaves it."""

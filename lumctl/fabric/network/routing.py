@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, UsageError
-from lumctl.fabric.errors import InconsistentFabricError, Unroutable
-from lumctl.fabric.network.changes import NetworkRoute, network_changes
-from lumctl.fabric.network.joint import JointNetwork, joint_of
-from lumctl.fabric.network.model import Ends, Network, written
+from lumctl.fabric.network.model import Ends, JointNetwork, Network, joint_of, written
 from lumctl.fabric.network.negotiation import Negotiation, NetworkPrices, Way
-from lumctl.fabric.network.tracing import NetworkHop, NetworkStates, NetworkTrace, hops_loss_db, trace_network
+from lumctl.fabric.network.tracing import (
+    NetworkHop,
+    NetworkRoute,
+    NetworkStates,
+    NetworkTrace,
+    hops_loss_db,
+    network_changes,
+    trace_network,
+)
+from lumctl.fabric.search import InconsistentFabricError, Unroutable
 from lumctl.inventory.fibres import DevicePort
 from lumctl.inventory.problems import listing
 
 if TYPE_CHECKING:
-    from lumctl.fabric.tracing import Pass
+    from lumctl.fabric.geometry import Pass
 
 _IDLE = NetworkStates()
 _CHANGE = 1 / 4096

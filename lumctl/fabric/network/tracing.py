@@ -1,13 +1,12 @@
 """Where light goes in a network: from device to device as all of them stand, to the port it leaves by."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.geometry import PortPair
-from lumctl.fabric.network.model import MeshDevice, Network, SwitchDevice
-from lumctl.fabric.tracing import Pass, trace
+from lumctl.fabric.geometry import Pass, PortPair, trace
+from lumctl.fabric.network.model import Ends, MeshDevice, Network, SwitchDevice
 from lumctl.inventory.fibres import DevicePort
 
 
@@ -115,3 +114,60 @@ def hop_loss_db(network: Network, hop: NetworkHop) -> float:
     if isinstance(device, SwitchDevice):
         return device.loss_db
     return device.condition.loss_db(hop.ports, [puc for puc, _ in hop.passes])
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRoute:
+    """The way of a circuit: device by device, with the fibre from each to the next, and what light loses on it."""
+
+    ends: Ends
+    hops: tuple[NetworkHop, ...]
+    fibres: tuple[str, ...]
+    loss_db: float
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkChanges:
+    """What to set: PUCs by mesh, port pairs to connect by switch, and pairs to part first, to free their ports."""
+
+    pucs: Mapping[str, Mapping[int, PucState]]
+    connect: Mapping[str, tuple[PortPair, ...]]
+    disconnect: Mapping[str, tuple[PortPair, ...]]
+
+    def applied(self, states: NetworkStates) -> NetworkStates:
+        """How the devices stand once this is set."""
+        pucs = dict(states.pucs)
+        for name, changed in self.pucs.items():
+            pucs[name] = {**pucs.get(name, {}), **changed}
+        connects = dict(states.connects)
+        for name in {*self.connect, *self.disconnect}:
+            standing = connects.get(name, frozenset()) - set(self.disconnect.get(name, ()))
+            connects[name] = standing | set(self.connect.get(name, ()))
+        return NetworkStates(pucs, connects)
+
+
+def network_changes(network: Network, states: NetworkStates, routes: Iterable[NetworkRoute]) -> NetworkChanges:
+    """What must be set so that the devices make these routes; nothing that stands so already is named."""
+    hops = [hop for found in routes for hop in found.hops]
+    pucs: dict[str, dict[int, PucState]] = {}
+    for name, device in network.meshes:
+        wanted = dict(passed for hop in hops if hop.device == name for passed in hop.passes)
+        standing = {**states.pucs.get(name, {}), **device.condition.stuck}
+        pucs[name] = {puc: wanted[puc] for puc in sorted(wanted) if standing.get(puc, PucState.BAR) is not wanted[puc]}
+    connect: dict[str, tuple[PortPair, ...]] = {}
+    disconnect: dict[str, tuple[PortPair, ...]] = {}
+    for name, _ in network.switches:
+        pairs = {_low_first(hop.ports) for hop in hops if hop.device == name}
+        ports = {port for pair in pairs for port in pair}
+        standing_pairs = {_low_first(pair) for pair in states.connects.get(name, ())}
+        connect[name] = tuple(sorted(pairs - standing_pairs))
+        disconnect[name] = tuple(sorted(pair for pair in standing_pairs - pairs if not ports.isdisjoint(pair)))
+    return NetworkChanges(
+        {name: changed for name, changed in pucs.items() if changed},
+        {name: changed for name, changed in connect.items() if changed},
+        {name: changed for name, changed in disconnect.items() if changed},
+    )
+
+
+def _low_first(pair: PortPair) -> PortPair:
+    return (min(pair), max(pair))

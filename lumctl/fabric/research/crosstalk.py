@@ -7,7 +7,7 @@ from math import inf, log10
 
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import PortPair
-from lumctl.fabric.research.libraries import Reals, np
+from lumctl.fabric.research.optics import Reals, np
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ from types import MappingProxyType
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.fabric.geometry import Mesh, PortPair
+from lumctl.fabric.geometry import TURN, Mesh, Pass, PortPair, trace
 from lumctl.fabric.research.graph import Graph, Way, graph
 from lumctl.fabric.research.integer_program import ProgramResult, shorter, solve_arcs, useful
 from lumctl.fabric.research.relaxation import Relaxation, chosen, relax
 from lumctl.fabric.routing import Route
-from lumctl.fabric.tracing import TURN, Pass, trace
 
 _NEAR = 4.0
 """While no routing is known: how far from the bound one is looked for before it is looked for everywhere."""

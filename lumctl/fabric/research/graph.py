@@ -12,10 +12,9 @@ from math import inf
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.errors import InconsistentFabricError
-from lumctl.fabric.geometry import FREE, Mesh, PortPair
+from lumctl.fabric.geometry import FREE, TURN, Mesh, PortPair
 from lumctl.fabric.routing import Route
-from lumctl.fabric.tracing import TURN
+from lumctl.fabric.search import InconsistentFabricError
 
 Way = tuple[int, ...]
 """The terminals at which a way enters its PUCs, in order."""

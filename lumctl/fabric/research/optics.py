@@ -23,7 +23,7 @@ Setting = PucState | Phases
 
 
 @dataclass(frozen=True, slots=True)
-class Optics:
+class WaveOptics:
     """What is wrong with the PUCs, loss apart (that is the condition's).
 
     Extinction is what leaves by the right side over what leaves by the wrong one, in dB, ``inf`` for an ideal PUC.
@@ -54,7 +54,7 @@ class Optics:
         return self.puc_extinction_db.get(puc, usual)
 
 
-IDEAL = Optics(inf, inf)
+IDEAL = WaveOptics(inf, inf)
 """PUCs that leak nothing."""
 
 
@@ -73,3 +73,21 @@ def random_waveguide_phases(mesh: Mesh, rng: Random) -> dict[int, float]:
         for terminal, peer in enumerate(mesh.peers)
         if peer != FREE and terminal <= peer
     }
+
+
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.linalg import splu
+except ImportError as absent:
+    raise UsageError(
+        f"light is traced as waves with numpy and scipy: {absent.name} is not installed",
+        hint="pip install 'lumctl[optics]'",
+    ) from absent
+
+Reals = NDArray[np.float64]
+Waves = NDArray[np.complex128]
+
+__all__ = ["NDArray", "Reals", "Waves", "connected_components", "csc_matrix", "np", "splu"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lumctl.errors import LumctlError
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.research.graph import Graph, Way
-from lumctl.fabric.research.highs import Column, add_column, has_solution, program, run
+from lumctl.fabric.research.integer_program import Column, add_column, has_solution, program, run
 from lumctl.fabric.search import Prices, cheapest_path
 
 if TYPE_CHECKING:

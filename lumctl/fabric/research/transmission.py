@@ -26,10 +26,21 @@ from typing import TypeVar
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import FREE, Mesh
-from lumctl.fabric.research.libraries import NDArray, Reals, Waves, connected_components, csc_matrix, np, splu
-from lumctl.fabric.research.optics import Optics, Phases, Setting, random_waveguide_phases
+from lumctl.fabric.research.optics import (
+    NDArray,
+    Phases,
+    Reals,
+    Setting,
+    WaveOptics,
+    Waves,
+    connected_components,
+    csc_matrix,
+    np,
+    random_waveguide_phases,
+    splu,
+)
 
 _DARK = 1e-6
 """Amplitudes below this (120 dB down) count as none.
@@ -52,7 +63,7 @@ class Couplers:
     cross: Waves
 
 
-def couplers(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, condition: Condition) -> Couplers:
+def couplers(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, condition: MeshCondition) -> Couplers:
     """All PUCs as they are set; a stuck one is what it is stuck in, one that is not named is in bar."""
     standing = {**settings, **condition.stuck}
     pucs = range(mesh.puc_count)
@@ -66,7 +77,7 @@ def couplers(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, condit
     return Couplers(_lit(np.tile(bar, 2).ravel()), _lit(np.tile(cross, 2).ravel()))
 
 
-def _turn(puc: int, setting: Setting, optics: Optics) -> tuple[float, float, float]:
+def _turn(puc: int, setting: Setting, optics: WaveOptics) -> tuple[float, float, float]:
     """The sine and the cosine of ``t``, and ``D``, of one PUC."""
     error = optics.phase_errors.get(puc, _NONE)
     common, half = (error.side_0 + error.side_1) / 2, (error.side_0 - error.side_1) / 2
@@ -84,7 +95,7 @@ def _lit(amplitudes: Waves) -> Waves:
     return np.where(np.abs(amplitudes) < _DARK, 0.0, amplitudes)
 
 
-def transmission(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, *, condition: Condition) -> Waves:
+def transmission(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, *, condition: MeshCondition) -> Waves:
     """The amplitude that leaves each port (row) for light of amplitude 1 into each port (column).
 
     It holds for the waveguide phases that ``optics`` names, those not named being 0. It is symmetric: a mesh passes as
@@ -96,7 +107,7 @@ def transmission(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, *,
     return _Waves.of(mesh, settings, optics, condition).amplitudes(optics.waveguide_phases)
 
 
-def gains(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, *, condition: Condition) -> Reals:
+def gains(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, *, condition: MeshCondition) -> Reals:
     """The power that leaves each port (row) for power 1 into each port (column), for the phases of ``optics``."""
     return _power(transmission(mesh, settings, optics, condition=condition))
 
@@ -104,9 +115,9 @@ def gains(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, *, condit
 def mean_gains(
     mesh: Mesh,
     settings: Mapping[int, Setting],
-    optics: Optics,
+    optics: WaveOptics,
     *,
-    condition: Condition,
+    condition: MeshCondition,
     rng: Random,
     samples: int = SAMPLES,
 ) -> Reals:
@@ -127,7 +138,9 @@ def mean_gains(
     return total / samples
 
 
-def incoherent_gains(mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, *, condition: Condition) -> Reals:
+def incoherent_gains(
+    mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, *, condition: MeshCondition
+) -> Reals:
     """Like :func:`mean_gains`, by adding powers where ways meet: one solve and no randomness.
 
     Echoes count twice: light that comes back to its own port can run the same way the other way round, which has the
@@ -174,7 +187,7 @@ class _Waves:
     ports: Waves
 
     @classmethod
-    def of(cls, mesh: Mesh, settings: Mapping[int, Setting], optics: Optics, condition: Condition) -> "_Waves":
+    def of(cls, mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, condition: MeshCondition) -> "_Waves":
         found = couplers(mesh, settings, optics, condition)
         loss_db = [condition.loss_db((port,), ()) for port in range(mesh.port_count)]
         ports = (10 ** (-np.array(loss_db) / 20)).astype(np.complex128)

@@ -7,8 +7,8 @@ from rich.text import Text
 from lumctl.counts import counted, stay
 from lumctl.errors import LumctlError
 from lumctl.fabric import condition_of, mesh_of
-from lumctl.fabric.drawing import Difference, difference
-from lumctl.fabric.drawing.circuits import Circuit
+from lumctl.fabric.drawing import MeshDifference, difference
+from lumctl.fabric.drawing.circuits import DrawnCircuit
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.told.chip import fitting, styled
 from lumctl.tui.told.meshes import MeshChange
@@ -42,8 +42,8 @@ def _lines(change: MeshChange, width: int, marks: Marks) -> Iterator[Text]:
     yield _told("")
 
 
-def _drawn(change: MeshChange, width: int, marks: Marks) -> Difference:
-    def drawn(columns: int) -> Difference:
+def _drawn(change: MeshChange, width: int, marks: Marks) -> MeshDifference:
+    def drawn(columns: int) -> MeshDifference:
         return difference(
             mesh_of(change.device),
             change.before,
@@ -59,7 +59,7 @@ def _drawn(change: MeshChange, width: int, marks: Marks) -> Difference:
     return fitting(drawn, width)
 
 
-def _added(circuit: Circuit) -> Text:
+def _added(circuit: DrawnCircuit) -> Text:
     a, b = circuit.ports
     text = _told("+ ", "changed")
     text.append(f" {circuit.letter} {circuit.name}  {a}:{b}  {counted(len(circuit.legs), 'PUCs')}", style="not reverse")

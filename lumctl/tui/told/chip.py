@@ -11,7 +11,7 @@ from lumctl.errors import UsageError
 from lumctl.fabric import Mesh, Route, condition_of, mesh_of
 from lumctl.fabric.drawing import Row as Glyphs
 from lumctl.fabric.drawing import carried, marks_row, text
-from lumctl.fabric.drawing.grid import grid
+from lumctl.fabric.drawing.text import grid
 from lumctl.health.states import State
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.inventory.switching import FREE

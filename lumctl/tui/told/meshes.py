@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import Route, mesh_of, trace
-from lumctl.fabric.drawing import Ways
+from lumctl.fabric.drawing import NamedRoutes
 from lumctl.health.states import CircuitHealth, State
 from lumctl.inventory.model import Device
 from lumctl.inventory.switching import FREE
@@ -49,9 +49,9 @@ class MeshChange:
     device: Device
     before: Mapping[int, PucState]
     after: Mapping[int, PucState]
-    added: Ways
-    removed: Ways
-    kept: Ways
+    added: NamedRoutes
+    removed: NamedRoutes
+    kept: NamedRoutes
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lumctl.fabric import Mesh
 from lumctl.fabric.drawing import Glyph, Row
-from lumctl.fabric.drawing.grid import Cell, Grid
+from lumctl.fabric.drawing.text import Cell, Grid
 from lumctl.tui.look.marks import power
 
 _BEYOND = 4

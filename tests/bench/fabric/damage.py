@@ -15,7 +15,7 @@ from random import Random
 from machine import described
 
 from lumctl.devices.types import PucState
-from lumctl.fabric import Condition, Mesh, Route, Unroutable, mesh, route, trace
+from lumctl.fabric import Mesh, MeshCondition, Route, Unroutable, mesh, route, trace
 from lumctl.fabric.matchings import all_to_all
 
 
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         made = [_made(shape, each.routes, {**each.states, **stuck}) for each in planned]
         whole = sum(count == len(each.routes) for count, each in zip(made, planned, strict=True))
         routed = sum(_routed(shape, each.routes, stuck) for each in planned)
-        again = all_to_all(shape, 32, condition=Condition(stuck=stuck), rng=Random(draw))
+        again = all_to_all(shape, 32, condition=MeshCondition(stuck=stuck), rng=Random(draw))
         row = (whole, sum(made), routed, len(again.matchings), len(again.unreachable))
         sums = [a + b for a, b in zip(sums, row, strict=True)]
         print(f"{draw:>4}  {row[0]:>7}  {row[1]:>12} of 496     {row[2]:>6}  {row[3]:>10}  {row[4]:>10}", flush=True)

@@ -4,8 +4,8 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import DAMAGED_LOSS_DB, Condition, condition_of, mesh_of
-from lumctl.fabric.geometry import hexagon, mesh, square
+from lumctl.fabric.condition import DAMAGED_LOSS_DB, MeshCondition, condition_of, mesh_of
+from lumctl.fabric.shapes import hexagon, mesh, square
 from lumctl.inventory.geometry import Geometry, Shape
 from lumctl.inventory.mesh_data import MeshData
 from lumctl.inventory.model import Device, DeviceKind
@@ -30,7 +30,7 @@ DEVICE = Device(
 
 
 def test_the_condition_is_what_the_inventory_says():
-    assert condition_of(DEVICE) == Condition(
+    assert condition_of(DEVICE) == MeshCondition(
         stuck={3: PucState.BAR, 4: PucState.CROSS},
         damaged=frozenset({9}),
         blocked_ports=frozenset({7}),

@@ -4,7 +4,7 @@ from random import Random
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.fabric import Condition, changes, mesh, route, trace
+from lumctl.fabric import MeshCondition, changes, mesh, route, trace
 from lumctl.fabric.documents import circuit_document, read_planned, states_document
 from lumctl.fabric.matchings import all_to_all
 
@@ -13,7 +13,7 @@ SHAPE = mesh(3, 3)
 
 def document_of(routes):
     return {
-        "circuits": [circuit_document(each, Condition()) for each in routes],
+        "circuits": [circuit_document(each, MeshCondition()) for each in routes],
         "states": states_document(changes({}, routes)),
     }
 
@@ -41,7 +41,7 @@ def test_matchings_are_read_back_one_by_one():
 
 def test_loss_counts_each_pass_and_both_ports():
     (found,) = route(SHAPE, [(3, 15)], states={})
-    condition = Condition(puc_loss_db={found.pucs[0]: 1.5}, port_loss_db={15: 0.25})
+    condition = MeshCondition(puc_loss_db={found.pucs[0]: 1.5}, port_loss_db={15: 0.25})
     told = circuit_document(found, condition)
     assert told["loss_db"] == pytest.approx(2 * 1.0 + 0.25 + 0.25 * len(found.passes) + 1.5)
 

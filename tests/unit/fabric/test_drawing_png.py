@@ -7,11 +7,11 @@ import pytest
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import Route, exits, mesh, trace
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.drawing import png, svg
 from lumctl.fabric.drawing.colours import ON_PAPER, tint
 
-WELL = Condition()
+WELL = MeshCondition()
 
 
 def lit(columns, rows, count):

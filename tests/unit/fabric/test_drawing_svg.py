@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import Route, exits, mesh, trace
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.drawing import svg
 from lumctl.fabric.drawing.colours import DASHES, ON_PAPER, dashes, line_colour
 from lumctl.fabric.shapes import shape
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
-WELL = Condition()
+WELL = MeshCondition()
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("1x1", "2x2", "9x9", "1x5", "hexagon:3", "square:1x1", "square:5x4")
 
@@ -73,7 +73,7 @@ def test_light_runs_smoothly(name):
 @pytest.mark.parametrize("name", SHAPES)
 def test_nothing_lies_outside_the_sheet(name):
     found, states, routes = everything_lit(name)
-    condition = Condition(stuck={0: CROSS, 1: BAR}, damaged=frozenset({2}), blocked_ports=frozenset({0, 3}))
+    condition = MeshCondition(stuck={0: CROSS, 1: BAR}, damaged=frozenset({2}), blocked_ports=frozenset({0, 3}))
     names = [f"rack64/a-rather-long-name-of-a-ring/{at}" for at in range(len(routes))]
     root = parsed(svg(found, states, routes, condition=condition, names=names, title="a title " * 8))
     left, top, width, height = (float(number) for number in root.get("viewBox").split())
@@ -106,7 +106,7 @@ def test_every_port_has_its_number_and_every_puc_its_name(name):
 
 def test_gates_show_their_state_by_shape():
     found = mesh(1, 1)
-    condition = Condition(stuck={2: BAR}, damaged=frozenset({3}))
+    condition = MeshCondition(stuck={2: BAR}, damaged=frozenset({3}))
     pucs = groups(parsed(svg(found, {1: CROSS}, [], condition=condition)), "puc")
     middles = []
     for puc in (0, 1):

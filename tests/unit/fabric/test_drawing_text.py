@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import InconsistentFabricError, Route, exits, mesh, trace
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.drawing import legend, terminal_style, text
-from lumctl.fabric.drawing.grid import grid
+from lumctl.fabric.drawing.text import grid
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.shapes import from_data, shape
 from lumctl.inventory.mesh_data import MeshData
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
-WELL = Condition()
+WELL = MeshCondition()
 
 names = st.one_of(
     st.builds("{}x{}".format, st.integers(1, 9), st.integers(1, 9)),
@@ -48,7 +48,7 @@ def traced(found, states, *ports):
 
 def test_a_small_mesh_in_characters():
     found, states = mesh(2, 2), dict.fromkeys((0, 4, 8, 9, 13), CROSS)
-    condition = Condition(stuck={2: BAR, 18: CROSS}, damaged=frozenset({12}), blocked_ports=frozenset({7}))
+    condition = MeshCondition(stuck={2: BAR, 18: CROSS}, damaged=frozenset({12}), blocked_ports=frozenset({7}))
     routes = traced(found, states, 1, 16, 5)
     drawn = [line.rstrip() for line in lines(text(found, states, routes, condition=condition))]
     assert drawn == [
@@ -161,13 +161,13 @@ def test_a_plan_is_drawn_as_it_wants_the_pucs_and_a_stuck_puc_as_it_is():
     (planned,) = traced(found, {0: CROSS}, 0)
     line, column = grid(found, 120).pucs[0][0]
     assert text(found, {}, [planned], condition=WELL)[line][column].char == "╳"
-    stuck = text(found, {}, [planned], condition=Condition(stuck={0: BAR}))[line][column]
+    stuck = text(found, {}, [planned], condition=MeshCondition(stuck={0: BAR}))[line][column]
     assert (stuck.char, stuck.style) == ("!", "stuck")
 
 
 def test_closed_parts_are_marked_and_the_key_says_so():
     found = mesh(2, 2)
-    condition = Condition(stuck={1: CROSS}, damaged=frozenset({2}), blocked_ports=frozenset({9}))
+    condition = MeshCondition(stuck={1: CROSS}, damaged=frozenset({2}), blocked_ports=frozenset({9}))
     places, rows = grid(found, 120), text(found, {}, [], condition=condition, ascii_only=True)
 
     def at(cell):
@@ -183,7 +183,7 @@ def test_closed_parts_are_marked_and_the_key_says_so():
 def test_the_legend_says_ports_pucs_and_loss():
     found = mesh(2, 2)
     routes = traced(found, {}, 0, 2)
-    condition = Condition(loss_per_puc_db=0.5, loss_per_port_db=1.0, puc_loss_db={0: 2.0})
+    condition = MeshCondition(loss_per_puc_db=0.5, loss_per_port_db=1.0, puc_loss_db={0: 2.0})
     shown = lines(legend(found, {}, routes, condition=condition, names=("a/ring\x1b[31m0", "b")))
     assert shown[1:] == [
         "   CIRCUIT       PORTS  PUCS  LOSS dB",

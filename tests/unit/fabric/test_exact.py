@@ -11,13 +11,13 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.errors import InconsistentFabricError, Unroutable
-from lumctl.fabric.geometry import mesh
+from lumctl.fabric.geometry import TURN, exits, trace
 from lumctl.fabric.research import exact, integer_program
 from lumctl.fabric.research.graph import graph
 from lumctl.fabric.research.integer_program import useful
 from lumctl.fabric.routing import Route, route
-from lumctl.fabric.tracing import TURN, exits, trace
+from lumctl.fabric.search import InconsistentFabricError, Unroutable
+from lumctl.fabric.shapes import mesh
 
 if os.environ.get("LUMCTL_REQUIRE_SYSTEM_PARTS") != "1":
     pytest.importorskip("highspy", reason="HiGHS is not installed: pip install 'lumctl[optimal]'")

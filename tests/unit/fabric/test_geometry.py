@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.errors import UsageError
-from lumctl.fabric.geometry import FREE, hexagon, mesh, square
-from lumctl.fabric.shapes import mesh_with, shape
+from lumctl.fabric.geometry import FREE
+from lumctl.fabric.shapes import hexagon, mesh, mesh_with, shape, square
 from lumctl.inventory.geometry import Geometry, Shape
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))

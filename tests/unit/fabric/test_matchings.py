@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric import Condition, hexagon, mesh, square, trace
+from lumctl.fabric import MeshCondition, hexagon, mesh, square, trace
 from lumctl.fabric.matchings import all_to_all, exchange, round_robin
 
 
@@ -112,7 +112,7 @@ def test_pairs_that_a_square_mesh_can_never_join_are_told():
 def test_what_is_stuck_damaged_or_blocked_is_respected(seed):
     rng, shape = seeded(seed), mesh(4, 4)
     pucs = rng.sample(range(shape.puc_count), 6)
-    condition = Condition(
+    condition = MeshCondition(
         stuck={puc: rng.choice((PucState.BAR, PucState.CROSS)) for puc in pucs[:4]},
         damaged=frozenset(pucs[4:]),
         blocked_ports=frozenset(rng.sample(range(shape.port_count), 3)),
@@ -138,4 +138,4 @@ def test_what_is_stuck_damaged_or_blocked_is_respected(seed):
 )
 def test_ports_that_cannot_be_connected(ports, said):
     with pytest.raises(UsageError, match=said):
-        all_to_all(mesh(2, 2), ports, condition=Condition(blocked_ports=frozenset({5})), rng=seeded(0))
+        all_to_all(mesh(2, 2), ports, condition=MeshCondition(blocked_ports=frozenset({5})), rng=seeded(0))

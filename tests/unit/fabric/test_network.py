@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.fabric import mesh
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.errors import InconsistentFabricError
-from lumctl.fabric.network.changes import network_changes
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.network.model import MeshDevice, Network, SwitchDevice, ends_of, network_of, port_of
 from lumctl.fabric.network.routing import NetworkUnroutable, full_cut, route_network
-from lumctl.fabric.network.tracing import NetworkStates, circuits_made, hops_loss_db, trace_network
+from lumctl.fabric.network.tracing import NetworkStates, circuits_made, hops_loss_db, network_changes, trace_network
+from lumctl.fabric.search import InconsistentFabricError
 from lumctl.inventory.fibres import DevicePort, Fibre
 from lumctl.inventory.load import load_inventory
 
@@ -29,7 +28,7 @@ def fibre(name, a, b, *ports, loss_db=0.5, capacity=None):
 
 
 def two_meshes(*ports, capacity=None, **conditions):
-    devices = {name: MeshDevice(mesh(3, 3), conditions.get(name, Condition())) for name in ("m0", "m1")}
+    devices = {name: MeshDevice(mesh(3, 3), conditions.get(name, MeshCondition())) for name in ("m0", "m1")}
     return Network(devices, (fibre("trunk", "m0", "m1", *ports, capacity=capacity),))
 
 
@@ -54,7 +53,7 @@ def networks(draw):
         pucs = rng.sample(range(shape.puc_count), 3)
         stuck = {puc: rng.choice((BAR, CROSS)) for puc in pucs[: rng.randint(0, 2)]}
         damaged = frozenset(pucs[2:] if rng.random() < 0.3 else ())
-        devices[f"m{number}"] = MeshDevice(shape, Condition(stuck=stuck, damaged=damaged))
+        devices[f"m{number}"] = MeshDevice(shape, MeshCondition(stuck=stuck, damaged=damaged))
     if rng.random() < 0.5:
         devices["s"] = SwitchDevice(8, loss_db=1.5)
     free = {name: rng.sample(range(device.port_count), device.port_count) for name, device in devices.items()}
@@ -193,7 +192,7 @@ def test_loss_adds_up_over_devices_and_fibres():
         {
             "m0": MeshDevice(mesh(3, 3)),
             "s": SwitchDevice(4, loss_db=1.5),
-            "m1": MeshDevice(mesh(2, 2), Condition(loss_per_puc_db=0.5, loss_per_port_db=0.75)),
+            "m1": MeshDevice(mesh(2, 2), MeshCondition(loss_per_puc_db=0.5, loss_per_port_db=0.75)),
         },
         (fibre("up", "m0", "s", (10, 0), loss_db=0.2), fibre("down", "s", "m1", (3, 7), loss_db=0.3)),
     )
@@ -337,7 +336,7 @@ def test_a_circuit_may_pass_one_mesh_twice():
 
 
 def test_blocked_ports_carry_nothing():
-    network = two_meshes((2, 20), (10, 12), m1=Condition(blocked_ports=frozenset({12, 9})))
+    network = two_meshes((2, 20), (10, 12), m1=MeshCondition(blocked_ports=frozenset({12, 9})))
     with pytest.raises(NetworkUnroutable, match="m0:17,m1:9: a port is blocked"):
         route_network(network, circuits("m0:17,m1:9"))
     (found,) = route_network(network, circuits("m0:14,m1:10"))

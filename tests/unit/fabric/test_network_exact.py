@@ -7,13 +7,11 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import Mesh, mesh
-from lumctl.fabric.condition import Condition
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import FREE
-from lumctl.fabric.network.changes import network_changes
-from lumctl.fabric.network.joint import joint_of
-from lumctl.fabric.network.model import MeshDevice, Network
+from lumctl.fabric.network.model import MeshDevice, Network, joint_of
 from lumctl.fabric.network.routing import NetworkUnroutable, route_network
-from lumctl.fabric.network.tracing import NetworkStates
+from lumctl.fabric.network.tracing import NetworkStates, network_changes
 from lumctl.inventory.fibres import DevicePort, Fibre
 
 pytest.importorskip("highspy")
@@ -30,7 +28,7 @@ def task(rng):
         shape = mesh(rng.randint(1, 3), rng.randint(1, 3))
         pucs = rng.sample(range(shape.puc_count), 2)
         stuck = {puc: rng.choice(list(PucState)) for puc in pucs[: rng.randint(0, 2)]}
-        condition = Condition(stuck=stuck, loss_per_port_db=0)
+        condition = MeshCondition(stuck=stuck, loss_per_port_db=0)
         devices[f"m{number}"] = MeshDevice(shape, condition)
     free = {name: rng.sample(range(device.port_count), device.port_count) for name, device in devices.items()}
     fibres = []

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.geometry import FREE, Mesh, mesh, square
-from lumctl.fabric.research.optics import IDEAL, Optics, Phases, random_phase_errors, random_waveguide_phases
+from lumctl.fabric.condition import MeshCondition
+from lumctl.fabric.geometry import FREE, Mesh, exits, trace
+from lumctl.fabric.research.optics import IDEAL, Phases, WaveOptics, random_phase_errors, random_waveguide_phases
 from lumctl.fabric.research.transmission import gains, incoherent_gains, mean_gains, transmission
-from lumctl.fabric.tracing import exits, trace
+from lumctl.fabric.shapes import mesh, square
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
-LOSSLESS = Condition(loss_per_puc_db=0.0, loss_per_port_db=0.0)
+LOSSLESS = MeshCondition(loss_per_puc_db=0.0, loss_per_port_db=0.0)
 HALF = Phases(pi / 4, -pi / 4)
 """A partial PUC that parts light in equal halves."""
 
@@ -60,7 +60,7 @@ def real_meshes(draw):
     found, standing = draw(ideal_meshes())
     rng = seeded(draw(st.integers(0, 2**32)))
     partial = {puc: Phases(rng.uniform(-4, 4), rng.uniform(-4, 4)) for puc in standing if rng.random() < 0.2}
-    optics = Optics(
+    optics = WaveOptics(
         bar_extinction_db=draw(st.floats(10, 45)),
         cross_extinction_db=draw(st.floats(10, 45)),
         puc_extinction_db={0: draw(st.floats(0, 60))},
@@ -82,7 +82,7 @@ def test_a_mesh_without_loss_is_unitary(real):
 @given(real_meshes(), st.floats(0, 2), st.integers(0, 2**32))
 def test_light_passes_alike_both_ways_and_energy_never_grows(real, loss_db, seed):
     found, standing, optics = real
-    condition = Condition(loss_per_puc_db=loss_db, port_loss_db={0: 3.0}, puc_loss_db={1: 1.0})
+    condition = MeshCondition(loss_per_puc_db=loss_db, port_loss_db={0: 3.0}, puc_loss_db={1: 1.0})
     waves = transmission(found, standing, optics, condition=condition)
     assert np.allclose(waves, waves.T, atol=1e-9)
     mean = mean_gains(found, standing, optics, condition=condition, rng=seeded(seed), samples=2)
@@ -110,7 +110,7 @@ def test_ideal_states_lead_light_where_a_trace_says_and_nowhere_else(ideal, exac
 @given(ideal_meshes())
 def test_loss_is_that_of_the_pucs_and_ports_on_the_way(ideal):
     found, standing = ideal
-    condition = Condition(loss_per_puc_db=0.3, loss_per_port_db=1.5, puc_loss_db={2: 2.0}, port_loss_db={1: 0.7})
+    condition = MeshCondition(loss_per_puc_db=0.3, loss_per_port_db=1.5, puc_loss_db={2: 2.0}, port_loss_db={1: 0.7})
     for power in (
         gains(found, standing, IDEAL, condition=condition),
         incoherent_gains(found, standing, IDEAL, condition=condition),
@@ -124,14 +124,16 @@ def test_loss_is_that_of_the_pucs_and_ports_on_the_way(ideal):
 
 @pytest.mark.parametrize(("state", "right", "wrong"), [(BAR, 2, 3), (CROSS, 3, 2)])
 def test_one_imperfect_puc_leaks_its_extinction(state, right, wrong):
-    optics = Optics(inf, inf, puc_extinction_db={0: 25.0})
+    optics = WaveOptics(inf, inf, puc_extinction_db={0: 25.0})
     power = gains(bare(1), {0: state}, optics, condition=LOSSLESS)
     assert power[wrong, 0] / power[right, 0] == pytest.approx(10**-2.5, rel=1e-12)
     assert power[[0, 1], 0].tolist() == [0, 0]  # no reflection
 
 
 def test_each_state_has_its_own_extinction():
-    bar, cross = (gains(bare(1), {0: state}, Optics(20.0, 40.0), condition=LOSSLESS)[:, 0] for state in (BAR, CROSS))
+    bar, cross = (
+        gains(bare(1), {0: state}, WaveOptics(20.0, 40.0), condition=LOSSLESS)[:, 0] for state in (BAR, CROSS)
+    )
     assert (bar[3] / bar[2], cross[2] / cross[3]) == pytest.approx((1e-2, 1e-4))
 
 
@@ -145,7 +147,7 @@ def test_the_matrix_of_one_puc_is_the_published_one():
 
 
 def test_a_phase_error_leaks_the_square_of_its_sine():
-    optics = Optics(inf, inf, phase_errors={0: Phases(0.1, -0.1)})
+    optics = WaveOptics(inf, inf, phase_errors={0: Phases(0.1, -0.1)})
     for state, wrong in ((BAR, 3), (CROSS, 2)):
         assert gains(bare(1), {0: state}, optics, condition=LOSSLESS)[wrong, 0] == pytest.approx(sin(0.1) ** 2)
 
@@ -153,7 +155,7 @@ def test_a_phase_error_leaks_the_square_of_its_sine():
 @pytest.mark.parametrize("phase", [0.0, 0.5, pi / 2, pi, 4.0])
 def test_two_pucs_in_a_row_are_an_interferometer(phase):
     two = bare(2, (2, 4), (3, 5))
-    optics = Optics(inf, inf, waveguide_phases={2: phase})
+    optics = WaveOptics(inf, inf, waveguide_phases={2: phase})
     power = gains(two, {0: HALF, 1: HALF}, optics, condition=LOSSLESS)
     # Ports 0 and 1 are the end of the first PUC, ports 2 and 3 that of the second.
     assert power[2, 0] == pytest.approx(cos(phase / 2) ** 2)
@@ -170,7 +172,7 @@ def test_over_random_phases_an_interferometer_parts_light_in_halves():
 @pytest.mark.parametrize("phase", [0.0, 1.0])
 def test_an_echo_adds_up_with_itself_run_the_other_way_round(phase):
     # Light goes out and comes back by the same end of one PUC: whichever way round it ran, it ran the same way.
-    mirror, optics = bare(1, (2, 3)), Optics(20.0, 20.0, waveguide_phases={2: phase})
+    mirror, optics = bare(1, (2, 3)), WaveOptics(20.0, 20.0, waveguide_phases={2: phase})
     leak, kept = 1 / 101, 100 / 101
     assert gains(mirror, {}, optics, condition=LOSSLESS)[0, 0] == pytest.approx(4 * leak * kept)
     assert incoherent_gains(mirror, {}, optics, condition=LOSSLESS)[0, 0] == pytest.approx(4 * leak * kept)
@@ -179,20 +181,20 @@ def test_an_echo_adds_up_with_itself_run_the_other_way_round(phase):
 def test_light_that_runs_in_a_loop_is_counted_to_the_end():
     ring = bare(1, (1, 3))
     loss_db, phase = 1.2, 0.9
-    condition = Condition(loss_per_puc_db=loss_db, loss_per_port_db=0.0)
+    condition = MeshCondition(loss_per_puc_db=loss_db, loss_per_port_db=0.0)
     held = 10 ** (-loss_db / 20)
     turn, straight = exp(1j * phase), 1j * held / sqrt(2)
     expected = straight + (straight**2 * turn) / (1 + straight * turn)
-    waves = transmission(ring, {0: HALF}, Optics(inf, inf, waveguide_phases={1: phase}), condition=condition)
+    waves = transmission(ring, {0: HALF}, WaveOptics(inf, inf, waveguide_phases={1: phase}), condition=condition)
     assert waves[1, 0] == pytest.approx(expected)
     # The loop loses as much as is fed to it: on resonance nothing comes out.
-    critical = Condition(loss_per_puc_db=10 * np.log10(2), loss_per_port_db=0.0)
-    optics = Optics(inf, inf, waveguide_phases={1: pi / 2})
+    critical = MeshCondition(loss_per_puc_db=10 * np.log10(2), loss_per_port_db=0.0)
+    optics = WaveOptics(inf, inf, waveguide_phases={1: pi / 2})
     assert gains(ring, {0: HALF}, optics, condition=critical)[1, 0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_stuck_puc_is_what_it_is_stuck_in():
-    condition = Condition(stuck={0: CROSS}, loss_per_puc_db=0.0, loss_per_port_db=0.0)
+    condition = MeshCondition(stuck={0: CROSS}, loss_per_puc_db=0.0, loss_per_port_db=0.0)
     assert gains(bare(1), {0: BAR}, IDEAL, condition=condition)[3, 0] == 1.0
 
 
@@ -200,12 +202,12 @@ def test_the_same_seed_gives_the_same_mean_and_adding_powers_comes_close():
     found = mesh(3, 3)
     standing = state_of_all(found, 7)
     first, again, other = (
-        mean_gains(found, standing, Optics(), condition=Condition(), rng=seeded(seed), samples=128)
+        mean_gains(found, standing, WaveOptics(), condition=MeshCondition(), rng=seeded(seed), samples=128)
         for seed in (1, 1, 2)
     )
     assert (first == again).all()
     assert (first != other).any()
-    fast = incoherent_gains(found, standing, Optics(), condition=Condition())
+    fast = incoherent_gains(found, standing, WaveOptics(), condition=MeshCondition())
     at_most_one_leak = first > 1e-4
     assert at_most_one_leak.sum() > found.port_count
     apart_db = 10 * np.log10(fast[at_most_one_leak] / first[at_most_one_leak])
@@ -219,7 +221,7 @@ def test_a_whole_mesh_is_solved_in_well_below_a_second():
     took = []
     for _ in range(3):
         start = perf_counter()
-        power = gains(found, standing, Optics(), condition=Condition())
+        power = gains(found, standing, WaveOptics(), condition=MeshCondition())
         took.append(perf_counter() - start)
     assert power.shape == (76, 76)
     assert min(took) < 0.5  # measured: 0.01
@@ -229,12 +231,12 @@ def test_a_whole_mesh_is_solved_in_well_below_a_second():
 def test_an_extinction_that_cannot_be_is_refused(wrong):
     for arguments in ({"bar_extinction_db": wrong}, {"puc_extinction_db": {3: wrong}}):
         with pytest.raises(UsageError, match="extinction"):
-            Optics(**arguments)
+            WaveOptics(**arguments)
 
 
 @pytest.mark.parametrize("terminal", [0, -1, 8])
 def test_a_phase_needs_a_waveguide(terminal):
-    optics = Optics(waveguide_phases={terminal: 1.0})
+    optics = WaveOptics(waveguide_phases={terminal: 1.0})
     with pytest.raises(UsageError, match="no waveguide"):
         gains(bare(2, (2, 4), (3, 5)), {}, optics, condition=LOSSLESS)
 

@@ -10,14 +10,14 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import Condition
-from lumctl.fabric.geometry import FREE, Mesh, mesh
-from lumctl.fabric.research import libraries
+from lumctl.fabric.condition import MeshCondition
+from lumctl.fabric.geometry import FREE, Mesh, exits, trace
+from lumctl.fabric.research import optics
 from lumctl.fabric.research.crosstalk import crosstalk, powers_at_ports, worst_by_circuit
-from lumctl.fabric.research.optics import IDEAL, Optics
+from lumctl.fabric.research.optics import IDEAL, WaveOptics
 from lumctl.fabric.research.transmission import incoherent_gains
 from lumctl.fabric.routing import Route
-from lumctl.fabric.tracing import exits, trace
+from lumctl.fabric.shapes import mesh
 
 GAINS = np.array(
     [
@@ -105,7 +105,7 @@ def test_wrong_ports_are_named(port):
 def test_ideal_pucs_make_no_crosstalk():
     found, states = random_mesh(4, 4, 3)
     pairs = [route.ports for route in circuits_of(found, states, 1.0, 0)]
-    heard = crosstalk(incoherent_gains(found, states, IDEAL, condition=Condition()), pairs)
+    heard = crosstalk(incoherent_gains(found, states, IDEAL, condition=MeshCondition()), pairs)
     assert len(heard) == found.port_count
     assert {reception.interference_dbm for reception in heard} == {-inf}
 
@@ -115,7 +115,7 @@ def test_more_extinction_means_less_crosstalk(seed):
     found, states = random_mesh(4, 4, seed)
     pairs = [route.ports for route in circuits_of(found, states, 0.5, seed)]
     heard = [
-        crosstalk(incoherent_gains(found, states, Optics(each, each), condition=Condition()), pairs)
+        crosstalk(incoherent_gains(found, states, WaveOptics(each, each), condition=MeshCondition()), pairs)
         for each in (20.0, 25.0, 30.0, 40.0)
     ]
     for receiver in zip(*heard, strict=True):
@@ -124,26 +124,26 @@ def test_more_extinction_means_less_crosstalk(seed):
 
 
 def test_a_shared_puc_leaks_its_extinction_from_each_circuit_into_the_other():
-    shared, circuits, optics = bare(1), [(0, 2), (1, 3)], Optics(25.0, 40.0)
+    shared, circuits, optics = bare(1), [(0, 2), (1, 3)], WaveOptics(25.0, 40.0)
 
     def worst(condition):
         power = incoherent_gains(shared, {}, optics, condition=condition)
         return {pair: far.signal_to_crosstalk_db for pair, far in worst_by_circuit(crosstalk(power, circuits)).items()}
 
-    assert worst(Condition()) == {(0, 2): pytest.approx(25), (1, 3): pytest.approx(25)}
+    assert worst(MeshCondition()) == {(0, 2): pytest.approx(25), (1, 3): pytest.approx(25)}
     # A transmitter behind a lossy port troubles less and is troubled more.
-    lossy = worst(Condition(port_loss_db={0: 3.0}))
+    lossy = worst(MeshCondition(port_loss_db={0: 3.0}))
     assert lossy == {(0, 2): pytest.approx(22), (1, 3): pytest.approx(25)}
 
 
 def test_a_route_that_passes_a_puc_twice_hears_its_own_echo():
-    power = incoherent_gains(bare(1, (2, 3)), {}, Optics(30.0, 30.0), condition=Condition())
+    power = incoherent_gains(bare(1, (2, 3)), {}, WaveOptics(30.0, 30.0), condition=MeshCondition())
     assert db(power[0, 0] / power[1, 0]) == pytest.approx(-30 + db(4), abs=0.02)
 
 
 def test_what_must_be_installed_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    spec = importlib.util.spec_from_file_location("absent", libraries.__file__)
+    spec = importlib.util.spec_from_file_location("absent", optics.__file__)
     with pytest.raises(UsageError, match="scipy") as caught:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     assert caught.value.hint == "pip install 'lumctl[optics]'"

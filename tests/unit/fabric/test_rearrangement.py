@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
 from lumctl.fabric import Unroutable, changes, exits, mesh, rearrangement, route, trace
-from lumctl.fabric.exhaustive_search import Undecided, exhaust
 from lumctl.fabric.rearrangement import Effort, rearrange
-from lumctl.fabric.search import Prices
+from lumctl.fabric.search import Prices, Undecided, exhaust
 from lumctl.fabric.switching_order import Deadlock, Task, ordered
 from lumctl.inventory.examples import example
 from lumctl.inventory.load import load_inventory

@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.fabric import mesh
-from lumctl.fabric.errors import Unroutable
 from lumctl.fabric.negotiation import negotiate
 from lumctl.fabric.refinement import level, shorten
-from lumctl.fabric.search import Prices, wires_of
+from lumctl.fabric.search import Prices, Unroutable, wires_of
 
 
 @st.composite

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import changes, exits, route, trace
-from lumctl.fabric.geometry import FREE, hexagon, mesh, square
-from lumctl.fabric.shapes import from_data
+from lumctl.fabric.geometry import FREE
+from lumctl.fabric.shapes import from_data, hexagon, mesh, square
 from lumctl.inventory.mesh_data import MeshData, flaws
 
 CELL = MeshData(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import exits, mesh, trace
-from lumctl.fabric.geometry import hexagon, square
+from lumctl.fabric.shapes import hexagon, square
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumctl.fabric.drawing.model import Label, Line, text_width
+from lumctl.fabric.drawing.sheet import Label, PictureLine, text_width
 from lumctl.training.picture import COLOURS, About, picture, svg
 from lumctl.training.repeated_recoveries import several
 from lumctl.training.timeline import TITLES, KnownBy, Timeline, Track
@@ -42,7 +42,7 @@ def require_legible(sheet, *, bars=True):
     for a, b in combinations(labels, 2):
         apart = box(a)[2] <= box(b)[0] or box(b)[2] <= box(a)[0] or box(a)[3] <= box(b)[1] or box(b)[3] <= box(a)[1]
         assert apart, f"{a.text!r} meets {b.text!r}"
-    drawn = [line for line in sheet.items() if isinstance(line, Line) and line.fill in COLOURS.values()]
+    drawn = [line for line in sheet.items() if isinstance(line, PictureLine) and line.fill in COLOURS.values()]
     assert bool(drawn) == bars
     for line in drawn:
         xs, ys = zip(*points(line), strict=True)
@@ -85,7 +85,7 @@ def test_lengths_say_when(recovered):
         if group.kind == "marks" and isinstance(item, Label)
     }
     bar = next(group for group in sheet.groups if group.title.startswith("failure to next step done"))
-    drawn = next(item for item in bar.items if isinstance(item, Line))
+    drawn = next(item for item in bar.items if isinstance(item, PictureLine))
     xs = [x for x, _ in points(drawn)]
     assert (min(xs), max(xs)) == pytest.approx((marks["t0"], marks["100 ms"]))
 
@@ -94,7 +94,7 @@ def test_what_took_no_time_can_be_seen(recovered):
     sheet = picture(recovered(detected=0.0, held=0.0), ABOUT)
     require_legible(sheet)
     park = next(group for group in sheet.groups if group.title.startswith("survivors park"))
-    drawn = next(item for item in park.items if isinstance(item, Line))
+    drawn = next(item for item in park.items if isinstance(item, PictureLine))
     xs = [x for x, _ in points(drawn)]
     assert max(xs) - min(xs) >= 2
 
