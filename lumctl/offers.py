@@ -9,7 +9,7 @@ from typing import Any
 from lumctl.api_versions import Misfit
 from lumctl.containment import Culprit, LateError, MisbehavedError, contained, in_turn
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 JOB_KINDS = "lumctl.jobs"
 """The entry points of kinds of job control."""

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
 

@@ -9,7 +9,7 @@ from lumctl.autopilot.breaker import BreakerState, Onsets, closes_at
 from lumctl.autopilot.memory import DAY_S, HOUR_S, WEEK_S, Ask, AskState, Memory
 from lumctl.autopilot.troubles import Trouble
 from lumctl.health.states import Finding
-from lumctl.inventory.policies import How, Policy, Subject
+from lumctl.inventory.policies import How, Policy, PolicySubject
 
 NEVER = frozenset(
     {
@@ -127,9 +127,9 @@ def _known(case: Case) -> Condition:
 def _works(case: Case) -> Condition:
     if not case.trouble.jobs:
         what = "works in no job, or is not known to be what fails"
-        if case.trouble.kind is Subject.HOST:
+        if case.trouble.kind is PolicySubject.HOST:
             what = "nothing that works in a job is on it"
-        elif case.trouble.kind in {Subject.CIRCUIT, Subject.DEVICE}:
+        elif case.trouble.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
             what = "no accelerator is known to be its cause"
         return Condition("works", holds=False, told=what)
     told = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.trouble.jobs.items())

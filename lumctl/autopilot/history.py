@@ -14,9 +14,8 @@ from lumctl.health.look import Look
 from lumctl.health.rulebook import lines_of, rulebook
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.health.transitions import Transition
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.problems import listing
+from lumctl.inventory.problems import listing, nearest
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of
 from lumctl.site.observation import Observation
 

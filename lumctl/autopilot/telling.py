@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from lumctl.autopilot.conditions import Condition
 from lumctl.autopilot.decide import Decision
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.policies import Policy
 
 

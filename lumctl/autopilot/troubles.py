@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State, gravest_first, is_fault
-from lumctl.inventory.policies import Subject
+from lumctl.inventory.policies import PolicySubject
 from lumctl.site.observation import Observation
 from lumctl.site.racks import rack_of
 
@@ -18,7 +18,7 @@ class Trouble:
     accelerators that work in each job and would lose their place.
     """
 
-    kind: Subject
+    kind: PolicySubject
     component: str
     rack: str
     findings: tuple[Finding, ...]
@@ -35,18 +35,22 @@ class Trouble:
 def troubles_of(look: Observation) -> tuple[Trouble, ...]:
     """Everything at fault in one look: racks, hosts, then what is on them."""
     found = [*_whole_racks(look), *_components(look)]
-    order = (Subject.RACK, Subject.HOST, *(kind for kind in Subject if kind not in {Subject.RACK, Subject.HOST}))
+    order = (
+        PolicySubject.RACK,
+        PolicySubject.HOST,
+        *(kind for kind in PolicySubject if kind not in {PolicySubject.RACK, PolicySubject.HOST}),
+    )
     return tuple(sorted(found, key=lambda trouble: order.index(trouble.kind)))
 
 
-def jobs_on(look: Observation, kind: Subject, component: str) -> dict[str, tuple[str, ...]]:
+def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str, tuple[str, ...]]:
     """The accelerators of each job that a component carries now."""
     inventory = look.inventory
-    if kind is Subject.ACCELERATOR:
+    if kind is PolicySubject.ACCELERATOR:
         meant = [component]
-    elif kind is Subject.LINK:
+    elif kind is PolicySubject.LINK:
         meant = [inventory.transponders[component].accelerator]
-    elif kind is Subject.HOST:
+    elif kind is PolicySubject.HOST:
         meant = [accelerator.id for accelerator in inventory.accelerators_of(component)]
     else:
         meant = []
@@ -60,10 +64,10 @@ def jobs_on(look: Observation, kind: Subject, component: str) -> dict[str, tuple
 
 def _whole_racks(look: Observation) -> Iterator[Trouble]:
     for incident in look.report.incidents:
-        of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{Subject.RACK}:{incident.cause}"
+        of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{PolicySubject.RACK}:{incident.cause}"
         # Hosts that were missed once may only be slow: nothing is certain of the rack until one is lost.
         if of_a_rack and (findings := _speaking(look, incident)):
-            yield Trouble(Subject.RACK, incident.cause, incident.cause, findings, {})
+            yield Trouble(PolicySubject.RACK, incident.cause, incident.cause, findings, {})
 
 
 def _components(look: Observation) -> Iterator[Trouble]:
@@ -71,11 +75,11 @@ def _components(look: Observation) -> Iterator[Trouble]:
     # Where no reading tells which end of a circuit is at fault, nothing is replaced unasked.
     uncertain = {remedy.key for remedy in look.remedies if not remedy.certain}
     for group, components in look.report.groups().items():
-        kind = Subject(group.removesuffix("s"))
+        kind = PolicySubject(group.removesuffix("s"))
         for name, health in components.items():
             own = incidents.get(f"{kind}:{name}")
             faults = _faults(health)
-            if own is not None and kind is Subject.HOST:
+            if own is not None and kind is PolicySubject.HOST:
                 faults = gravest_first([*faults, *(f for f in _speaking(look, own) if f.component != name)])
             if faults:
                 yield Trouble(

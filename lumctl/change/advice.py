@@ -10,7 +10,7 @@ from lumctl.change.guard_scope import one_way
 from lumctl.change.plan import Do, Plan, from_document
 from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, UsageError
-from lumctl.inventory.lane_orders import jobs_in
+from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Site, place_of
 from lumctl.store import Run, ways_to_finish
 from lumctl.store.records import OPEN

@@ -9,8 +9,8 @@ from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, only_adopts
 from lumctl.change.rollback_check import takes_back
 from lumctl.errors import RefusedError
-from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.policies import Policy
+from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Site
 from lumctl.store import APPROVED, ASKED, REJECTED, Approval
 from lumctl.store.approvals import person

@@ -11,8 +11,7 @@ from lumctl.change.settings import settable
 from lumctl.change.values import Value
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import Component, Part
-from lumctl.inventory.lane_orders import jobs_in
-from lumctl.inventory.wiring import Circuit, circuits_of
+from lumctl.inventory.wiring import Circuit, circuits_of, jobs_in
 from lumctl.site import Site
 
 

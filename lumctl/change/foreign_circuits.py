@@ -9,8 +9,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
-from lumctl.inventory.switching import in_the_way, is_joined, own_cells
-from lumctl.inventory.wiring import Circuit
+from lumctl.inventory.wiring import Circuit, in_the_way, is_joined, own_cells
 from lumctl.site import Site
 
 States = Mapping[int, str]

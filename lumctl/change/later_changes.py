@@ -10,8 +10,7 @@ from lumctl.change.circuits import placed_by
 from lumctl.change.plan import Do, Plan, Step, from_document
 from lumctl.change.trail import Trail
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.lane_orders import moved_words
-from lumctl.inventory.wiring import circuits_of
+from lumctl.inventory.wiring import circuits_of, moved_words
 from lumctl.site import Site
 from lumctl.store import Entry, Store
 from lumctl.store import Run as StoredRun

@@ -19,8 +19,7 @@ from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import exits, mesh_of, trace
 from lumctl.inventory.model import Device
-from lumctl.inventory.switching import FREE, own_cells
-from lumctl.inventory.wiring import Circuit, circuits_of
+from lumctl.inventory.wiring import FREE, Circuit, circuits_of, own_cells
 from lumctl.site import Site
 
 Heard = Mapping[str, str]

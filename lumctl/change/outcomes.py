@@ -9,7 +9,7 @@ from lumctl.change.plan import Do, Plan, Step
 from lumctl.change.steps import Evidence
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.types import Receipt
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import HookRefusedError
 from lumctl.site import Site
 from lumctl.store import Record

@@ -14,9 +14,8 @@ from lumctl.change.settings import same, settable
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
-from lumctl.inventory.lane_orders import moved_words
 from lumctl.inventory.model import Device
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import moved_words, own_cells
 from lumctl.jobs import require_hooks
 from lumctl.site import Site
 from lumctl.store import ways_to_finish

@@ -29,8 +29,7 @@ from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_f
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
-from lumctl.inventory.switching import own_cells
-from lumctl.inventory.wiring import Assignment
+from lumctl.inventory.wiring import Assignment, own_cells
 from lumctl.jobs import RUNNING, Hooks, passed_over
 from lumctl.jobs.hooks import PAUSE, hooked
 from lumctl.site import Site

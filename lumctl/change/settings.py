@@ -16,8 +16,8 @@ from lumctl.devices.protocols import Driver
 from lumctl.devices.registry import DeviceSet
 from lumctl.errors import UsageError
 from lumctl.inventory.components import Component, Part, find_component
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.problems import nearest
 
 NEAR_DB = 0.05
 """Powers that differ by less are the same: devices round."""

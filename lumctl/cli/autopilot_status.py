@@ -11,7 +11,7 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.status_tables import clock
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory

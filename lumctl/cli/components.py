@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory

@@ -30,8 +30,7 @@ from lumctl.counts import counted
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator

@@ -9,8 +9,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.recovery_tables import print_recovery
 from lumctl.errors import UsageError
 from lumctl.files import put
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.yaml_text import dump

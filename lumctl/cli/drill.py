@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.running import run_of
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.site import Site
 from lumctl.store import Store, store_at
@@ -189,7 +188,7 @@ def require_torch() -> None:
 
 def _copied(inventory: Inventory, folder: Path, job: str, arguments: Sequence[str], *, standby: bool) -> Inventory:
     """The inventory under a path of its own, so that nothing of another run of the same job is met."""
-    run = run_of(inventory.jobs[job])
+    run = inventory.jobs[job].run_settings()
     path = folder / inventory.path.name
     for beside in inventory.path.parent.glob("*.yaml"):
         (folder / beside.name).write_bytes(beside.read_bytes())

@@ -8,8 +8,8 @@ import typer
 
 from lumctl.errors import UsageError
 from lumctl.fabric import Mesh, MeshCondition, circuit_losses, condition_of, mesh_of, shape
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import DeviceKind
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from lumctl.fabric import circuit_losses
 from lumctl.fabric.network.model import ends_of, network_of
 from lumctl.fabric.network.routing import route_network
 from lumctl.fabric.network.tracing import NetworkStates, network_changes
-from lumctl.inventory.fibres import DevicePort
+from lumctl.inventory.model import DevicePort
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Site
 

@@ -13,7 +13,7 @@ from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.fabric import Objective, changes, route
 from lumctl.fabric.documents import circuit_document, states_document
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

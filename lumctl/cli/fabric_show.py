@@ -20,8 +20,7 @@ from lumctl.fabric import Route, circuit_losses, trace
 from lumctl.fabric.documents import read_planned
 from lumctl.files import put
 from lumctl.inventory.model import DeviceKind
-from lumctl.inventory.switching import FREE
-from lumctl.inventory.wiring import circuits_of
+from lumctl.inventory.wiring import FREE, circuits_of
 from lumctl.site import Site
 
 if TYPE_CHECKING:

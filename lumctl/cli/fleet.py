@@ -12,7 +12,7 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UnreachableError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.fleet.bundle.writing import HostCapture

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.health.states import Finding

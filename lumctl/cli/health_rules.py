@@ -8,7 +8,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

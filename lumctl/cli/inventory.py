@@ -10,11 +10,10 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
-from lumctl.inventory.hints import nearest
-from lumctl.inventory.listing import SECTIONS, as_data, rows_of
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.inventory.problems import InventoryError, Problem
+from lumctl.inventory.problems import InventoryError, Problem, nearest
+from lumctl.inventory.tables import SECTIONS, as_data, rows_of
 
 app = noun_app("Check and show the inventory; enrol its hosts' keys.")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.printable import printable
 
 if TYPE_CHECKING:

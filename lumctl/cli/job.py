@@ -10,11 +10,10 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
-from lumctl.inventory.hook_entries import COMMAND
-from lumctl.inventory.lane_orders import orders_in
+from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits
+from lumctl.inventory.problems import nearest
+from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits, orders_in
 
 app = noun_app(NOUNS["job"].help)
 job_run.register(app)
@@ -46,7 +45,7 @@ LINKS = (
 @verb(app, "list")
 def list_jobs(cx: Invocation) -> None:
     """List the jobs, what those do that lumctl job run runs, and the accelerators that each runs on now."""
-    from lumctl.inventory.folding import fold
+    from lumctl.inventory.folded_names import fold
 
     assignment = _assignment(cx)
     if cx.out.format is OutputFormat.NAME:

@@ -14,7 +14,6 @@ from lumctl.cli.job_state import nobody
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, LumctlError
-from lumctl.inventory.running import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +58,7 @@ def run(
     from lumctl.training.healer import Consent
     from lumctl.training.job_run import run_job
 
-    run_of(find_job(cx.inventory, job))
+    find_job(cx.inventory, job).run_settings()
     if not no_swap:
         cx.confirm(f"Run {job}, and swap spares in whenever accelerators of it fail", yes=yes)
     consent = Consent("" if no_swap else _who(job))
@@ -100,7 +99,7 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket
 
-    run_of(find_job(cx.inventory, job))
+    find_job(cx.inventory, job).run_settings()
     cx.confirm(f"Stop job {job}", yes=yes)
     found = ask(coordinator_socket(cx.inventory.path, str(cx.target), job), "stop", timeout_s=STOP_WITHIN_S)
     if found is None:

@@ -7,7 +7,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column
 from lumctl.cli.times import to_the_second
 from lumctl.counts import counted
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 from lumctl.training.bars import in_words
 
 Row = Mapping[str, Any]

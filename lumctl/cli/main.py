@@ -46,7 +46,7 @@ class LazyNouns(TyperGroup):
     ) -> "tuple[str | None, click.Command | None, list[str]]":
         """Name the nearest noun when the word is unknown, without importing every noun to find it."""
         if args and args[0] not in NOUNS and not args[0].startswith("-"):
-            from lumctl.inventory.hints import nearest
+            from lumctl.inventory.problems import nearest
 
             near = nearest(args[0], NOUNS)
             ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {near!r}?" if near else ""))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lumctl.change import Plan
 from lumctl.change.plan import Candidate, Cut, Do, PlannedChange, PlannedCircuit, Step
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 
 FEW_CELLS = 12
 _TOUCHES_LIGHT = frozenset({Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.CHECK})

@@ -12,7 +12,7 @@ from lumctl.cli.verbs import verb
 from lumctl.devices.doctor import Finding, examine
 from lumctl.devices.drivers import DriverInfo, few, installed, not_installed, users_of_drivers
 from lumctl.errors import ExitCode, LumctlError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.offers import PROBES, offered
 
 if TYPE_CHECKING:

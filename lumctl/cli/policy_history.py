@@ -13,7 +13,7 @@ from lumctl.cli.times import moment, to_the_second
 from lumctl.cli.verbs import verb
 from lumctl.counts import counted
 from lumctl.errors import UsageError
-from lumctl.inventory.lengths import length_s
+from lumctl.inventory.durations import length_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory

@@ -12,7 +12,7 @@ from lumctl.cli.runbook_export import with_head
 from lumctl.cli.swap_show import RUN_COLUMNS, run_row
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.runbook.files import all_runs, find_runbook, is_file
 from lumctl.runbook.yaml_text import dump, plain
 from lumctl.site import Site

@@ -11,7 +11,7 @@ from lumctl.cli.output import dump_json
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.files import put
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.printable import printable
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.files import find_runbook, is_file

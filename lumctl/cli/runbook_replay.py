@@ -16,7 +16,7 @@ from lumctl.cli.runbook_lint import SetOption
 from lumctl.cli.verbs import verb
 from lumctl.counts import counted
 from lumctl.errors import ExitCode, RefusedError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.printable import printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook

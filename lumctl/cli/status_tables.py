@@ -6,7 +6,7 @@ from typing import Any
 
 from lumctl.cli.output import Column, Output, OutputFormat
 from lumctl.health.states import SEVERITY, State
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 
 Row = Mapping[str, Any]
 

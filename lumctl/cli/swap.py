@@ -17,7 +17,7 @@ from lumctl.cli.unfinished_runs import tell_where_ranks_return
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.files import put
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.runbook.files import find_run
 from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap

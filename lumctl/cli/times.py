@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from lumctl.errors import UsageError
-from lumctl.inventory.lengths import length_s
+from lumctl.inventory.durations import length_s
 
 NIGHT_S = 12 * 3600.0
 """The longest work whose end may be a time of day before that of its beginning: longer looks like a slip."""

@@ -8,7 +8,7 @@ from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import Column
 from lumctl.cli.verbs import verb
 from lumctl.errors import RefusedError, UnreachableError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.devices.endpoints import HostEndpoint

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from lumctl.devices.doctor import examine
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.offers import JOB_KINDS, Offer, offered
 
 TWINS = "lumctl.twins"

@@ -7,9 +7,9 @@ from lumctl.api_versions import Api, Misfit
 from lumctl.containment import Culprit
 from lumctl.devices.protocols import PROTOCOLS, Driver
 from lumctl.devices.types import Capability
-from lumctl.inventory.folding import fold
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import nearest
 from lumctl.offers import Offer as DriverInfo
 from lumctl.offers import offered, the_offer, usable
 

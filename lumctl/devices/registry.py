@@ -29,8 +29,8 @@ from lumctl.devices.recording import record
 from lumctl.devices.types import Capability, PucState
 from lumctl.devices.ways import Way
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Device, DeviceKind, Inventory, PartOf, Transponder
+from lumctl.inventory.problems import nearest
 from lumctl.workers import Workers
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentE
 from lumctl.devices.progress import Watch, await_idle, require_idle
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, JoinChange, Progress, PucChange, PucState, Receipt, Staged
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -22,7 +22,7 @@ LightDriver = MeshDriver | SwitchDriver
 Cell = tuple[int, str | None, str]
 """One cell of a change as plans write it: its number, what it held (``None`` where not known), what it is to hold.
 
-Of a mesh: a PUC and its states; of a switch: an ingress port and the egress ports, see lumctl.inventory.switching.
+Of a mesh: a PUC and its states; of a switch: an ingress port and the egress ports, see lumctl.inventory.wiring.
 """
 
 

@@ -8,8 +8,7 @@ from lumctl.errors import UsageError
 from lumctl.fabric.geometry import Mesh, trace
 from lumctl.fabric.shapes import mesh_with
 from lumctl.inventory.model import Device
-from lumctl.inventory.switching import is_joined
-from lumctl.inventory.wiring import Circuit
+from lumctl.inventory.wiring import Circuit, is_joined
 
 DAMAGED_LOSS_DB = 40.0
 """What light loses in a damaged PUC, in dB, beside what it loses in any: as good as all, and still a number.

@@ -13,8 +13,7 @@ from math import sqrt
 
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import Mesh, Point, joined
-from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE, Geometry, Shape
-from lumctl.inventory.mesh_data import MeshData, flaws
+from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE, Geometry, MeshData, Shape, flaws
 
 Vertex = tuple[int, int]
 """A point of the grid: to the right, and downwards."""

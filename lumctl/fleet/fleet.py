@@ -25,8 +25,8 @@ from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.session import Session, StillRunningError
 from lumctl.fleet.ways import SshWay, commanded
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import nearest
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:

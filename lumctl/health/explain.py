@@ -9,8 +9,8 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.rulebook import Verdict, all_lines, lines_of, looks_at, rulebook, verdict
 from lumctl.health.seen import ENDED_WELL, Seen, readings_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
+from lumctl.inventory.problems import nearest
 
 _FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "host": "host.", "device": "device."}
 

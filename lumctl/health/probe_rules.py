@@ -18,7 +18,7 @@ from lumctl.fleet.probe_plugins import file_of, installed, load
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.rulebook import LooksAt, Verdict
 from lumctl.health.states import State
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 SCHEMA = "lumctl/probe-rules/v1"
 _TOP = ("schema", "edition", "rules")

@@ -19,9 +19,8 @@ from lumctl.health.states import (
     is_fault,
     place_of,
 )
-from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import Assignment, circuits_of
+from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
 
 _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})

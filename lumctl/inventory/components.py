@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Device, DeviceKind, Inventory, Lane, Transponder
+from lumctl.inventory.problems import nearest
 
 
 class Part(StrEnum):

@@ -9,15 +9,46 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from lumctl.inventory.entry import Entry, Text
-from lumctl.inventory.exporter_entries import VARIABLE, ExportersEntry
-from lumctl.inventory.exporters import Readings
+from lumctl.inventory.exporters import ReadingSource
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
-from lumctl.inventory.hook_entries import HookEntry
+from lumctl.inventory.job_entries import HookEntry, JobRunEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
-from lumctl.inventory.policy_entries import PolicyEntry
+from lumctl.inventory.policy_entries import PolicyEntry, ReceiverEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
-from lumctl.inventory.receiver_entries import ReceiverEntry
-from lumctl.inventory.run_entries import JobRunEntry
+
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _form(value: Any) -> str:
+    return "url" if isinstance(value, str) else "port"
+
+
+PortOrUrl = Annotated[
+    Annotated[Text, Tag("url")] | Annotated[Annotated[int, Field(ge=1, le=65535)], Tag("port")], Discriminator(_form)
+]
+
+
+class ExportersEntry(Entry):
+    """Where the exporters of hosts answer: for each kind a port of the host's address, or a URL.
+
+    In a URL {address} and {name} stand for the host's. Without any kind, dcgm and node are read at their usual ports.
+    """
+
+    dcgm: PortOrUrl | None = Field(None, description="dcgm-exporter, usually port 9400.")
+    node: PortOrUrl | None = Field(None, description="node_exporter, usually port 9100.")
+    amd: PortOrUrl | None = Field(None, description="AMD device-metrics-exporter, usually port 5000.")
+    gpud: PortOrUrl | None = Field(None, description="gpud (its /v1/states), usually port 15132 with TLS.")
+    user: Text | None = Field(None, description="User for HTTP Basic; without one, the secret is a bearer token.")
+    secret_file: Text | None = Field(
+        None, description="File that holds the secret, readable by its owner only; relative to this file, ~ allowed."
+    )
+    secret_variable: Annotated[str, StringConstraints(pattern=VARIABLE)] | None = Field(
+        None, description="Environment variable that holds the secret; it overrides the file."
+    )
+    ca_file: Text | None = Field(
+        None, description="Certificates of the authorities that sign the exporters' own; relative to this file."
+    )
+
 
 T = TypeVar("T")
 
@@ -38,7 +69,7 @@ DateText = Annotated[str, StringConstraints(pattern=DATE)]
 RoleWord = Annotated[Role, Field(strict=False)]
 EvidenceWord = Annotated[Evidence, Field(strict=False)]
 KindWord = Annotated[DeviceKind, Field(strict=False)]
-ReadingsWord = Annotated[Readings, Field(strict=False)]
+ReadingsWord = Annotated[ReadingSource, Field(strict=False)]
 _READINGS = "shell: commands over SSH; prometheus: exporters over HTTP, without SSH; both (default: shell)."
 
 

@@ -1,9 +1,10 @@
 """Fibres between devices: what they are, and from the document to the model."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lumctl.inventory.model import DevicePort, Fibre
 
 if TYPE_CHECKING:
     from lumctl.inventory.document import Document, FibreEndEntry, FibreEntry
@@ -12,38 +13,6 @@ if TYPE_CHECKING:
     from lumctl.inventory.scope import Scope
 
 _PLACE = re.compile(r"(.+)/port/([0-9]{1,6})")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class DevicePort:
-    """One port of one device, written ``m0:3``."""
-
-    device: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.device}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class Fibre:
-    """One fibre or a bundle of them between two devices: ``ports[i]`` are the ports that fibre ``i`` joins.
-
-    ``loss_db`` is what light loses from port to port: the length and the connectors, not the ports. ``capacity`` is how
-    many circuits may run through all of them at once.
-    """
-
-    name: str
-    devices: tuple[str, str]
-    ports: tuple[tuple[int, int], ...]
-    loss_db: float
-    capacity: int
-
-    @property
-    def pairs(self) -> tuple[tuple[DevicePort, DevicePort], ...]:
-        """The two ends of each fibre."""
-        a, b = self.devices
-        return tuple((DevicePort(a, here), DevicePort(b, there)) for here, there in self.ports)
 
 
 def resolve_fibres(document: "Document", scope: "Scope") -> dict[str, Fibre]:
@@ -135,21 +104,3 @@ def _take(entry: "FibreEntry", ends: tuple[Sequence[DevicePort], Sequence[Device
             own.add(place)
             free &= scope.take(f"port {place.port} of {place.device}", entry.name, mark)
     return free
-
-
-def fibre_rows(fibres: Mapping[str, Fibre]) -> list[dict[str, Any]]:
-    """The rows of the table of fibres."""
-    return [
-        {
-            "name": fibre.name,
-            "from": _written(fibre.devices[0], [a for a, _ in fibre.ports]),
-            "to": _written(fibre.devices[1], [b for _, b in fibre.ports]),
-            "loss_db": fibre.loss_db,
-            "capacity": fibre.capacity,
-        }
-        for fibre in fibres.values()
-    ]
-
-
-def _written(device: str, ports: Sequence[int]) -> str:
-    return f"{device}:{','.join(str(port) for port in ports)}"

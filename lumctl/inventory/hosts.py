@@ -1,20 +1,50 @@
 """Racks, hosts with their accelerators and probes, from the document to the model."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from lumctl.inventory.document import AcceleratorEntry, Document, HostEntry, SshEntry
-from lumctl.inventory.exporters import resolve_exporters, resolve_readings
+from lumctl.inventory.document import AcceleratorEntry, Document, ExportersEntry, HostEntry, SshEntry
+from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter, ReadingSource
 from lumctl.inventory.model import NVIDIA_SMI, Accelerator, Host, Rack, Role, SshSettings, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, READ_RARELY, ProbeTimes
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.store_urls import complaints, is_url
-from lumctl.inventory.ties import note_tie, tied_of
 from lumctl.offers import PROBES, offered
+
+
+def tied_of(group: AcceleratorEntry, templates: list[str], host: str, scope: Scope) -> list[str] | None:
+    """The name of the tie of each accelerator of an entry in one host; ``None`` where they are not tied."""
+    if group.tied is None:
+        return None
+    mark = group.mark("tied")
+    written = scope.texts(group, "tied", templates)
+    filled = [scope.fill(text, mark, "host", host) for text in written or ()]
+    return [text for text in filled if text] if filled and all(filled) else None
+
+
+def note_tie(tied: str, accelerator: str, host: str, mark: Mark, scope: Scope) -> None:
+    """Keep in mind who is tied, until all of them are known."""
+    scope.ties.setdefault(tied, []).append((accelerator, host, mark))
+
+
+def check_ties(scope: Scope) -> None:
+    """What is tied is in one host, and more than one."""
+    for tied, members in scope.ties.items():
+        accelerator, host, mark = members[0]
+        other = next(((where, at) for _, where, at in members if where != host), None)
+        if other is not None:
+            scope.problems.add(
+                other[1],
+                f"tie {tied!r} has accelerators of {host} and of {other[0]}, expected those of one host",
+                'let its name tell the host: "{host}-board"',
+            )
+        elif len(members) == 1:
+            scope.once("lone tie", mark, f"tie {tied!r} has {accelerator} alone, expected two or more")
+
 
 _WITH_PORT = re.compile(r"(?P<host>[^:\[\]]+|\[[^\]]*\]):(?P<port>[0-9]+)")
 
@@ -233,3 +263,94 @@ def resolve_probes(document: Document, thresholds: Thresholds, problems: Problem
                 "a reading is not believed that is older than that; make stale_after_s larger",
             )
     return found
+
+
+_USUAL = ("dcgm", "node")
+"""What is read where the inventory names no exporter."""
+
+
+_LOGIN = ("user", "secret_file", "secret_variable", "ca_file")
+
+
+_URL = re.compile(
+    r"(?P<origin>(?P<scheme>https?)://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?)(?P<path>/[!-~]*)?"
+)
+
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+_MOST_PORT = 65535
+
+
+def resolve_readings(document: "Document", entry: "HostEntry", scope: "Scope") -> ReadingSource:
+    """Where the readings of the hosts of an entry come from: its own word, else the default of the file."""
+    common = document.defaults.readings if document.defaults else None
+    readings = ReadingSource(entry.readings or common or ReadingSource.SHELL)
+    if entry.exporters is not None and not readings.uses_exporters and not entry.cut("readings"):
+        found = "found 'exporters' of a host whose readings come from its shell"
+        scope.once("exporters", entry.mark("exporters"), found, "add readings: prometheus or readings: both")
+    for group in entry.accelerators if readings is ReadingSource.PROMETHEUS else ():
+        if group.pci is None and group.uuid is None and not group.cut("pci", "uuid"):
+            found = "key 'pci' or 'uuid' is missing here: exporters do not print the minor number of a GPU"
+            scope.once("exporters key", group.mark("id"), found)
+    return readings
+
+
+def resolve_exporters(
+    document: "Document", entry: "HostEntry", name: str, address: str, scope: "Scope"
+) -> tuple[Exporter, ...]:
+    """The exporters of one host. Kinds that it names replace those of the defaults; other keys go before them."""
+    common = document.defaults.exporters if document.defaults else None
+    layers = [layer for layer in (entry.exporters, common) if layer is not None]
+    login: dict[str, Any] = {}
+    for layer in layers:
+        for key in _LOGIN:
+            value = getattr(layer, key)
+            if value is not None and key not in login:
+                login[key] = scope.path(value, layer.mark(key)) if key.endswith("_file") else value
+    naming = next((layer for layer in layers if any(getattr(layer, kind) is not None for kind in EXPORTER_KINDS)), None)
+    if naming is None:
+        return tuple(_exporter(kind, _origin(kind, address), "", login) for kind in _USUAL)
+    found: list[Exporter] = []
+    for kind in EXPORTER_KINDS:
+        where = getattr(naming, kind)
+        if isinstance(where, int):
+            found.append(_exporter(kind, _origin(kind, address, where), "", login))
+        elif where is not None and (place := _place(naming, kind, where, name, address, scope)) is not None:
+            found.append(_exporter(kind, *place, login))
+    return tuple(found)
+
+
+def _exporter(kind: str, origin: str, path: str, login: Mapping[str, Any]) -> Exporter:
+    return Exporter(kind, origin, path or EXPORTER_KINDS[kind].path, **login)
+
+
+def _origin(kind: str, address: str, port: int | None = None) -> str:
+    usual = EXPORTER_KINDS[kind]
+    return f"{usual.scheme}://{_in_url(address)}:{port or usual.port}"
+
+
+def _in_url(address: str) -> str:
+    """An IPv6 address stands in brackets."""
+    return f"[{address}]" if ":" in address else address
+
+
+def _place(
+    entry: "ExportersEntry", kind: str, written: str, name: str, address: str, scope: "Scope"
+) -> tuple[str, str] | None:
+    """Origin and path of a URL in which ``{name}`` and ``{address}`` stand for the host's."""
+    mark = entry.mark(kind)
+    for other in _PLACEHOLDER.findall(written):
+        if other not in {"name", "address"}:
+            scope.once("exporter", mark, f"found '{{{other}}}', expected '{{address}}' or '{{name}}'")
+            return None
+    parts = _URL.fullmatch(written.replace("{name}", name).replace("{address}", _in_url(address)))
+    if parts is None or not 0 < int(parts["port"] or 1) <= _MOST_PORT:
+        # A password in a URL would be printed here; it is left out.
+        shown = re.sub(r"//[^/]*@", "//...@", written)
+        hint = "a user and the place of the secret stand beside it: user, secret_file, secret_variable"
+        expected = f"expected a port or a URL such as http://{{address}}:{EXPORTER_KINDS[kind].port}/metrics"
+        scope.once("exporter", mark, f"found {shown!r}, {expected}", hint if "@" in written else None)
+        return None
+    return parts["origin"], parts["path"] or ""

@@ -4,8 +4,9 @@ from typing import Any
 
 from lumctl.api_versions import Api, Misfit
 from lumctl.errors import UsageError
+from lumctl.inventory.document_reader import read_under
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.hook_entries import COMMAND, JobKindEntry
+from lumctl.inventory.job_entries import COMMAND, JobKindEntry
 from lumctl.inventory.scope import Scope
 from lumctl.offers import JOB_KINDS, Offer, offered, usable
 
@@ -51,8 +52,6 @@ def _with_entry(found: object) -> type[Any] | Misfit:
 
 def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry | None:
     """What is written for a kind, as its plug-in reads it; ``None`` if it is wrong, which is noted."""
-    from lumctl.inventory.reading import read_under  # noqa: PLC0415 - it reads the document that this is a part of
-
     if hook.kind not in {offer.name for offer in kinds()}:
         names = [COMMAND, *(offer.name for offer in kinds() if offer.name not in UNNAMED)]
         scope.problems.unknown(hook.mark("kind"), WHAT, hook.kind, names, listed=True)

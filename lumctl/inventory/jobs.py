@@ -7,13 +7,12 @@ from math import prod
 from lumctl.errors import UsageError
 from lumctl.inventory.document import Document, JobEntry, PairsEntry, RingEntry, TorusEntry
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.folding import FoldError, expand_numbers, fold
-from lumctl.inventory.hook_entries import OtherHookEntry
+from lumctl.inventory.folded_names import FoldError, expand_numbers, fold
+from lumctl.inventory.job_entries import JobRunEntry, OtherHookEntry
 from lumctl.inventory.job_kinds import read_settings
+from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobRun
 from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.run_entries import JobRunEntry
-from lumctl.inventory.running import PAUSED_WITHIN_S, WORKERS, JobRun
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.wiring import job_circuits, job_links
 

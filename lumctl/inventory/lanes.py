@@ -1,13 +1,41 @@
 """The lanes that meet the fabric: transponders, from the document to the model."""
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from lumctl.inventory.document import Document, TransponderDefaults, TransponderEntry
 from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, PartOf, Transponder
-from lumctl.inventory.parts import part_of
 from lumctl.inventory.problems import Mark
 from lumctl.inventory.scope import Scope
+
+
+def part_of(written: str, kind: DeviceKind, mark: Mark, scope: Scope) -> PartOf | None:
+    """What a text refers to: a device of one kind, and what it calls the part."""
+    name, _, component = written.partition("/")
+    device = scope.refer("device", name, scope.devices, mark)
+    if device is None:
+        return None
+    if device.kind is not kind:
+        scope.once("kind", mark, f"{name} is of kind {device.kind}, expected one of kind {kind}")
+        return None
+    return PartOf(name, component)
+
+
+def resolve_power(document: Document, scope: Scope) -> None:
+    """Fill in ``power`` of ``scope.hosts``: the devices are known only after the hosts."""
+    for entry in document.hosts:
+        names = scope.expand(entry.name, entry.mark("name")) if entry.power is not None else None
+        parts = scope.texts(entry, "power", names) if names else None
+        if not names or not parts:
+            continue
+        for at, (name, written) in enumerate(zip(names, parts, strict=True)):
+            mark = entry.mark("power", at, len(names))
+            filled = scope.fill(written, mark, "name", name)
+            part = part_of(filled, DeviceKind.POWER, mark, scope) if filled and name in scope.hosts else None
+            if part and scope.take(f"power {part.device}/{part.component}", name, mark):
+                scope.hosts[name] = replace(scope.hosts[name], power=part)
+
 
 # Planning values where the file says nothing: the launch power and the sensitivity of a 10GBASE-ER module.
 TX_POWER_DBM = 2.0

@@ -7,21 +7,57 @@ from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.inventory.devices import resolve_devices
-from lumctl.inventory.examples import example_paths
+from lumctl.inventory.document_reader import Doubts, Unsure, read_document
 from lumctl.inventory.fibres import resolve_fibres
 from lumctl.inventory.files import decoded, read_bytes, writable_by_others
-from lumctl.inventory.hosts import check_reservations, resolve_gateways, resolve_hosts, resolve_probes, resolve_racks
+from lumctl.inventory.hosts import (
+    check_reservations,
+    check_ties,
+    resolve_gateways,
+    resolve_hosts,
+    resolve_probes,
+    resolve_racks,
+)
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
-from lumctl.inventory.lanes import resolve_transponders
+from lumctl.inventory.lanes import resolve_power, resolve_transponders
 from lumctl.inventory.model import Inventory, Thresholds
-from lumctl.inventory.parts import resolve_power
-from lumctl.inventory.policy_entries import resolve_policies
+from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
-from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.reading import Doubts, Unsure, read_document
-from lumctl.inventory.receiver_entries import resolve_receivers
+from lumctl.inventory.problems import Mark, Problems, nearest
 from lumctl.inventory.scope import Scope
-from lumctl.inventory.ties import check_ties
+
+EXAMPLES = ("prototype", "rack64", "switched", "ring4", "ring8", "mi300")
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_FOLDERS = (_PACKAGE / "examples", _PACKAGE.parent / "inventories")
+
+
+def example(name: str) -> Path:
+    """The file of an example inventory: ``prototype``, ``rack64``, ``switched``, ``ring4``, ``ring8`` or ``mi300``.
+
+    Raises:
+        UsageError: there is no such example, or this installation lacks it.
+    """
+    if name not in EXAMPLES:
+        near = nearest(name, EXAMPLES)
+        raise UsageError(
+            f"there is no example inventory {name!r}",
+            hint=f"did you mean {near}?" if near else f"one of: {', '.join(EXAMPLES)}",
+        )
+    for folder in _FOLDERS:
+        path = folder / f"{name}.yaml"
+        if path.is_file():
+            return path
+    raise UsageError(f"this installation of lumctl lacks the example inventory {name!r}", hint="install it again")
+
+
+def example_paths() -> tuple[Path, ...]:
+    """The files of all examples that this installation has."""
+    return tuple(
+        path
+        for name in EXAMPLES
+        if (path := next((f / f"{name}.yaml" for f in _FOLDERS if (f / f"{name}.yaml").is_file()), None))
+    )
 
 
 def find_inventory(path: str | None) -> Path:

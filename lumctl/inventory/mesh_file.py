@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from lumctl.inventory.document_reader import read_whole
 from lumctl.inventory.entry import Entry, Text
 from lumctl.inventory.files import decoded, read_bytes
-from lumctl.inventory.mesh_data import MOST_PUCS, MeshData, flaws
+from lumctl.inventory.geometry import MOST_PUCS, MeshData, flaws
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.reading import read_whole
 
 WaveguideEnd = Annotated[list[Annotated[int, Field(ge=0, le=MOST_PUCS)]], Field(min_length=3, max_length=3)]
 """PUC, end (0 or 1), side (0 or 1)."""

@@ -11,15 +11,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumctl.inventory.exporters import Exporter, Readings
-from lumctl.inventory.fibres import Fibre
+from lumctl.errors import RefusedError
+from lumctl.inventory.exporters import Exporter, ReadingSource
 from lumctl.inventory.geometry import Geometry
+from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.policies import Policy, Receiver
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
-from lumctl.inventory.running import JobRun
 
 if TYPE_CHECKING:
-    from lumctl.inventory.hook_entries import JobKindEntry
+    from lumctl.inventory.job_entries import JobKindEntry
 
 
 class Role(StrEnum):
@@ -120,7 +120,7 @@ class Host:
     power: "PartOf | None" = None
     mounts: tuple[str, ...] = ()
     rdma_ports: int | None = None
-    readings: Readings = Readings.SHELL
+    readings: ReadingSource = ReadingSource.SHELL
     exporters: tuple[Exporter, ...] = ()
     probe: str = NVIDIA_SMI
 
@@ -229,6 +229,38 @@ class Device:
     login: DeviceLogin = DeviceLogin()
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class DevicePort:
+    """One port of one device, written ``m0:3``."""
+
+    device: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.device}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fibre:
+    """One fibre or a bundle of them between two devices: ``ports[i]`` are the ports that fibre ``i`` joins.
+
+    ``loss_db`` is what light loses from port to port: the length and the connectors, not the ports. ``capacity`` is how
+    many circuits may run through all of them at once.
+    """
+
+    name: str
+    devices: tuple[str, str]
+    ports: tuple[tuple[int, int], ...]
+    loss_db: float
+    capacity: int
+
+    @property
+    def pairs(self) -> tuple[tuple[DevicePort, DevicePort], ...]:
+        """The two ends of each fibre."""
+        a, b = self.devices
+        return tuple((DevicePort(a, here), DevicePort(b, there)) for here, there in self.ports)
+
+
 @dataclass(frozen=True, slots=True)
 class RingLinks:
     """Each rank is linked to the next one, the last to the first."""
@@ -287,6 +319,16 @@ class Job:
     hook: JobHook | None = None
     needs_no_pause: bool = False
     run: JobRun | None = None
+
+    def run_settings(self) -> JobRun:
+        """How ``lumctl job run`` runs it.
+
+        Raises:
+            RefusedError: the inventory does not say.
+        """
+        if self.run is None:
+            raise RefusedError(f"job {self.name} has no `run:` in the inventory", hint="add one: lumctl-inventory(5)")
+        return self.run
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class How(StrEnum):
     APPLY = "apply"
 
 
-class Subject(StrEnum):
+class PolicySubject(StrEnum):
     """What a finding can be about."""
 
     ACCELERATOR = "accelerator"
@@ -35,19 +35,19 @@ class Subject(StrEnum):
     RACK = "rack"
 
 
-SWAPPABLE = frozenset({Subject.ACCELERATOR, Subject.HOST, Subject.LINK})
+SWAPPABLE = frozenset({PolicySubject.ACCELERATOR, PolicySubject.HOST, PolicySubject.LINK})
 """What a swap can take the work off; of the others a policy can only notify."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class Selector:
     """The findings that a policy is about. Each but ``kinds`` and ``states`` is glob patterns; empty stands for all.
 
     A rule is written ``RULE`` or ``RULE/CASE``.
     """
 
     rules: tuple[str, ...]
-    kinds: tuple[Subject, ...] = (Subject.ACCELERATOR,)
+    kinds: tuple[PolicySubject, ...] = (PolicySubject.ACCELERATOR,)
     states: tuple[str, ...] = ("failed",)
     components: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Hours:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalTerms:
     """Who must say yes and for how long that holds.
 
     ``by_another``: whoever made the plan or applies it may not approve it. ``by_hand``: swaps that a person plans of
@@ -131,7 +131,7 @@ class Policy:
 
     name: str
     how: How
-    matching: Matching
+    matching: Selector
     quiet: tuple[str, ...] = ()
     stands_s: float = 30.0
     oldest_s: float = 900.0
@@ -140,6 +140,6 @@ class Policy:
     breaker: Breaker = Breaker()
     timezone: str = "UTC"
     hours: tuple[Hours, ...] = ()
-    approval: Approval = Approval()
+    approval: ApprovalTerms = ApprovalTerms()
     escalation: Escalation = Escalation()
     rule_marks: tuple[Mark, ...] = field(default=(), compare=False)

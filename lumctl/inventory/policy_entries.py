@@ -1,43 +1,28 @@
 """Policies as they are written, and from there to the model."""
 
-import re
-from collections.abc import Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Literal
-from zoneinfo import ZoneInfo, available_timezones
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lumctl.inventory.entry import Entry, Text
+from lumctl.inventory.job_entries import Command
 from lumctl.inventory.policies import (
-    DAYS,
-    SWAPPABLE,
-    Approval,
+    ApprovalTerms,
     Breaker,
     Escalation,
-    Hours,
     How,
     Limits,
-    Matching,
-    Policy,
-    Subject,
+    PolicySubject,
+    Receiver,
 )
-from lumctl.inventory.problems import listing
 
-if TYPE_CHECKING:
-    from lumctl.inventory.problems import Mark
-    from lumctl.inventory.scope import Scope
-
-_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_WILD = re.compile(r"[*?\[]")
-_LIMITS, _BREAKER, _APPROVAL, _ESCALATION = Limits(), Breaker(), Approval(), Escalation()
+_LIMITS, _BREAKER, _APPROVAL, _ESCALATION = Limits(), Breaker(), ApprovalTerms(), Escalation()
 WEEK_S = 7 * 86_400
 
 Seconds = Annotated[float, Field(ge=0, le=WEEK_S, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1000)]
 HowWord = Annotated[How, Field(strict=False)]
-SubjectWord = Annotated[Subject, Field(strict=False)]
+SubjectWord = Annotated[PolicySubject, Field(strict=False)]
 Patterns = Annotated[list[Text], Field(min_length=1)]
 
 
@@ -105,7 +90,7 @@ class PolicyEntry(Entry):
         examples=[["gpu.lost", "gpu.xid/restart-machine"]],
     )
     kinds: Annotated[list[SubjectWord], Field(min_length=1)] = Field(
-        [Subject.ACCELERATOR], description="What the finding is about."
+        [PolicySubject.ACCELERATOR], description="What the finding is about."
     )
     states: Annotated[list[Literal["degraded", "failed"]], Field(min_length=1)] = Field(["failed"])
     components: Patterns | None = Field(None, description="Patterns of names (default: all).")
@@ -125,120 +110,22 @@ class PolicyEntry(Entry):
     escalate: EscalationEntry | None = None
 
 
-def resolve_policies(
-    entries: Iterable[PolicyEntry], scope: "Scope", receivers: Collection[str] = ()
-) -> tuple[Policy, ...]:
-    """The policies in the order of the file, by receivers of these names; what does not make sense is reported."""
-    found: dict[str, Policy] = {}
-    for entry in entries:
-        if not _NAME.fullmatch(entry.name):
-            scope.problems.add(entry.mark("name"), f"{entry.name!r} cannot be a name, expected letters, digits, - _ .")
-        if entry.name in found:
-            scope.problems.add(entry.mark("name"), f"policy {entry.name!r} is defined twice")
-        found[entry.name] = _resolved(entry, scope)
-        hook = entry.escalate.hook if entry.escalate is not None else None
-        if entry.escalate is not None and hook is not None and hook not in receivers and hook not in scope.doubts.names:
-            scope.problems.unknown(entry.escalate.mark("hook"), "receiver", hook, receivers)
-    return tuple(found.values())
+MOST_TIME_S = 600.0
+_RECEIVER = Receiver("")
 
 
-def _resolved(entry: PolicyEntry, scope: "Scope") -> Policy:
-    _check_kinds(entry, scope)
-    _check_times(entry, scope)
-    _check_timezone(entry, scope)
-    components = [*scope.hosts, *scope.accelerators, *scope.transponders, *scope.devices, *scope.racks]
-    by_name = {
-        "components": components,
-        "jobs": list(scope.jobs),
-        "racks": list(scope.racks),
-        "quiet": components,
-    }
-    patterns = {key: _patterns(entry, key, known, scope) for key, known in by_name.items()}
-    limits, breaker, approval, escalate = entry.limits, entry.breaker, entry.approval, entry.escalate
-    return Policy(
-        name=entry.name,
-        how=entry.how,
-        matching=Matching(
-            rules=tuple(entry.rules),
-            kinds=tuple(entry.kinds),
-            states=tuple(entry.states),
-            components=patterns["components"],
-            jobs=patterns["jobs"],
-            racks=patterns["racks"],
-        ),
-        quiet=patterns["quiet"],
-        stands_s=entry.stands_s,
-        oldest_s=entry.oldest_s,
-        cool_down_s=entry.cool_down_s,
-        limits=Limits(**limits.model_dump()) if limits else _LIMITS,
-        breaker=Breaker(**breaker.model_dump()) if breaker else _BREAKER,
-        timezone=entry.timezone,
-        hours=tuple(hours for each in entry.hours or () if (hours := _hours(each, scope)) is not None),
-        approval=Approval(**approval.model_dump()) if approval else _APPROVAL,
-        escalation=Escalation(**escalate.model_dump()) if escalate else _ESCALATION,
-        rule_marks=tuple(entry.mark("rules", at, len(entry.rules)) for at in range(len(entry.rules))),
+class ReceiverEntry(Entry):
+    """Somebody to whom a policy escalates: a webhook or a program."""
+
+    name: Text
+    webhook_file: Text | None = Field(None, description="A file that holds the URL to post to.")
+    token_file: Text | None = Field(None, description="A file that holds its bearer token.")
+    command: Command | None = Field(
+        None, description="Program and arguments, instead of a webhook: it gets the document on its standard input."
     )
-
-
-def _check_kinds(entry: PolicyEntry, scope: "Scope") -> None:
-    if entry.how is How.NOTIFY:
-        return
-    for at, kind in enumerate(entry.kinds):
-        if kind not in SWAPPABLE:
-            mark = entry.mark("kinds", at, len(entry.kinds))
-            able = listing(kind for kind in Subject if kind in SWAPPABLE)
-            scope.problems.add(mark, f"a swap does nothing about a {kind}: expected {able}, or how: notify")
-
-
-def _check_times(entry: PolicyEntry, scope: "Scope") -> None:
-    if entry.oldest_s <= entry.stands_s and not entry.cut("oldest_s", "stands_s"):
-        scope.problems.add(
-            entry.mark("oldest_s" if "oldest_s" in entry.model_fields_set else "stands_s"),
-            f"a finding that has stood for {entry.stands_s:g} s is older than {entry.oldest_s:g} s: nothing would ever "
-            "be done, expected oldest_s above stands_s",
-        )
-
-
-def _check_timezone(entry: PolicyEntry, scope: "Scope") -> None:
-    if entry.timezone == "UTC":
-        return
-    try:
-        ZoneInfo(entry.timezone)
-    except (ValueError, OSError, LookupError):
-        scope.problems.unknown(entry.mark("timezone"), "time zone", entry.timezone, available_timezones())
-
-
-def _patterns(entry: PolicyEntry, key: str, known: Sequence[str], scope: "Scope") -> tuple[str, ...]:
-    """Patterns that match something each; a name that is misspelt would never match, and nobody would notice."""
-    written: list[str] = getattr(entry, key) or []
-    for at, pattern in enumerate(written):
-        mark = entry.mark(key, at, len(written))
-        if any(fnmatchcase(name, pattern) for name in known) or pattern in scope.doubts.names:
-            continue
-        if _WILD.search(pattern):
-            scope.problems.add(mark, f"pattern {pattern!r} matches nothing in this file")
-        else:
-            scope.problems.unknown(mark, "name", pattern, known)
-    return tuple(written)
-
-
-def _hours(entry: HoursEntry, scope: "Scope") -> Hours | None:
-    begins, ends = _minutes(entry, "begins", scope), _minutes(entry, "ends", scope)
-    if begins is None or ends is None:
-        return None
-    if begins == ends:
-        scope.problems.add(
-            entry.mark("ends"), f"found {entry.ends!r}, expected another time than that of the beginning"
-        )
-        return None
-    return Hours(frozenset(DAYS.index(day) for day in entry.days or DAYS), begins, ends)
-
-
-def _minutes(entry: HoursEntry, key: Literal["begins", "ends"], scope: "Scope") -> int | None:
-    text: str = getattr(entry, key)
-    if not _CLOCK.fullmatch(text):
-        mark: Mark = entry.mark(key)
-        scope.problems.add(mark, f"found {text!r}, expected a time of day such as 08:30")
-        return None
-    hour, _, minute = text.partition(":")
-    return int(hour) * 60 + int(minute)
+    timeout_s: Annotated[float, Field(gt=0, le=MOST_TIME_S, allow_inf_nan=False)] = Field(
+        _RECEIVER.timeout_s, description="Seconds within which it must have taken a message."
+    )
+    give_up_after_s: Annotated[float, Field(ge=0, le=7 * 86_400, allow_inf_nan=False)] = Field(
+        _RECEIVER.give_up_after_s, description="For how long a message that it does not take is tried again."
+    )

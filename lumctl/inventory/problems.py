@@ -2,11 +2,18 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that ``word`` was probably meant to be, or ``None``."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
 
 _SHOWN = 200
 _FEW = 8

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from lumctl.inventory.document import Document
-from lumctl.inventory.hook_entries import JobHookEntry, OtherHookEntry
+from lumctl.inventory.job_entries import JobHookEntry, OtherHookEntry
 from lumctl.inventory.job_kinds import UNNAMED, entry_of, kinds
 
 OWN = "lumctl"

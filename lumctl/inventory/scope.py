@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from lumctl.inventory.document_reader import Doubts
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.folding import FoldError, expand
+from lumctl.inventory.folded_names import FoldError, expand
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.reading import Doubts
 
 if TYPE_CHECKING:
-    from lumctl.inventory.mesh_data import MeshData
+    from lumctl.inventory.geometry import MeshData
     from lumctl.inventory.model import Accelerator, Device, Host, Job, Rack, Transponder
 
 T = TypeVar("T")

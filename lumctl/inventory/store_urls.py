@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SCHEMES = (*_POSTGRES, "sqlite")

@@ -11,13 +11,77 @@ from enum import StrEnum
 from itertools import product
 
 from lumctl.errors import UsageError
-from lumctl.inventory.lane_orders import Placed, lanes_in_order, orders_in
-from lumctl.inventory.model import Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks, Transponder
+from lumctl.inventory.model import (
+    Device,
+    DeviceKind,
+    Inventory,
+    Job,
+    Lane,
+    PairLinks,
+    RingLinks,
+    TorusLinks,
+    Transponder,
+)
+
+PREFIX = "lanes of "
+"""What the name of an order begins with; no job's name can: there are blanks in it."""
+
+Placed = Mapping[str, tuple[str, ...]]
+
+
+def order_of(accelerator: str) -> str:
+    """The name under which the order of its lanes stands in an assignment."""
+    return f"{PREFIX}{accelerator}"
+
+
+def is_order(name: str) -> bool:
+    """Whether a name of an assignment is not a job's."""
+    return name.startswith(PREFIX)
+
+
+def orders_in(assignment: Placed) -> dict[str, tuple[str, ...]]:
+    """The orders of an assignment, by accelerator; those that are as written are left out."""
+    return {name.removeprefix(PREFIX): lanes for name, lanes in assignment.items() if lanes and is_order(name)}
+
+
+def jobs_in(assignment: Placed) -> dict[str, tuple[str, ...]]:
+    """The jobs of an assignment with the accelerator of each rank."""
+    return {name: ranks for name, ranks in assignment.items() if not is_order(name)}
+
+
+def lanes_in_order(inventory: Inventory, accelerator: str, orders: Placed) -> tuple[Transponder, ...]:
+    """Lane 0, lane 1, ... of an accelerator. An order that does not fit the inventory (any more) is passed over."""
+    written = inventory.transponders_of(accelerator)
+    order = orders.get(accelerator)
+    if not order or misfit(inventory, accelerator, order):
+        return written
+    return tuple(inventory.transponders[name] for name in order)
+
+
+def misfit(inventory: Inventory, accelerator: str, order: tuple[str, ...]) -> str | None:
+    """Why an order does not fit the inventory, or ``None``."""
+    if accelerator not in inventory.accelerators:
+        return f"{accelerator} is not in it"
+    written = [lane.id for lane in inventory.transponders_of(accelerator)]
+    if sorted(order) == sorted(written):
+        return None
+    return f"{accelerator} has the lanes {', '.join(written) or '(none)'}, the store orders {', '.join(order)}"
+
+
+def placed_words(name: str) -> str:
+    """What a name of an assignment tells, to follow ``where``: ``where JOB runs``."""
+    return f"the {name} lead" if is_order(name) else f"{name} runs"
+
+
+def moved_words(name: str) -> str:
+    """That what a name of an assignment tells is not so any more."""
+    return f"the {name} do not lead where they did" if is_order(name) else f"{name} does not run where it did"
+
 
 Assignment = Mapping[str, tuple[str, ...]]
 """Who runs where now: job name -> accelerator of each rank, in rank order; and orders of lanes that are not as written.
 
-The latter stand there by names of :mod:`lumctl.inventory.lane_orders`.
+The latter stand there by names of :mod:`lumctl.inventory.wiring`.
 """
 
 _AS_WRITTEN: Placed = {}
@@ -176,3 +240,51 @@ def _circuits_between(owner: str, name: str, a: Transponder, b: Transponder) -> 
 
 def _end(transponder: Transponder, lane: Lane) -> CircuitEnd:
     return CircuitEnd(transponder.id, lane.tx)
+
+
+FREE = "-"
+"""The state of an ingress port that is joined to nothing."""
+
+
+def own_cells(inventory: Inventory, device: Device) -> tuple[int, ...]:
+    """The numbers under which a device's state is kept: every PUC of a mesh, a switch's ingress ports of our lanes."""
+    if device.kind is not DeviceKind.SWITCH:
+        return tuple(range(device.geometry.puc_count if device.geometry else 0))
+    ports = {
+        port for lane in inventory.transponders.values() if lane.lane.device == device.id for port in lane.lane.ports
+    }
+    return tuple(sorted(port for port in ports if port < device.input_count))
+
+
+def join_of(device: Device, ports: tuple[int, int], *, reciprocal: bool) -> tuple[int, int]:
+    """The (ingress, egress) join that takes light from the first port to the second; a duplex circuit either way round.
+
+    Raises:
+        UsageError: the switch cannot join these two.
+    """
+    if device.input_count == device.port_count:
+        return min(ports), max(ports)
+    for ingress, egress in (ports, ports[::-1]) if reciprocal else (ports,):
+        if ingress < device.input_count <= egress:
+            return ingress, egress
+    raise UsageError(
+        f"{device.id} cannot join port {ports[0]} to port {ports[1]}: light enters at ports 0 to "
+        f"{device.input_count - 1} and leaves at {device.input_count} to {device.port_count - 1}",
+        hint="put transmitting lanes on the inputs (tx) and receiving ones on the outputs (rx)",
+    )
+
+
+def in_the_way(joins: Mapping[int, str], ingress: int, egress: int) -> tuple[int, int] | None:
+    """A join that one of two ports is part of, and that is not theirs.
+
+    Where any port may be joined to any, a port may stand at either end of it.
+    """
+    for at, to in joins.items():
+        if to != FREE and {at, int(to)} & {ingress, egress} and (at, int(to)) != (ingress, egress):
+            return at, int(to)
+    return None
+
+
+def is_joined(joins: Mapping[int, str], ports: tuple[int, int]) -> bool:
+    """Whether two ports are joined; a switch's path carries light both ways, and its ingress has the lower number."""
+    return joins.get(min(ports)) == str(max(ports))

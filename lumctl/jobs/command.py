@@ -19,7 +19,7 @@ from lumctl.jobs.control import (
 from lumctl.programs import Ended, plain
 
 if TYPE_CHECKING:
-    from lumctl.inventory.hook_entries import JobKindEntry
+    from lumctl.inventory.job_entries import JobKindEntry
     from lumctl.inventory.model import JobHook
 
 SAID_LINES = 5

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 from lumctl.api_versions import Misfit
 from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
-from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_entries import JobKindEntry
 from lumctl.inventory.job_kinds import GROUP, UPGRADE, WHAT, fitted
 from lumctl.inventory.model import JobHook
 from lumctl.offers import the_offer, usable

@@ -20,7 +20,7 @@ from typing import TypeVar, Unpack
 from lumctl.containment import contained
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
-from lumctl.inventory.hook_entries import COMMAND
+from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job, JobHook
 from lumctl.jobs import hook_runner
 from lumctl.jobs.control import (

@@ -10,8 +10,7 @@ from lumctl.devices import transaction
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
-from lumctl.inventory.lane_orders import placed_words
-from lumctl.inventory.switching import FREE, own_cells
+from lumctl.inventory.wiring import FREE, own_cells, placed_words
 from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.runbook.stage import cells_of

@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any
 
-from lumctl.inventory.lane_orders import placed_words
+from lumctl.inventory.wiring import placed_words
 from lumctl.runbook.comparison import steady
 from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.inventory.lane_orders import is_order
+from lumctl.inventory.wiring import is_order
 
 SHOWN = 3
 """Of so many things at most the names are told; of the others how many there are."""

@@ -12,7 +12,7 @@ from lumctl.change.plan import Do, Start, Step
 from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.states import State
-from lumctl.inventory.lane_orders import order_of
+from lumctl.inventory.wiring import order_of
 from lumctl.runbook.comparison import Difference
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.execution import Performance, perform_on_stage

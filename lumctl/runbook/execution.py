@@ -9,7 +9,7 @@ from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.plan import Plan, to_document
 from lumctl.errors import RefusedError, RunError, UsageError
-from lumctl.inventory.lengths import length_s
+from lumctl.inventory.durations import length_s
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook import actions
 from lumctl.runbook.intents import PREVIOUS, Intends, Intent, IntentRunbook

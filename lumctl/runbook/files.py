@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lumctl.errors import UsageError
 from lumctl.files import make_private, put
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.runbook.document import make
 from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
 from lumctl.site import Site

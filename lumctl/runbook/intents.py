@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.runbook.parameters import Parameter, parameters_of
 
 PREVIOUS = "previous"

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 from lumctl.change.plan import Do, Step
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
-from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Device, Inventory
-from lumctl.inventory.switching import FREE, own_cells
-from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.inventory.problems import nearest
+from lumctl.inventory.wiring import FREE, PREFIX, circuits_of, initial_assignment, is_order, misfit, own_cells
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.settings import require_setting
 from lumctl.store import acts

@@ -8,7 +8,7 @@ from lumctl.change.settings import described, settings_of
 from lumctl.errors import UsageError
 from lumctl.health.rulebook import all_rules
 from lumctl.inventory.components import Part, find_component
-from lumctl.inventory.lengths import length_s
+from lumctl.inventory.durations import length_s
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found, read_yaml
 from lumctl.inventory.problems import Mark, Problem, Problems

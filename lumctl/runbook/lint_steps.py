@@ -7,11 +7,10 @@ from lumctl.change.plan import Do, Step
 from lumctl.devices.drivers import load
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError
-from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import own_cells, placed_words
 from lumctl.runbook.difference_text import placed_apart, some
 from lumctl.runbook.document import NEEDS
 from lumctl.runbook.inventory_check import Path, circuit_names, odd_in_circuits, odd_in_states, odd_in_step

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 
 SECTION = "parameters"
 NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -13,8 +13,8 @@ from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.plan import Plan, programmed
 from lumctl.errors import LumctlError, RefusedError, RunError
-from lumctl.inventory.lane_orders import placed_words
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import placed_words
 from lumctl.runbook.actions import seed_acts
 from lumctl.runbook.comparison import Difference, cells_difference, end_difference, first_difference
 from lumctl.runbook.difference_text import placed_apart

@@ -5,8 +5,8 @@ from typing import Any
 
 from lumctl.change.plan import Do
 from lumctl.change.start import Start
-from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import PREFIX, is_order, misfit
 from lumctl.site import Site
 from lumctl.store import Entry, Run
 

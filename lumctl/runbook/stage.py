@@ -12,8 +12,7 @@ from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.devices.types import Capability
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.switching import own_cells
-from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
 from lumctl.jobs.hooks import never_on_sim
 from lumctl.runbook.settings import seed_settings
 from lumctl.sim.launch import SimProcess, launch

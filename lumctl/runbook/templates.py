@@ -5,7 +5,7 @@ from typing import Any
 
 from lumctl.change.plan import Do
 from lumctl.errors import UsageError
-from lumctl.inventory.lengths import length_text
+from lumctl.inventory.durations import length_text
 from lumctl.runbook.document import SCHEMA, Runbook
 from lumctl.runbook.intents import BEST, Intends
 from lumctl.store import Act

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CaptureManifest, read_capture_manifest
 from lumctl.fleet.bundle.files import open_capture
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
 
 

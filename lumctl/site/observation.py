@@ -9,9 +9,8 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.remedy import Remedy, remedies
 from lumctl.health.states import HealthReport, State
-from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
+from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment, is_order
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.judging import judged
 from lumctl.health.memory import Memory
 from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State, gravest_first
-from lumctl.inventory.lane_orders import PREFIX, is_order, misfit
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
+from lumctl.inventory.wiring import PREFIX, Assignment, Circuit, circuits_of, initial_assignment, is_order, misfit
 from lumctl.site.capture_remarks import is_of_another_rack
 from lumctl.site.found import Found, found_inventory, without_unused_ports
 from lumctl.site.observation import Observation, current_role

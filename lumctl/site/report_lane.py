@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from lumctl.devices.types import Capability, Neighbour
 from lumctl.health.hearing import heard_transponder
-from lumctl.inventory.lane_orders import jobs_in
-from lumctl.inventory.wiring import circuits_of
+from lumctl.inventory.wiring import circuits_of, jobs_in
 from lumctl.site.report_parts import Reading, Report, driver_if_well
 from lumctl.site.site import Site
 

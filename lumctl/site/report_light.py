@@ -12,8 +12,7 @@ from lumctl.fabric.condition import mesh_of
 from lumctl.health.devices import judge_device
 from lumctl.inventory.components import Part, lanes_at
 from lumctl.inventory.model import Device, DeviceKind
-from lumctl.inventory.switching import FREE, own_cells
-from lumctl.inventory.wiring import Circuit, circuits_of
+from lumctl.inventory.wiring import FREE, Circuit, circuits_of, own_cells
 from lumctl.site.device_readings import read_device
 from lumctl.site.report_parts import Difference, Port, Reading, Report, driver_if_well
 from lumctl.site.site import Site

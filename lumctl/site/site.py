@@ -21,10 +21,17 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.look import LightEvidence
-from lumctl.inventory.lane_orders import PREFIX, is_order, misfit, placed_words
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.switching import own_cells
-from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
+from lumctl.inventory.wiring import (
+    PREFIX,
+    Circuit,
+    circuits_of,
+    initial_assignment,
+    is_order,
+    misfit,
+    own_cells,
+    placed_words,
+)
 from lumctl.site.answers import DeviceAnswers
 from lumctl.site.device_readings import READ_EVERY_S, DeviceReader
 from lumctl.site.first_answers import FirstAnswers
@@ -144,7 +151,7 @@ class Site:
     def known_cells(self, device: str) -> dict[int, str]:
         """What a device was last proved to hold; empty when that is not certain, or was of another geometry or kind.
 
-        By PUC its state, by ingress port of a switch the egress port: see :mod:`lumctl.inventory.switching`.
+        By PUC its state, by ingress port of a switch the egress port: see :mod:`lumctl.inventory.wiring`.
         """
         written = self.inventory.devices[device]
         cells = self.store(written.rack).device_cells(device)

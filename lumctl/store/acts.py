@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow, acknowledgement_from, covered_from
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.store import attention
 from lumctl.store.schema import acknowledgements, windows
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.store import clock, journal, raw, unwritten
 from lumctl.store.approvals import ApprovalStore
 from lumctl.store.database import writing

@@ -8,9 +8,8 @@ from lumctl.change.live_paths import hear
 from lumctl.change.plan import ADOPT, Do, Plan, Start, Step
 from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.lane_orders import lanes_in_order, orders_in
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, job_links
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, job_links, lanes_in_order, orders_in
 from lumctl.site import Site
 
 Ranks = Mapping[int, str]

@@ -8,9 +8,8 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
 from lumctl.inventory.components import Part, find_component, lanes_at
-from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.wiring import Circuit
+from lumctl.inventory.wiring import Circuit, jobs_in
 from lumctl.site import Observation
 from lumctl.swap.budgets import States
 

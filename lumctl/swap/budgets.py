@@ -8,11 +8,10 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import loss_db, trace
 from lumctl.fabric.condition import mesh_of
 from lumctl.inventory.model import Device, Inventory
-from lumctl.inventory.switching import is_joined
-from lumctl.inventory.wiring import Circuit, CircuitEnd
+from lumctl.inventory.wiring import Circuit, CircuitEnd, is_joined
 
 States = Mapping[int, str]
-"""What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.switching`."""
+"""What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.wiring`."""
 
 
 def described(

@@ -11,8 +11,7 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.components import Component, Part
 from lumctl.inventory.model import Device
-from lumctl.inventory.switching import FREE, in_the_way, own_cells
-from lumctl.inventory.wiring import circuits_of
+from lumctl.inventory.wiring import FREE, circuits_of, in_the_way, own_cells
 from lumctl.site import Site
 from lumctl.swap.budgets import described
 from lumctl.swap.steps import StepList

@@ -7,8 +7,7 @@ from lumctl.change.plan import PlannedChange
 from lumctl.devices import transaction
 from lumctl.devices.types import PucState
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
-from lumctl.inventory.wiring import Circuit, Direction
+from lumctl.inventory.wiring import FREE, Circuit, Direction, in_the_way, join_of, own_cells
 from lumctl.site import Site
 from lumctl.swap.budgets import States
 

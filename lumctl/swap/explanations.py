@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lumctl.change.plan import Candidate
 from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError
-from lumctl.inventory.lane_orders import jobs_in
+from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Observation
 from lumctl.swap.fitness import Failure, ill
 from lumctl.swap.lightpaths import LightPaths

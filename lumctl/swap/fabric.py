@@ -13,9 +13,8 @@ from lumctl.change.transmitters import dark_transmitters, idle_transmitters
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.lane_orders import is_order
 from lumctl.inventory.model import Evidence, Inventory
-from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, is_order
 from lumctl.site import Site
 from lumctl.swap.adoption import Shown, shown_by
 from lumctl.swap.budgets import described

@@ -6,9 +6,8 @@ from itertools import islice, permutations, product
 
 from lumctl.errors import RefusedError
 from lumctl.health.states import State
-from lumctl.inventory.lane_orders import is_order, lanes_in_order, order_of, orders_in
 from lumctl.inventory.model import Transponder
-from lumctl.inventory.wiring import job_links
+from lumctl.inventory.wiring import is_order, job_links, lanes_in_order, order_of, orders_in
 from lumctl.site import Observation
 from lumctl.swap.avoidance import Avoided
 

@@ -10,8 +10,7 @@ from lumctl.fabric import Route, Unroutable, changes, route
 from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.fabric.rearrangement import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
-from lumctl.inventory.switching import FREE, in_the_way, join_of, own_cells
-from lumctl.inventory.wiring import Circuit, Direction
+from lumctl.inventory.wiring import FREE, Circuit, Direction, in_the_way, join_of, own_cells
 from lumctl.swap.budgets import States, described, require_light, with_budget
 from lumctl.swap.reroute_budget import NO_REROUTES, RerouteBudget
 

@@ -8,9 +8,8 @@ from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.change.preconditions import uncertain
 from lumctl.devices.types import Capability
 from lumctl.health.states import State
-from lumctl.inventory.lane_orders import jobs_in
 from lumctl.inventory.model import Role
-from lumctl.inventory.wiring import Assignment, job_circuits
+from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Observation, Site

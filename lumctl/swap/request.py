@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from lumctl.counts import counted
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import nearest
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of

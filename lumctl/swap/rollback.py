@@ -11,7 +11,7 @@ from lumctl.change.settings import same
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Site

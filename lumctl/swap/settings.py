@@ -11,7 +11,7 @@ from lumctl.change.values import Value
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import Component, Part, find_component, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import own_cells
 from lumctl.site import Site
 from lumctl.swap.cells import cell_of, cuts_of, plan_cell
 from lumctl.swap.steps import StepList

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable
 from lumctl.change.values import Value
-from lumctl.inventory.lane_orders import PREFIX, is_order
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.wiring import PREFIX, is_order
 from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked
 
 LIGHT_EXPECTED_S = 0.5

@@ -8,7 +8,7 @@ from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.remedy import Remedy, swap_command
 from lumctl.inventory.components import find_component
-from lumctl.inventory.lane_orders import jobs_in
+from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Observation, Site
 from lumctl.swap.lightpaths import light_paths
 from lumctl.swap.planning import plan_swap

@@ -12,7 +12,7 @@ from lumctl.training.job_folder import FINAL_STATES, coordinator_socket
 from lumctl.training.wire import BrokenLineError, MessageLine
 
 if TYPE_CHECKING:
-    from lumctl.inventory.hook_entries import JobKindEntry
+    from lumctl.inventory.job_entries import JobKindEntry
 
 ANSWER_S = 5.0
 """How long a coordinator may take to say what its job does."""

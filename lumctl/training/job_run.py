@@ -14,8 +14,8 @@ from lumctl.change.engine import RunResult
 from lumctl.change.plan import Plan
 from lumctl.change.preconditions import uncertain
 from lumctl.errors import LumctlError
+from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.running import JobRun, run_of
 from lumctl.inventory.wiring import job_circuits
 from lumctl.site import Site
 from lumctl.site.observation import current_role
@@ -70,7 +70,7 @@ def begun(
         site = stack.enter_context(open_site())
         inventory = site.inventory
         found = inventory.jobs[job]
-        run = run_of(found)
+        run = found.run_settings()
         _require_programmed(site, job, found.rack)
         folder = job_folder(inventory.path, site.target, job)
         stack.enter_context(claimed(folder, job))

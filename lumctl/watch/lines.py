@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from lumctl.health.transitions import Transition
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 
 _CAUSES_FIRST = ("host", "device", "accelerator", "link", "circuit")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lumctl.inventory.entry import Text
-from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_entries import JobKindEntry
 from lumctl.inventory.problems import Mark
 
 

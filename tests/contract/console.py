@@ -31,8 +31,7 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
 from lumctl.sim.meshes.driver import SimMesh
 from lumctl.site import Site

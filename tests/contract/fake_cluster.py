@@ -13,8 +13,8 @@ from fake_agents import FakeAgents
 from fake_processes import FakeProcess, FakeProcesses
 from fake_runs import FakeRuns
 
+from lumctl.inventory.job_run import JobRun, WithoutSpare
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.running import JobRun, WithoutSpare
 from lumctl.training.coordinator import agent_reports
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobPhase, JobState

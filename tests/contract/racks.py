@@ -20,8 +20,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import mesh_of, trace
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh

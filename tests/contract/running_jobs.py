@@ -21,8 +21,7 @@ import torch
 from job_coordinator import JOB, WITHIN_S, Coordinator
 
 from lumctl.errors import LumctlError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Run

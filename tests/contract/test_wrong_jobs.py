@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_entries import JobKindEntry
 from lumctl.jobs.control import Facts
 from lumctl.jobs.testing import JobContract, JobUnderTest, bench_context, ranks
 from lumctl.programs import Ended

@@ -1,6 +1,6 @@
 """What the dashboard's sources tell of runbooks and policies in these tests, by hand."""
 
-from lumctl.inventory.policies import DAY_MINUTES, Approval, Hours, How, Matching, Policy, Subject
+from lumctl.inventory.policies import DAY_MINUTES, ApprovalTerms, Hours, How, Policy, PolicySubject, Selector
 
 LOST, START = "r1-h2-g1", 1_795_000_000.0
 """As in the rack of the dashboard's tests."""
@@ -102,8 +102,8 @@ def policy():
     return Policy(
         "replace",
         How.APPROVE,
-        Matching(("gpu.lost", "gpu.xid/restart-machine"), (Subject.ACCELERATOR,), ("failed",)),
+        Selector(("gpu.lost", "gpu.xid/restart-machine"), (PolicySubject.ACCELERATOR,), ("failed",)),
         quiet=("r1-h3-*",),
         hours=(Hours(frozenset(range(5)), 8 * 60, DAY_MINUTES - 60),),
-        approval=Approval(by_another=True, expires_s=3600.0),
+        approval=ApprovalTerms(by_another=True, expires_s=3600.0),
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from said import PATIENCE_S, Said
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 
 class Rack:

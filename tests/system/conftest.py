@@ -26,8 +26,7 @@ from sshd_settings import BY_KEYS_ONLY
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.devices.protocols import DriverContext
-from lumctl.inventory.examples import EXAMPLES, example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import EXAMPLES, example, load_inventory
 from lumctl.inventory.model import Inventory, SshSettings
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh

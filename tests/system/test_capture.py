@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.cli.main import run
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 FAULTS = (
     ("s0-gpu0", "gpu-lost"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 Lumctl = Callable[..., subprocess.CompletedProcess[str]]
 

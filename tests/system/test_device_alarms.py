@@ -15,8 +15,7 @@ from lumctl.devices.endpoints import sim_endpoints
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.replay import ReplaySwitch
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.client import ask
 from lumctl.sim.switches.driver import SimSwitch
 from lumctl.site import Site

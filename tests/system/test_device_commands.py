@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 
 class Shell:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 ACROSS = """\
   - {id: m1, kind: mesh, driver: smartlight, address: "m1.example:1", geometry: {shape: hexagon, side: 2}}

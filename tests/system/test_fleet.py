@@ -14,8 +14,7 @@ from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import UsageError
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.sim.client import ask
 from lumctl.sim.launch import launch

@@ -21,7 +21,7 @@ from pathlib import Path
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.probes import Probe
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import SshSettings
 

@@ -12,8 +12,7 @@ from lumctl.fleet.direct import Direct
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 pytestmark = pytest.mark.usefixtures("ssh_client")
 

@@ -11,8 +11,7 @@ import pytest
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
 
 pytestmark = pytest.mark.usefixtures("ssh_client")

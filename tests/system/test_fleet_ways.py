@@ -15,8 +15,7 @@ from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, HostEndpoint
 from lumctl.devices.errors import DeviceLoginError, DeviceUnreachableError
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.ssh.host_keys import HostKeyError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 pytestmark = pytest.mark.usefixtures("ssh_client")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 Lumctl = Callable[..., subprocess.CompletedProcess[str]]
 GPU, SPARE = "s1-gpu0", "s3-gpu0"

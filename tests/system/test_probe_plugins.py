@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.plugin_templates import template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

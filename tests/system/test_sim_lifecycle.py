@@ -15,8 +15,7 @@ import pytest
 from lumctl.devices.endpoints import sim_runtime_folder
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError, UnreachableError, UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim import client
 from lumctl.sim.launch import launch
 from lumctl.sim.runtime import running_pid

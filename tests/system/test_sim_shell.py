@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from lumctl.fleet.loop import program
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.loop import Loop
 from lumctl.sim.world.world import World

@@ -19,8 +19,7 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import TransponderContract, TransponderUnderTest
 from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 ANSWERS = Path(__file__).parents[1] / "unit" / "sonic" / "answers"
 

@@ -11,8 +11,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.top.acknowledgement import acknowledge
 from lumctl.cli.top.runs import run_view, taking_back
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
 from lumctl.site import Site
 from lumctl.swap import commission, plan_swap

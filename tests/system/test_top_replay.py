@@ -16,8 +16,7 @@ from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.top import playback, replay
 from lumctl.cli.top.playback import Play
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.playback import Wait
 from lumctl.runbook.run_states import stood
 from lumctl.runbook.stage import no_guard, staged

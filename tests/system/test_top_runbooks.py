@@ -13,8 +13,7 @@ from lumctl.cli.top import policies as top_policies
 from lumctl.cli.top import runbooks as top_runbooks
 from lumctl.cli.top.records import RENEWED_S, Recorder
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
 from lumctl.site import Site
 from lumctl.swap import commission, plan_swap

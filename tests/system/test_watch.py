@@ -20,7 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from said import PATIENCE_S, Said
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 GPU, SECOND_GPU, THIRD_GPU, HOST = "s1-gpu0", "s3-gpu0", "s0-gpu0", "s2"
 """Several GPUs, for one that is lost three times in a day stays degraded."""

@@ -20,8 +20,7 @@ from lumctl.health.attention import Acknowledgement, MaintenanceWindow
 from lumctl.health.evaluate import evaluate
 from lumctl.health.memory import Memory
 from lumctl.health.states import HealthReport
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Host, Inventory, Role
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.site import Observation, current_role

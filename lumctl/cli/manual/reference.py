@@ -56,7 +56,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lumctl-job-plugin.7": {
         "lumctl.jobs.control": ("JobControl", "JobContext", "Run", "Facts", "Rank"),
-        "lumctl.inventory.hook_entries": ("JobKindEntry",),
+        "lumctl.inventory.job_entries": ("JobKindEntry",),
         "lumctl.errors": ("LumctlError", "RefusedError", "UnreachableError"),
         "lumctl.programs": ("Ended", "plain", "through"),
         "lumctl.jobs.testing.contract": ("JobUnderTest",),

@@ -49,7 +49,7 @@ def _read(site: "Site", device: str) -> tuple[dict[int, str], dict[int, float]]:
     from lumctl.devices.errors import UnsupportedError
     from lumctl.devices.types import Capability
     from lumctl.inventory.model import DeviceKind
-    from lumctl.inventory.switching import FREE, own_cells
+    from lumctl.inventory.wiring import FREE, own_cells
 
     written = site.inventory.devices[device]
     if written.kind is DeviceKind.SWITCH:

@@ -11,7 +11,7 @@ from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.testing.troubles import Tally, heal, trouble
 from lumctl.devices.transaction import Cell, LightDriver
 from lumctl.devices.types import Capability, Receipt
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 
 TIMER_S = 60.0
 Cells = dict[int, str]

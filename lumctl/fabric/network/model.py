@@ -13,9 +13,8 @@ from functools import cached_property
 from lumctl.errors import UsageError
 from lumctl.fabric.condition import MeshCondition, condition_of, mesh_of
 from lumctl.fabric.geometry import FREE, Mesh
-from lumctl.inventory.fibres import DevicePort, Fibre
-from lumctl.inventory.hints import nearest
-from lumctl.inventory.model import Device, DeviceKind, Inventory
+from lumctl.inventory.model import Device, DeviceKind, DevicePort, Fibre, Inventory
+from lumctl.inventory.problems import nearest
 
 Ends = tuple[DevicePort, DevicePort]
 """The two ends of a circuit, or of one that is wanted."""

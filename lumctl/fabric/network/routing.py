@@ -21,7 +21,7 @@ from lumctl.fabric.network.tracing import (
     trace_network,
 )
 from lumctl.fabric.search import InconsistentFabricError, Unroutable
-from lumctl.inventory.fibres import DevicePort
+from lumctl.inventory.model import DevicePort
 from lumctl.inventory.problems import listing
 
 if TYPE_CHECKING:

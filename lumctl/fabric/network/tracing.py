@@ -7,7 +7,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import Pass, PortPair, trace
 from lumctl.fabric.network.model import Ends, MeshDevice, Network, SwitchDevice
-from lumctl.inventory.fibres import DevicePort
+from lumctl.inventory.model import DevicePort
 
 
 @dataclass(frozen=True, slots=True)

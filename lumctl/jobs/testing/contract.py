@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.devices.testing.rules import not_tested
 from lumctl.errors import LumctlError, RefusedError
-from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_entries import JobKindEntry
 from lumctl.inventory.job_kinds import API
 from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobContext, JobControl, Placement
 from lumctl.jobs.testing.interception import CutShortProgram

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import nearest
 
 
 class FaultKind(StrEnum):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.inventory.running import PAUSED_WITHIN_S
+from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import job_end, orders
 from lumctl.training.coordinator.job_workers import JobWorker, ScriptError
 from lumctl.training.coordinator.recovery_record import RecoveryRecord

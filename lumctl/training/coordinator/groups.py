@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lumctl.inventory.running import PAUSED_WITHIN_S
+from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import job_end, orders
 from lumctl.training.coordinator.job_workers import JobWorker
 from lumctl.training.coordinator.resume_point import REPLICATED, HeldState, ResumePoint, StateLoad, choose

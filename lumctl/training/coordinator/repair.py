@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from lumctl.change.engine import RunResult
 from lumctl.change.plan import Plan
 from lumctl.errors import LumctlError, RolledBackError
-from lumctl.inventory.folding import fold
-from lumctl.inventory.running import WithoutSpare
+from lumctl.inventory.folded_names import fold
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import job_end, orders
 from lumctl.training.coordinator.recovery_record import RecoveryRecord
 from lumctl.training.coordinator.resume_point import REPLICATED

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from lumctl.errors import ExitCode
+from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.running import JobRun
 from lumctl.training.coordinator.host_lines import HostLines
 from lumctl.training.coordinator.job_workers import JobWorker, JobWorkers
 from lumctl.training.coordinator.recovery_record import RecoveryRecord

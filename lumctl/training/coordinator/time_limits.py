@@ -5,7 +5,7 @@ The operator is told about them; a process that exceeds its limit is killed.
 
 import math
 
-from lumctl.inventory.folding import fold
+from lumctl.inventory.folded_names import fold
 from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.job_workers import JobWorker

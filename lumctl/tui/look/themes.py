@@ -13,7 +13,7 @@ from rich.theme import Theme as RichTheme
 from textual.theme import Theme
 
 from lumctl.errors import UsageError
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.tui.look.circuit_styles import circuit_styles
 
 DEFAULT = "dark"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.tui.panes import PANES
 from lumctl.tui.plain.sentences import WORDS, pane_lines, summary
 from lumctl.tui.screens.component import detail_text

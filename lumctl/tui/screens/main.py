@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
-from lumctl.inventory.hints import nearest
+from lumctl.inventory.problems import nearest
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell

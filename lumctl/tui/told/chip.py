@@ -14,7 +14,7 @@ from lumctl.fabric.drawing import carried, marks_row, text
 from lumctl.fabric.drawing.text import grid
 from lumctl.health.states import State
 from lumctl.inventory.model import Device, DeviceKind
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 from lumctl.tui.look.circuit_styles import style_name
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
 from lumctl.tui.panes.circuits import receivers

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lumctl.counts import counted
 from lumctl.health.states import State, worst
-from lumctl.inventory.lane_orders import is_order
+from lumctl.inventory.wiring import is_order
 from lumctl.training.bars import in_words, scale_for
 from lumctl.training.timeline import TITLES
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks

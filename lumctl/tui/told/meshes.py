@@ -8,8 +8,7 @@ from lumctl.fabric import Route, mesh_of, trace
 from lumctl.fabric.drawing import NamedRoutes
 from lumctl.health.states import CircuitHealth, State
 from lumctl.inventory.model import Device
-from lumctl.inventory.switching import FREE
-from lumctl.inventory.wiring import Circuit
+from lumctl.inventory.wiring import FREE, Circuit
 from lumctl.site.observation import Observation
 
 

@@ -26,8 +26,7 @@ from lumctl.fabric import Unroutable, changes, mesh, route
 from lumctl.fabric.rearrangement import Rearrangement, rearrange
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.states import ComponentHealth, HealthReport, State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
 from lumctl.site import Observation, Site

@@ -31,8 +31,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from lumctl.change import apply
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.site import Site
 from lumctl.store import store_at

@@ -33,8 +33,7 @@ from statistics import median
 from lumctl.change import apply
 from lumctl.cli.drill import Drill, drilling
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
 from lumctl.training.picture import About, save, this_machine

@@ -19,7 +19,7 @@ import run
 from gateways import process, through
 
 from lumctl.devices.endpoints import Endpoints
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 PAIRS, WARM = 40, 5
 

@@ -33,8 +33,7 @@ from lumctl.change import apply
 from lumctl.change.standby import Standby
 from lumctl.devices.endpoints import Endpoints
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.site import Observation, Site
 from lumctl.store import store_at

@@ -13,7 +13,7 @@ from lumctl.devices.testing.campaign_settings import Knob, SettingsRig, run_sett
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.types import Receipt
 from lumctl.devices.ways import Direct
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 from lumctl.sim.power.driver import SimPower
 from lumctl.sim.switches.scpi import ScpiSwitch
 from lumctl.sim.world.switch import SwitchState

@@ -14,7 +14,7 @@ from lumctl.devices.testing.campaign import Rig
 from lumctl.devices.testing.campaign_settings import Knob, SettingsRig
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.ways import Direct
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 from lumctl.sim import keys
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.switches.driver import SimSwitch

@@ -18,8 +18,7 @@ import pytest
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.probes import probes_for
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import SshSettings
 from lumctl.inventory.probe_times import PROBE_TIMES
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 
 class Shell:

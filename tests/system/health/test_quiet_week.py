@@ -36,8 +36,7 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.attention import MaintenanceWindow
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 TICK_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 IS_WHOLE = os.environ.get("LUMCTL_CAMPAIGN") == "1"

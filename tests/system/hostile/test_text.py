@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 SITE = Path(__file__).resolve().parents[2] / "contract" / "hostile_site"
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")

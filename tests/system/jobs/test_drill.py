@@ -10,8 +10,7 @@ from campaigning import campaign
 
 from lumctl.cli.drill import Drill, _remove, drilling
 from lumctl.errors import UnreachableError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.training.agent import open_agent
 from lumctl.training.coordinator.job_workers import JobWorker
 

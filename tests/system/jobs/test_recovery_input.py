@@ -22,7 +22,7 @@ def test_a_job_that_is_not_there_or_says_not_how_it_is_run(dark, tmp_path) -> No
     without = tmp_path / "without.yaml"
     without.write_text(text[: text.index("    run:\n")])
     said = dark.lumctl("-i", str(without), "job", "run", JOB, "--yes", status=5)
-    assert "does not say how it is run" in said
+    assert "has no `run:` in the inventory" in said
     assert "`run:`" in said
     assert dark.processes() == []
 

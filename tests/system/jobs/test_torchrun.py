@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import ExitCode
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.jobs import HookRefusedError, Hooks
 from lumctl.jobs.hooks import Facts
 from lumctl.site import Site

@@ -15,7 +15,7 @@ import wrong_drivers
 from said import PATIENCE_S, Said
 from terminals import terminal
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 HOSTILE = (
     "divides-by-zero",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from third_party import install, shell
 
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 pytestmark = pytest.mark.timeout(300)
 

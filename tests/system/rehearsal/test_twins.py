@@ -8,7 +8,7 @@ import pytest
 from third_party import Lumctl, install, shell
 
 from lumctl.devices.endpoints import sim_runtime_folder
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET
 

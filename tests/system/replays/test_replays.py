@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.runbook.document import make
 from lumctl.runbook.lint import lint

@@ -24,7 +24,7 @@ from yard import Yard, yard_on
 from lumctl.change import apply
 from lumctl.change.resumption import abort, resume
 from lumctl.errors import LumctlError, RefusedError
-from lumctl.inventory.lane_orders import jobs_in
+from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Site
 from lumctl.store import StoreError, store_at
 from lumctl.swap import plan_swap

@@ -11,8 +11,7 @@ from lumctl.change.plan import Do, programmed
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.launch import launch

@@ -8,7 +8,7 @@ import pytest
 from lumctl.change import apply
 from lumctl.change.plan import Start
 from lumctl.errors import RefusedError
-from lumctl.inventory.switching import own_cells
+from lumctl.inventory.wiring import own_cells
 from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_rack
 from lumctl.site import Site

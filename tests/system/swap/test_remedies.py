@@ -72,8 +72,7 @@ def sampled(faults: list[Fault]) -> list[Fault]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    from lumctl.inventory.examples import example
-    from lumctl.inventory.load import load_inventory
+    from lumctl.inventory.load import example, load_inventory
 
     names = {"ring_fault": "ring4", "prototype_fault": "prototype", "monitored_fault": "prototype"}
     for argument, name in names.items():

@@ -12,8 +12,7 @@ from lumctl.change.plan import Do, Step
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, RolledBackError, UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.swap import plan_rollback, plan_swap
 
 RACK64 = load_inventory(example("rack64"))

@@ -11,7 +11,7 @@ from lumctl.change.resumption import resume
 from lumctl.devices import transaction
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError, RunError
-from lumctl.inventory.switching import FREE
+from lumctl.inventory.wiring import FREE
 from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.switches.driver import SimSwitch

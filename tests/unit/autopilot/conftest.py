@@ -12,10 +12,9 @@ from lumctl.autopilot.history import look_at
 from lumctl.autopilot.memory import DECISION, REMARK, Event, Memory
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.policies import Breaker, How, Matching, Policy
+from lumctl.inventory.policies import Breaker, How, Policy, Selector
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.site.observation import Observation
 
@@ -43,7 +42,7 @@ class Scene:
         self.onsets: dict[tuple[str, str], float] = {}
 
     def policy(self, how: How = How.APPLY, *, name: str = "p", match: dict[str, Any] | None = None, **fields: Any):
-        matching = Matching(**{"rules": ("gpu.lost",), **(match or {})})
+        matching = Selector(**{"rules": ("gpu.lost",), **(match or {})})
         made = Policy(name, how, matching, **{"stands_s": 30.0, "breaker": Breaker(), **fields})
         self.policies.append(made)
         return made

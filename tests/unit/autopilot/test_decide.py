@@ -8,7 +8,7 @@ from lumctl.autopilot.decide import Act
 from lumctl.autopilot.memory import Ask, AskState, Event
 from lumctl.health.states import State
 from lumctl.inventory.model import JobHook
-from lumctl.inventory.policies import Approval, Hours, How, Limits
+from lumctl.inventory.policies import ApprovalTerms, Hours, How, Limits
 
 GPU, OTHER = "h03-gpu2", "h09-gpu1"
 
@@ -200,7 +200,7 @@ def test_notices_are_given_once_for_each_finding(scene):
 class TestApproval:
     @pytest.fixture
     def asked(self, scene):
-        scene.policy(How.APPROVE, approval=Approval(expires_s=600.0))
+        scene.policy(How.APPROVE, approval=ApprovalTerms(expires_s=600.0))
         settled(scene)
         assert scene.decide()[GPU].act is Act.ASK
         scene.remark(Event.ASKED, key=f"accelerator:{GPU}", policy="p", plan="plan-1")

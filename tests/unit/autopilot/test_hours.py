@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lumctl.autopilot.hours import open_now, told
-from lumctl.inventory.policies import Hours, How, Matching, Policy
+from lumctl.inventory.policies import Hours, How, Policy, Selector
 
 BERLIN = "Europe/Berlin"
 WORKDAYS = frozenset(range(5))
@@ -17,7 +17,7 @@ def at(text: str, zone: str = BERLIN) -> float:
 
 
 def policy(*hours: Hours, zone: str = BERLIN) -> Policy:
-    return Policy("p", How.APPLY, Matching(("gpu.lost",)), timezone=zone, hours=hours)
+    return Policy("p", How.APPLY, Selector(("gpu.lost",)), timezone=zone, hours=hours)
 
 
 def test_without_hours_it_is_open():

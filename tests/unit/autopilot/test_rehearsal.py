@@ -11,7 +11,7 @@ from lumctl.autopilot.rehearsal import Rehearsal
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.inventory.policies import Approval, How, Limits
+from lumctl.inventory.policies import ApprovalTerms, How, Limits
 
 NOW = 1_800_000_000.0
 
@@ -60,7 +60,7 @@ def test_a_storm(scene):
 
 
 def test_without_and_with_a_person_who_approves(scene):
-    scene.policy(How.APPROVE, approval=Approval(expires_s=3600.0))
+    scene.policy(How.APPROVE, approval=ApprovalTerms(expires_s=3600.0))
     alone = run(scene, failed("h03-gpu2"))
     assert [what for _, what, _ in alone] == ["nothing", "ask", "wait", "escalated", "nothing"]
     approved = run(scene, failed("h03-gpu2"), approve_after_s=120.0)

@@ -7,9 +7,9 @@ import pytest
 from lumctl.change.approval import ask, asking_policy, require_approved
 from lumctl.change.plan import Do, Step
 from lumctl.errors import RefusedError
-from lumctl.inventory.lane_orders import order_of
-from lumctl.inventory.policies import Approval as Asks
-from lumctl.inventory.policies import How, Matching, Policy
+from lumctl.inventory.policies import ApprovalTerms as Asks
+from lumctl.inventory.policies import How, Policy, Selector
+from lumctl.inventory.wiring import order_of
 from lumctl.store import APPROVED
 from lumctl.swap import plan_fabric, plan_rollback
 
@@ -19,7 +19,7 @@ ANN = "ann@console"
 @pytest.fixture
 def rack(rack):
     """A policy asks for an approval of every swap that a person plans."""
-    rack.policy = Policy("two-pairs-of-eyes", How.PLAN, Matching(("*",)), approval=Asks(by_hand=True))
+    rack.policy = Policy("two-pairs-of-eyes", How.PLAN, Selector(("*",)), approval=Asks(by_hand=True))
     rack.inventory = rack.site.inventory = replace(rack.inventory, policies=(rack.policy,))
     return rack
 

@@ -9,8 +9,7 @@ from lumctl.change.light import LightProof, NotProvedError
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import Neighbour
 from lumctl.fleet.readings import HostSnapshot, Snapshot
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
 
 INVENTORY = load_inventory(example("prototype"))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lumctl.cli.main import run
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 XID = "[Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119, pid=1, name=x, Timeout\n"
 NET = "/sys/class/net/eth0/operstate\tup\n"

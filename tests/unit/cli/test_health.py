@@ -109,7 +109,7 @@ def test_a_rack_a_circuit_and_a_link_can_be_acknowledged(health, rack, store):
         (["zzz", "--comment", "x"], ExitCode.USAGE, "no component 'zzz'"),
         ([GPU], ExitCode.USAGE, "add --comment"),
         ([GPU, "--comment", "  "], ExitCode.USAGE, "add --comment"),
-        ([GPU, "--comment", "x", "--for", "soon"], ExitCode.USAGE, "'soon' is no length of time"),
+        ([GPU, "--comment", "x", "--for", "soon"], ExitCode.USAGE, "'soon' is not a valid duration"),
         ([GPU, "--comment", "x", "--for", "2h", "--until", "18:00"], ExitCode.USAGE, "give one of them"),
         ([GPU, "--comment", "x", "--until", "2001-01-01"], ExitCode.USAGE, "before it begins"),
         ([GPU, "--clear"], ExitCode.REFUSED, f"nothing is acknowledged of {GPU}"),
@@ -277,7 +277,7 @@ def test_a_window_is_opened_now_or_later_and_ended(health, rack, store):
     [
         ([HOST, "--for", "2h"], ExitCode.USAGE, "needs a reason"),
         ([HOST, "--comment", "x"], ExitCode.USAGE, "add --for 2h or --until 18:00"),
-        ([HOST, "--comment", "x", "--for", "0s"], ExitCode.USAGE, "'0s' is no length of time"),
+        ([HOST, "--comment", "x", "--for", "0s"], ExitCode.USAGE, "'0s' is not a valid duration"),
         ([HOST, "--comment", "x", "--for", "1h", "--from", "1999-01-01"], ExitCode.USAGE, "over already"),
         ([HOST, "--comment", "x", "--for", "1h", "--from", "noon"], ExitCode.USAGE, "'noon' is no moment"),
         ([HOST, "--end"], ExitCode.REFUSED, "h03 is not in maintenance"),

@@ -7,7 +7,7 @@ import pytest
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.site import Site
 
 

@@ -9,7 +9,7 @@ import pytest
 from lumctl.cli import job_run
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.training.control_socket import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
 

@@ -14,7 +14,7 @@ from lumctl.cli.nouns import NOUNS, Noun
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.errors import DeviceUnreachableError, InconsistentError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError, UsageError
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 HEAVY = ("rich", "paramiko", "sqlalchemy", "textual", "pydantic", "yaml", "asyncio", "lumctl_smartlight", "lumctl.sim")
 

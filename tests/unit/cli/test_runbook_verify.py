@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.store import store_at
 
 LEFT = Path(__file__).parents[2] / "system" / "golden" / "swap-2.sql"

@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.cli import main
 from lumctl.errors import ExitCode
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 from lumctl.store import store_at
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumctl.cli.times import ending, moment
 from lumctl.errors import UsageError
-from lumctl.inventory.lengths import LONGEST_S, UNITS_S, length_s
+from lumctl.inventory.durations import LONGEST_S, UNITS_S, length_s
 
 NOON = datetime(2026, 11, 21, 12, 0).astimezone().timestamp()
 

@@ -3,8 +3,7 @@
 import pytest
 
 from lumctl.cli.top.history import Historian
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.store import StoreError, open_store
 from lumctl.store.packing import Values
 

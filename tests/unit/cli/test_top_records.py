@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lumctl.cli.top.records import RENEWED_S, Recorder
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.store import StoreError, store_at
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from lumctl.devices.doctor import examine
 from lumctl.devices.drivers import few, installed, not_installed
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 WHOLE = """
 from lumctl.devices.base import BaseMesh

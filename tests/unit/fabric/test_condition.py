@@ -6,8 +6,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.condition import DAMAGED_LOSS_DB, MeshCondition, condition_of, mesh_of
 from lumctl.fabric.shapes import hexagon, mesh, square
-from lumctl.inventory.geometry import Geometry, Shape
-from lumctl.inventory.mesh_data import MeshData
+from lumctl.inventory.geometry import Geometry, MeshData, Shape
 from lumctl.inventory.model import Device, DeviceKind
 
 DEVICE = Device(

@@ -15,7 +15,7 @@ from lumctl.fabric.drawing import legend, terminal_style, text
 from lumctl.fabric.drawing.text import grid
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.shapes import from_data, shape
-from lumctl.inventory.mesh_data import MeshData
+from lumctl.inventory.geometry import MeshData
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 WELL = MeshCondition()

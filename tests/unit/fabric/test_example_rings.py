@@ -7,8 +7,7 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import changes, mesh, route
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import circuits_of
 

@@ -7,8 +7,7 @@ from math import inf
 import pytest
 
 from lumctl.fabric import changes, circuit_losses, mesh, route
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 

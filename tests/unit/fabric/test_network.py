@@ -16,8 +16,8 @@ from lumctl.fabric.network.model import MeshDevice, Network, SwitchDevice, ends_
 from lumctl.fabric.network.routing import NetworkUnroutable, full_cut, route_network
 from lumctl.fabric.network.tracing import NetworkStates, circuits_made, hops_loss_db, network_changes, trace_network
 from lumctl.fabric.search import InconsistentFabricError
-from lumctl.inventory.fibres import DevicePort, Fibre
 from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import DevicePort, Fibre
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 IDLE = NetworkStates()

@@ -12,7 +12,7 @@ from lumctl.fabric.geometry import FREE
 from lumctl.fabric.network.model import MeshDevice, Network, joint_of
 from lumctl.fabric.network.routing import NetworkUnroutable, route_network
 from lumctl.fabric.network.tracing import NetworkStates, network_changes
-from lumctl.inventory.fibres import DevicePort, Fibre
+from lumctl.inventory.model import DevicePort, Fibre
 
 pytest.importorskip("highspy")
 pytest.importorskip("numpy")

@@ -13,8 +13,7 @@ from lumctl.fabric import Unroutable, changes, exits, mesh, rearrangement, route
 from lumctl.fabric.rearrangement import Effort, rearrange
 from lumctl.fabric.search import Prices, Undecided, exhaust
 from lumctl.fabric.switching_order import Deadlock, Task, ordered
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 
 BAR, CROSS = PucState.BAR, PucState.CROSS

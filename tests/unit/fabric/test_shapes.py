@@ -11,7 +11,7 @@ from lumctl.errors import UsageError
 from lumctl.fabric import changes, exits, route, trace
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.shapes import from_data, hexagon, mesh, square
-from lumctl.inventory.mesh_data import MeshData, flaws
+from lumctl.inventory.geometry import MeshData, flaws
 
 CELL = MeshData(
     name="triangle",

@@ -28,8 +28,7 @@ from lumctl.gateway.fencing import Fence
 from lumctl.gateway.lease_numbers import HighestLease
 from lumctl.gateway.requests import CHECKS, Peer, RequestHandler, arguments
 from lumctl.gateway.write_log import WriteLog
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 STAGED = Staged((PucChange(0, BAR, CROSS),), "")

@@ -11,7 +11,7 @@ from lumctl.health.event_record import EventRecord
 from lumctl.health.memory import Memory, merged
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import State
-from lumctl.inventory.exporters import Readings
+from lumctl.inventory.exporters import ReadingSource
 
 GPU, OTHER, HOST = "h03-gpu2", "h03-gpu1", "h03"
 DAY_S = 86_400.0
@@ -425,7 +425,7 @@ def test_an_exporters_last_xid_stays_cleared_while_it_is_shown(booted):
 def by_exporters(watched):
     """The same rack, one host of which is read by exporters alone: they tell when it was booted, and no boot id."""
     hosts = watched.rack.inventory.hosts
-    hosts[HOST] = replace(hosts[HOST], readings=Readings.PROMETHEUS)
+    hosts[HOST] = replace(hosts[HOST], readings=ReadingSource.PROMETHEUS)
     watched.rack.host(HOST, boot_id=None, booted_at=watched.now - 10 * DAY_S)
     watched.look()
     return watched

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.main import run
-from lumctl.inventory.examples import example
+from lumctl.inventory.load import example
 
 Write = Callable[[str | bytes], Path]
 RACK64 = str(example("rack64"))

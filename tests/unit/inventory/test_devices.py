@@ -7,7 +7,7 @@ import pytest
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import DeviceKind, DeviceLogin, PartOf
 from lumctl.inventory.problems import InventoryError
-from lumctl.inventory.switching import FREE, is_joined, join_of, own_cells
+from lumctl.inventory.wiring import FREE, is_joined, join_of, own_cells
 
 RACK = """\
 lumctl: 1

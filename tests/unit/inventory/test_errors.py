@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import ExitCode
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.problems import InventoryError, Problem
 
 ProblemsOf = Callable[[str | bytes], tuple[Problem, ...]]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.inventory.exporters import Exporter, Readings
+from lumctl.inventory.exporters import Exporter, ReadingSource
 from lumctl.inventory.load import load_inventory
 
 HOST = "  - name: h[1-3]\n"
@@ -16,12 +16,12 @@ def loaded(small, write):
 
 
 def test_a_host_is_read_by_its_shell_unless_it_says_otherwise(loaded):
-    assert {(host.readings, host.exporters) for host in loaded("").values()} == {(Readings.SHELL, ())}
+    assert {(host.readings, host.exporters) for host in loaded("").values()} == {(ReadingSource.SHELL, ())}
 
 
 def test_without_a_kind_dcgm_and_node_are_read_at_their_usual_ports(loaded):
     host = loaded("    readings: prometheus\n    address: 10.0.0.[1-3]\n")["h2"]
-    assert host.readings is Readings.PROMETHEUS
+    assert host.readings is ReadingSource.PROMETHEUS
     assert [exporter.url for exporter in host.exporters] == [
         "http://10.0.0.2:9400/metrics",
         "http://10.0.0.2:9100/metrics",

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lumctl.inventory.fibres import DevicePort, Fibre
-from lumctl.inventory.listing import as_data, rows_of
 from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import DevicePort, Fibre
+from lumctl.inventory.tables import as_data, rows_of
 
 MORE = """\
   - {id: other, kind: mesh, driver: smartlight, address: "other.example:1", geometry: {columns: 2, rows: 2}}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.inventory.folding import MAX_NAMES, FoldError, expand, expand_numbers, fold
+from lumctl.inventory.folded_names import MAX_NAMES, FoldError, expand, expand_numbers, fold
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from lumctl.errors import UsageError
 from lumctl.fabric.shapes import from_data
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 
 SEEDS = [example("prototype").read_bytes(), example("rack64").read_bytes()]
 BITS = st.sampled_from(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.inventory.hook_entries import COMMAND
+from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 

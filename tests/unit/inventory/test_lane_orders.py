@@ -2,10 +2,8 @@
 
 import pytest
 
-from lumctl.inventory.examples import example
-from lumctl.inventory.lane_orders import jobs_in, misfit, order_of, orders_in
-from lumctl.inventory.load import load_inventory
-from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.inventory.load import example, load_inventory
+from lumctl.inventory.wiring import circuits_of, initial_assignment, jobs_in, misfit, order_of, orders_in
 from lumctl.runbook.inventory_check import odd_in_states
 from lumctl.site.observation import place_of
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.inventory.examples import EXAMPLES, example
-from lumctl.inventory.load import find_inventory, load_inventory
+from lumctl.inventory.load import EXAMPLES, example, find_inventory, load_inventory
 from lumctl.inventory.model import Evidence, Geometry, JobHook, Lane, RingLinks, Role, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.problems import InventoryError

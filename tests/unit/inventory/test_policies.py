@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.autopilot.checking import remarks, require_sound
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.policies import How, Limits, Subject
+from lumctl.inventory.policies import How, Limits, PolicySubject
 from lumctl.inventory.problems import InventoryError
 
 Write = Callable[[str | bytes], Path]
@@ -26,7 +26,7 @@ def test_defaults_are_cautious(write: Write, small: str):
     (policy,) = load_inventory(write(with_policies(small, SOUND))).policies
     assert (policy.how, policy.matching.kinds, policy.matching.states) == (
         How.APPLY,
-        (Subject.ACCELERATOR,),
+        (PolicySubject.ACCELERATOR,),
         ("failed",),
     )
     assert (policy.stands_s, policy.limits, policy.breaker.share) == (30.0, Limits(1, 1, 3), 0.1)

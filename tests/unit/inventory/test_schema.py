@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lumctl.inventory.document import ProbesEntry, ThresholdsEntry
-from lumctl.inventory.examples import EXAMPLES, example
+from lumctl.inventory.load import EXAMPLES, example
 from lumctl.inventory.model import Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.inventory.schema import schema_text

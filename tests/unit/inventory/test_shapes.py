@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.inventory.geometry import Geometry, Shape
-from lumctl.inventory.listing import as_data, rows_of
+from lumctl.inventory.geometry import Geometry, MeshData, Shape
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.mesh_data import MeshData
 from lumctl.inventory.problems import InventoryError, Problem
+from lumctl.inventory.tables import as_data, rows_of
 
 Write = Callable[[str | bytes], Path]
 ProblemsOf = Callable[[str | bytes], tuple[Problem, ...]]

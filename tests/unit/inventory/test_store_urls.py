@@ -3,8 +3,7 @@
 import pytest
 
 from lumctl.errors import LumctlError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.store_urls import complaints, is_url
 
 

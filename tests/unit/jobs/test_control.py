@@ -7,8 +7,7 @@ import pytest
 
 from lumctl.cli import main
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.inventory.problems import InventoryError
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
@@ -17,7 +16,7 @@ from lumctl.site import Site
 from lumctl.store import store_at
 
 KIND = """
-from lumctl.inventory.hook_entries import JobKindEntry
+from lumctl.inventory.job_entries import JobKindEntry
 
 class Kind:
     api_version = {api}

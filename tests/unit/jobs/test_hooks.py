@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import ExitCode, RefusedError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, passed_over, require_hooks, without_hook
 from lumctl.jobs.hooks import ON_SIM, Facts, may_take_s, never_on_sim

@@ -8,8 +8,7 @@ import yaml
 from lumctl.change.plan import Do, Plan, Start, Step, to_document
 from lumctl.errors import UsageError
 from lumctl.files import put
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.document import make, parse
 from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.yaml_text import dump, load

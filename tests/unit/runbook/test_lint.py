@@ -131,7 +131,7 @@ def test_intents_are_checked_with_the_values_of_their_parameters(golden_rack):
     [
         ("do: swap", "do: swop", "intent 'swop' is not known; did you mean 'swap'?"),
         ("  failed: ${failed}\n", "", "a swap step needs 'failed'"),
-        ("for: 2h", "for: soon", "'soon' is no length of time"),
+        ("for: 2h", "for: soon", "'soon' is not a valid duration"),
         ("transmit: off", "transmitt: off", "setting 'transmitt' is not known; did you mean 'transmit'?"),
         ("component: g3-gpu0-a", "component: g3-gpu0-x", "no device or part of one is called 'g3-gpu0-x'"),
         ("failed: ${failed}", "failed: ${faild}", "parameter 'faild' is not known; did you mean 'failed'?"),

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.fabric.condition import DAMAGED_LOSS_DB, loss_db, mesh_of
 from lumctl.fabric.geometry import exits
-from lumctl.inventory.geometry import Geometry, Shape
-from lumctl.inventory.mesh_data import MeshData
+from lumctl.inventory.geometry import Geometry, MeshData, Shape
 from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
 from lumctl.sim.world.light import Chip, illuminate
 

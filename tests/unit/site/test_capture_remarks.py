@@ -5,8 +5,7 @@ import json
 import pytest
 
 from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CAPTURE_SCHEMA
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.site.capture_remarks import remarks
 from lumctl.site.offline import observe_capture
 

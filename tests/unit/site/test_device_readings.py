@@ -14,8 +14,7 @@ from lumctl.devices.errors import (
     WrongGatewayError,
 )
 from lumctl.devices.types import Alarm, Capability, Obstacle
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.site.device_readings import DeviceReader, ports_in_use, read_device
 
 ALARM = Alarm("power supply 1 has failed", "CRITICAL")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lumctl.errors import UsageError
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.site.offline import observe_capture
 
 GPU = """<?xml version="1.0" ?>

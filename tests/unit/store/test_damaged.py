@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import LumctlError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.store import StoreError, open_store, store_at
 
 ABOUT = {"kind": "fabric", "target": "rack", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}

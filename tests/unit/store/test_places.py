@@ -6,8 +6,7 @@ import psycopg
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.store import Record, Store, files_of, open_store, place_of, postgres, store_at
 from lumctl.store.database import writing

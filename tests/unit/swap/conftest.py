@@ -10,8 +10,7 @@ from lumctl.devices.types import PucState
 from lumctl.fabric import changes, mesh, route
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.states import ComponentHealth, Finding, HealthReport, State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
 from lumctl.site import Observation

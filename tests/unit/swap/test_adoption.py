@@ -2,8 +2,7 @@
 
 import pytest
 
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.swap.adoption import shown_by
 

@@ -9,8 +9,7 @@ from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.switching import own_cells
-from lumctl.inventory.wiring import circuits_of, initial_assignment
+from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
 from lumctl.swap.cells import cell_of
 from lumctl.swap.lightpaths import light_paths
 

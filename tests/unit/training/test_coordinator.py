@@ -3,7 +3,7 @@ from collections import deque
 import pytest
 from fake_cluster import FakeCluster, at_work
 
-from lumctl.inventory.running import WithoutSpare
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import agent_reports, requests, status
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 

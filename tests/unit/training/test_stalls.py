@@ -3,7 +3,7 @@
 import pytest
 from fake_cluster import FakeCluster
 
-from lumctl.inventory.running import PAUSED_WITHIN_S
+from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import requests, status
 from lumctl.training.coordinator.state import JobPhase
 

@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster, at_work
 
 from lumctl.errors import UnreachableError
-from lumctl.inventory.running import WithoutSpare
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import status
 from lumctl.training.coordinator.state import JobPhase
 

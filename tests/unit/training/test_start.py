@@ -3,7 +3,7 @@
 import pytest
 from fake_cluster import FakeCluster
 
-from lumctl.inventory.running import WithoutSpare
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import status
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 

@@ -20,8 +20,7 @@ from lumctl.health.states import (
     Incident,
     State,
 )
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.site.observation import Observation

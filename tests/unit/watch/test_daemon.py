@@ -8,8 +8,7 @@ import pytest
 
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.watch.clock import Clock
 from lumctl.watch.daemon import PAUSE_S, Daemon, Order, Sinks
 from lumctl.watch.history import History

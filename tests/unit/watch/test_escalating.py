@@ -10,8 +10,7 @@ from queue import Queue
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.watch.escalating import named_by, require_ready
 from lumctl.watch.receivers import Receivers
 from lumctl.watch.troubles import Troubles

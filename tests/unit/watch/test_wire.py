@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import Alarm, DeviceReading
 from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow
 from lumctl.health.states import State
-from lumctl.inventory.examples import example
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.watch.wire import decode, encode
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.inventory.entry import Text
-from lumctl.inventory.hook_entries import Command, JobKindEntry
+from lumctl.inventory.job_entries import Command, JobKindEntry
 from lumctl.jobs.control import PAUSED, RUNNING, Facts, JobContext, Placement
 from lumctl.programs import plain
 

@@ -1,14 +1,13 @@
 """The resolved inventory as data for JSON and as rows for tables."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from lumctl.inventory.fibres import fibre_rows
-from lumctl.inventory.folding import fold
-from lumctl.inventory.model import Device, Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks
+from lumctl.inventory.folded_names import fold
+from lumctl.inventory.model import Device, Fibre, Inventory, Job, Lane, PairLinks, RingLinks, TorusLinks
 from lumctl.inventory.wiring import job_circuits
 
 SECTIONS = {
@@ -178,3 +177,21 @@ def _folded(rows: list[Row], merged: tuple[str, ...]) -> list[Row]:
 
 def _folded_text(values: Iterable[str]) -> str:
     return ", ".join(fold(values))
+
+
+def fibre_rows(fibres: Mapping[str, Fibre]) -> list[dict[str, Any]]:
+    """The rows of the table of fibres."""
+    return [
+        {
+            "name": fibre.name,
+            "from": _written(fibre.devices[0], [a for a, _ in fibre.ports]),
+            "to": _written(fibre.devices[1], [b for _, b in fibre.ports]),
+            "loss_db": fibre.loss_db,
+            "capacity": fibre.capacity,
+        }
+        for fibre in fibres.values()
+    ]
+
+
+def _written(device: str, ports: Sequence[int]) -> str:
+    return f"{device}:{','.join(str(port) for port in ports)}"

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``90s``, ``30m``, ``2h``, ``1d``."""
+"""Durations as operators write them: ``90s``, ``30m``, ``2h``, ``1d``."""
 
 import re
 
@@ -10,20 +10,20 @@ _LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd])")
 
 
 def length_s(text: str) -> float:
-    """A length of time in seconds.
+    """A duration in seconds.
 
     Raises:
-        UsageError: it is none, or none that ends.
+        UsageError: it is not a valid duration, or longer than ten years.
     """
     found = _LENGTH.fullmatch(text.strip().lower())
     seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
     if not 0 < seconds <= LONGEST_S:
-        raise UsageError(f"{text!r} is no length of time", hint="for example 90s, 30m, 2h or 1d; at most 3650d")
+        raise UsageError(f"{text!r} is not a valid duration", hint="examples: 90s, 30m, 2h, 1d; at most 3650d")
     return seconds
 
 
 def length_text(seconds: float) -> str:
-    """A length in the largest unit that divides it, such as ``2h``; whole seconds at least."""
+    """A duration in the largest unit that divides it, such as ``2h``; whole seconds at least."""
     whole = max(1, round(seconds))
     unit = next(unit for unit in ("d", "h", "m", "s") if whole % UNITS_S[unit] == 0)
     return f"{whole // int(UNITS_S[unit])}{unit}"

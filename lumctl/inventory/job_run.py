@@ -3,21 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-from lumctl.errors import RefusedError
-
-if TYPE_CHECKING:
-    from lumctl.inventory.model import Job
 
 WORKERS = "workers"
 """The kind of control over a job that ``lumctl job run`` runs."""
 PAUSED_WITHIN_S = 60.0
-"""Seconds within which the processes of such a job hold, or have formed their group anew."""
+"""Seconds within which the processes of such a job pause, or form their group again."""
 
 
 class WithoutSpare(StrEnum):
-    """What becomes of a job that has lost a rank when no spare is left."""
+    """What happens to a job that lost a rank when no spare is left."""
 
     WAIT = "wait"
     SHRINK = "shrink"
@@ -47,14 +41,3 @@ class JobRun:
     standby: bool = True
     without_spare: WithoutSpare = WithoutSpare.WAIT
     restarts: int = 3
-
-
-def run_of(job: "Job") -> JobRun:
-    """How a job is run.
-
-    Raises:
-        RefusedError: the inventory does not say.
-    """
-    if job.run is None:
-        raise RefusedError(f"job {job.name} does not say how it is run", hint="name its `run:` in the inventory")
-    return job.run
