@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from lumctl.autopilot.notebook import stopped_by_anybody
 from lumctl.change.engine import RunResult, apply
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Do, Plan
 from lumctl.change.preconditions import require
 from lumctl.change.standby import Standby
+from lumctl.daemon.autopilot.notebook import stopped_by_anybody
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
