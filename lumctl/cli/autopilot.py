@@ -17,7 +17,7 @@ from lumctl.cli.words import kept_text
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
 
 if TYPE_CHECKING:
-    from lumctl.autopilot.switch import Written
+    from lumctl.daemon.autopilot.switch import Written
     from lumctl.inventory.model import Inventory
 
 app = noun_app(NOUNS["autopilot"].help)
@@ -50,8 +50,8 @@ def stop(
 
     Where no way works, the daemon of this user is ended (SIGTERM), and watches no more.
     """
-    from lumctl.autopilot import stopping, switch
     from lumctl.change.origin import origin
+    from lumctl.daemon.autopilot import stopping, switch
     from lumctl.store import files_of, open_store
 
     who, at = origin(), time.time()
@@ -100,9 +100,9 @@ def start(
     It stops itself in a rack when it does not know how a run of its own has ended: look at that run first. What was
     found while it stood still is left to people if it has become older than a policy's oldest_s.
     """
-    from lumctl.autopilot import stopping, switch
-    from lumctl.autopilot.status import rack_status
     from lumctl.change.origin import origin
+    from lumctl.daemon.autopilot import stopping, switch
+    from lumctl.daemon.autopilot.status import rack_status
     from lumctl.site import Site
 
     racks = racks_named(cx.inventory, rack)
@@ -150,7 +150,7 @@ def _inventory(cx: Invocation) -> "Inventory | None":
 
 def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:
     """How the runs that are under way end, as far as they do in time."""
-    from lumctl.autopilot.stopping import own_runs
+    from lumctl.daemon.autopilot.stopping import own_runs
     from lumctl.site import Site
 
     with Site(inventory, cx.target) as site:

@@ -97,8 +97,8 @@ def racks_named(inventory: "Inventory", named: list[str] | None) -> list[str]:
 
 def sockets_of(cx: Invocation, inventory: "Inventory | None") -> list[Path]:
     """Where the daemon of an inventory answers, if one runs; without one, where those of this user do."""
-    from lumctl.autopilot import orders
-    from lumctl.watch.place import socket_path
+    from lumctl.daemon.autopilot import orders
+    from lumctl.daemon.place import socket_path
 
     if inventory is None:
         return list(orders.sockets())
@@ -114,15 +114,15 @@ def daemon_pids(cx: Invocation, inventory: "Inventory | None") -> list[int]:
 
 
 def _pid(socket: Path) -> int | None:
-    from lumctl.watch.claim import held_by
-    from lumctl.watch.place import LOCK
+    from lumctl.daemon.claim import held_by
+    from lumctl.daemon.place import LOCK
 
     return held_by(socket.parent / LOCK)
 
 
 def _daemons(cx: Invocation) -> list[dict[str, Any]]:
     """The daemons of this user that watch this inventory; one that hangs is one as well."""
-    from lumctl.autopilot import orders
+    from lumctl.daemon.autopilot import orders
 
     found: list[dict[str, Any]] = []
     for path in sockets_of(cx, cx.inventory):
@@ -139,8 +139,8 @@ def _daemons(cx: Invocation) -> list[dict[str, Any]]:
 
 
 def _of(cx: Invocation, site: "Site", rack: str, *, watched: bool) -> dict[str, Any]:
-    from lumctl.autopilot import switch
-    from lumctl.autopilot.status import rack_status
+    from lumctl.daemon.autopilot import switch
+    from lumctl.daemon.autopilot.status import rack_status
     from lumctl.store import files_of
 
     try:

@@ -103,7 +103,7 @@ def check(
         raise UsageError(f"--short is a line for people, -o {cx.out.format} is data: ask for one of them")
     observation = observed(cx, fresh=fresh) if from_capture is None else captured(cx, from_capture)
     if textfile is not None:
-        from lumctl.watch.textfile import metrics_text
+        from lumctl.daemon.textfile import metrics_text
 
         write_atomically(textfile, metrics_text(observation))
     state = overall(observation)
@@ -118,7 +118,7 @@ def check(
 
 def observed(cx: Invocation, *, fresh: bool) -> "Observation":
     """The daemon's newest look, or one of our own, which is remembered for the next one."""
-    from lumctl.watch.client import observation_of
+    from lumctl.daemon.client import observation_of
 
     seen = None if fresh else observation_of(cx.inventory, cx.target)
     if seen is not None:

@@ -66,10 +66,10 @@ def run(
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
+    from lumctl.daemon.gateway.service import service
+    from lumctl.daemon.supervisor import tell
     from lumctl.devices.gated.place import default_socket, gateways_of
-    from lumctl.gateway.service import service
     from lumctl.site import Site
-    from lumctl.watch.supervisor import tell
 
     name, say = one_rack(cx.inventory, rack), sayer(cx)
     owner = _group(group)
@@ -116,7 +116,7 @@ def connect(
     The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
     """
     del cx
-    from lumctl.gateway.relay import joined
+    from lumctl.daemon.gateway.relay import joined
 
     joined(socket, sink=sys.stdout.fileno())  # no longer 1: see lumctl.cli.main
 

@@ -140,8 +140,8 @@ def _how_to_begin_again(job: str, why: str) -> str:
 
 
 def _who(job: str) -> str:
-    from lumctl.autopilot.stopping import JOB_RUN
     from lumctl.change.origin import origin
+    from lumctl.daemon.autopilot.stopping import JOB_RUN
 
     return f"{JOB_RUN}{job} by {origin()}"
 

@@ -13,7 +13,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.autopilot.decide import Decision
+    from lumctl.daemon.autopilot.decide import Decision
     from lumctl.inventory.policies import Policy
     from lumctl.site import Observation, Site
 
@@ -33,7 +33,7 @@ CONDITIONS = (Column("CONDITION", "name"), Column("HOLDS", "holds"), Column("VAL
 @verb(app, "validate")
 def validate(cx: Invocation) -> None:
     """Check the policies of the inventory, also for rules that there are not. Exits with 2 if something is wrong."""
-    from lumctl.autopilot.checking import remarks, require_sound
+    from lumctl.daemon.autopilot.checking import remarks, require_sound
 
     require_sound(cx.inventory)
     warnings = list(remarks(cx.inventory))
@@ -62,9 +62,9 @@ def explain(
 
     Every condition is shown with its value; nothing is done. A daemon, if one runs, decides by the same memory.
     """
-    from lumctl.autopilot.checking import require_sound
-    from lumctl.autopilot.telling import decision_document
     from lumctl.cli.components import circuits, rack_of_named
+    from lumctl.daemon.autopilot.checking import require_sound
+    from lumctl.daemon.autopilot.telling import decision_document
     from lumctl.site import Site
 
     require_sound(cx.inventory)
@@ -109,9 +109,9 @@ def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, 
     """What would be decided in a rack by a look, with the memory of its store; nothing is done."""
     from dataclasses import replace
 
-    from lumctl.autopilot import breaker, switch
-    from lumctl.autopilot.decide import decide
-    from lumctl.autopilot.notebook import Notebook
+    from lumctl.daemon.autopilot import breaker, switch
+    from lumctl.daemon.autopilot.decide import decide
+    from lumctl.daemon.autopilot.notebook import Notebook
 
     store, now = site.store(rack), seen.at
     notebook = Notebook(store)
@@ -136,7 +136,7 @@ def _print(cx: Invocation, decision: "Decision") -> None:
 
 
 def _row(policy: "Policy") -> dict[str, Any]:
-    from lumctl.autopilot.hours import told
+    from lumctl.daemon.autopilot.hours import told
 
     meant = policy.matching
     return {

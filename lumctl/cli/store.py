@@ -89,7 +89,7 @@ def copy(
     """
     from lumctl.change.origin import origin
     from lumctl.change.plan import plan_digest
-    from lumctl.gateway.lease_numbers import FILE, HighestLease
+    from lumctl.daemon.gateway.lease_numbers import FILE, HighestLease
     from lumctl.inventory.store_urls import complaints, is_url
     from lumctl.store import files_of, place_of
     from lumctl.store.copying import copy as copied

@@ -18,7 +18,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.watch.daemon import Daemon
+    from lumctl.daemon.daemon import Daemon
 
 app = noun_app(NOUNS["watch"].help)
 
@@ -94,21 +94,21 @@ def watch(
     if print_rules and print_dashboard:
         raise UsageError("--print-rules and --print-dashboard are two files", hint="ask for one of them at a time")
     if print_rules:
-        from lumctl.watch.alert_rules import alert_rules
+        from lumctl.daemon.alert_rules import alert_rules
 
         cx.out.text(alert_rules())
         return
     if print_dashboard:
-        from lumctl.watch.grafana import dashboard
+        from lumctl.daemon.grafana import dashboard
 
         cx.out.text(dashboard())
         return
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
-    from lumctl.watch.command import parse_command
-    from lumctl.watch.exporter import parse_listen
-    from lumctl.watch.service import Settings, service
-    from lumctl.watch.settings import alertmanager_at, webhook_from
+    from lumctl.daemon.command import parse_command
+    from lumctl.daemon.exporter import parse_listen
+    from lumctl.daemon.service import Settings, service
+    from lumctl.daemon.settings import alertmanager_at, webhook_from
 
     settings = Settings(
         interval_s=interval,
@@ -141,7 +141,7 @@ def sayer(cx: Invocation) -> Callable[[str], None]:
 @contextmanager
 def _ordered_by_signals(daemon: "Daemon") -> Iterator[None]:
     """While inside, signals are orders; the daemon takes them between two looks."""
-    from lumctl.watch.daemon import Order
+    from lumctl.daemon.daemon import Order
 
     orders = {signal.SIGTERM: Order.STOP, signal.SIGINT: Order.STOP, signal.SIGHUP: Order.RELOAD}
     before = {

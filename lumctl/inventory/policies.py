@@ -1,6 +1,6 @@
 """What may be done unasked, as the inventory states it: which findings, how far, how often, and when.
 
-Whoever decides by these is :mod:`lumctl.autopilot`; without a policy nothing is ever done.
+Whoever decides by these is :mod:`lumctl.daemon.autopilot`; without a policy nothing is ever done.
 """
 
 from dataclasses import dataclass, field

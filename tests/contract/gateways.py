@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lumctl.daemon.gateway.service import service
 from lumctl.devices.endpoints import Endpoints, GatewayEndpoint, sim_endpoints
-from lumctl.gateway.service import service
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site

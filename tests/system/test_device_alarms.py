@@ -11,6 +11,7 @@ from gateways import serving, through
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
+from lumctl.daemon.cases import cases_of
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
@@ -21,7 +22,6 @@ from lumctl.sim.switches.driver import SimSwitch
 from lumctl.site import Site
 from lumctl.site.device_readings import ports_in_use, read_device
 from lumctl.swap import commission
-from lumctl.watch.cases import cases_of
 
 SWITCH = "ocs"
 PSU = "power supply 1 has failed"

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.autopilot import switch
 from lumctl.change import apply, to_document
 from lumctl.change.approval import ask
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.top import policies as top_policies
 from lumctl.cli.top import runbooks as top_runbooks
 from lumctl.cli.top.records import RENEWED_S, Recorder
+from lumctl.daemon.autopilot import switch
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard

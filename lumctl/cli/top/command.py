@@ -113,7 +113,7 @@ def top(
     from lumctl.tui.sources import Sources
 
     glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
-    from lumctl.watch.client import MAX_AGE_S, Asking, observation_of
+    from lumctl.daemon.client import MAX_AGE_S, Asking, observation_of
 
     def ask_daemon() -> "Observation | None":
         return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))

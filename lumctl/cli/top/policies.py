@@ -10,9 +10,9 @@ from lumctl.errors import LumctlError, UnreachableError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lumctl.autopilot.switch import Written
     from lumctl.change import Plan
     from lumctl.cli.invocation import Invocation
+    from lumctl.daemon.autopilot.switch import Written
     from lumctl.site import Site
     from lumctl.site.observation import Observation
     from lumctl.tui.actions import ApplyView, PlanView
@@ -23,9 +23,9 @@ ANSWERS_WITHIN_S = 0.5
 
 def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
     """What would be decided in a rack by a look, with every condition; nothing is done."""
-    from lumctl.autopilot.checking import require_sound
-    from lumctl.autopilot.telling import decision_document
     from lumctl.cli.policy import decisions
+    from lumctl.daemon.autopilot.checking import require_sound
+    from lumctl.daemon.autopilot.telling import decision_document
     from lumctl.site import Site
 
     require_sound(cx.inventory)
@@ -79,10 +79,10 @@ def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     Raises:
         UnreachableError: no way worked.
     """
-    from lumctl.autopilot import stopping, switch
     from lumctl.change.origin import origin
     from lumctl.cli.autopilot import keep_runbook, said_in_files
     from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.daemon.autopilot import stopping, switch
     from lumctl.store import files_of, open_store
     from lumctl.tui.actions import ApplyView
 
@@ -107,10 +107,10 @@ def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
 
 def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     """Let the autopilot of a rack act again, as ``autopilot start --rack`` does."""
-    from lumctl.autopilot import stopping, switch
     from lumctl.change.origin import origin
     from lumctl.cli.autopilot import keep_runbook
     from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.daemon.autopilot import stopping, switch
     from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
@@ -127,8 +127,8 @@ def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
 
 def daemon_answers(cx: "Invocation") -> bool:
     """Whether a daemon of this user watches the inventory and says so."""
-    from lumctl.autopilot import orders
     from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.daemon.autopilot import orders
 
     for path in sockets_of(cx, cx.inventory):
         try:
@@ -149,7 +149,7 @@ def _told(ways: "Iterable[Written]") -> list[str]:
 
 def _under_way(cx: "Invocation", rack: str) -> list[str]:
     """What the autopilot is in the midst of: that goes on to its end."""
-    from lumctl.autopilot.stopping import own_runs
+    from lumctl.daemon.autopilot.stopping import own_runs
     from lumctl.site import Site
 
     try:

@@ -81,8 +81,8 @@ class Recorder:
         )
 
     def _renew(self, rack: str, watched: Callable[[], bool]) -> None:
-        from lumctl.autopilot.status import rack_status
         from lumctl.cli.top.log import log_of
+        from lumctl.daemon.autopilot.status import rack_status
 
         store = self._stores.get(rack)
         if store is None:

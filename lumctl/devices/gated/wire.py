@@ -15,7 +15,7 @@ from lumctl.devices.recorded_values import encode_error
 from lumctl.devices.ways import Stream
 from lumctl.errors import LumctlError, UsageError
 
-SCHEMA = "lumctl/gateway/v1"
+SCHEMA = "lumctl/daemon/gateway/v1"
 MOST_BYTES = 16 * 1024 * 1024
 """The longest line: a change of a hundred thousand cells fits."""
 FENCED = WRITES - {"announce"}

@@ -1,12 +1,12 @@
 """What an operator is called for: each incident, and each component in trouble that is part of none."""
 
+from lumctl.daemon.cases import Case, cases_of
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.columns import FOR, STATE
 from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.told.incidents import accelerator_of, case_of, remedy_of
 from lumctl.tui.told.seen import Seen
-from lumctl.watch.cases import Case, cases_of
 
 
 def incident_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lumctl.counts import counted
+from lumctl.daemon.cases import Case, cases_of
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.told.details import acknowledgement_lines
 from lumctl.tui.told.seen import Seen
-from lumctl.watch.cases import Case, cases_of
 
 Health = ComponentHealth | CircuitHealth
 _LABEL_WIDTH = 14

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from lumctl.autopilot.hours import told as hours_told
+from lumctl.daemon.autopilot.hours import told as hours_told
 from lumctl.health.states import State
 from lumctl.inventory.policies import How, Policy
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration

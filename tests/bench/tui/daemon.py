@@ -8,10 +8,10 @@ from pathlib import Path
 
 from looks import Looks
 
+from lumctl.daemon.answering import Answering
+from lumctl.daemon.newest import Newest
+from lumctl.daemon.place import socket_path
 from lumctl.inventory.load import load_inventory
-from lumctl.watch.answering import Answering
-from lumctl.watch.newest import Newest
-from lumctl.watch.place import socket_path
 
 EACH_S = 1.0
 

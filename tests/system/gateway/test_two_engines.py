@@ -18,9 +18,9 @@ from racks import Rack, rack_of
 
 from lumctl.change import apply
 from lumctl.change.resumption import abort
+from lumctl.daemon.gateway.write_log import FILE
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError
-from lumctl.gateway.write_log import FILE
 from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.store.lease import LeaseHeldError

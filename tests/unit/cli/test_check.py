@@ -11,11 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
+from lumctl.daemon.answering import Answering
+from lumctl.daemon.newest import Newest
+from lumctl.daemon.place import socket_path
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.site import Site
-from lumctl.watch.answering import Answering
-from lumctl.watch.newest import Newest
-from lumctl.watch.place import socket_path
 
 GPU = "h03-gpu2"
 LINE = re.compile(r"LUMCTL (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")

@@ -19,7 +19,7 @@ LOST = {"reachable": False, "error": "no route", "gpus": (), "probes": {}, "inte
 @pytest.fixture
 def lumctl(rack, capsys, monkeypatch):
     """Run a command on the collected rack; returns exit code and stdout."""
-    monkeypatch.setattr("lumctl.watch.client.observation_of", lambda *_, **__: None)
+    monkeypatch.setattr("lumctl.daemon.client.observation_of", lambda *_, **__: None)
 
     def command(*arguments):
         code = run(["-i", str(rack.inventory.path), "--target", "sim", *arguments])

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.gateway import _asked
+from lumctl.daemon.gateway.server import GatewayServer
 from lumctl.devices.endpoints import GatewayEndpoint
 from lumctl.devices.gated.client import dial_socket
-from lumctl.gateway.server import GatewayServer
 from lumctl.inventory.files import folder_writable_by_others
 
 

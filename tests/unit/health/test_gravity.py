@@ -7,9 +7,9 @@ from itertools import permutations
 import pytest
 import yaml
 
+from lumctl.daemon.cases import cases_of
 from lumctl.health.rulebook import found, rulebook
 from lumctl.health.states import DEFAULT_GRAVITY, Finding, State, gravest_first, weight
-from lumctl.watch.cases import cases_of
 
 HOST, GPU = "h03", "h03-gpu2"
 

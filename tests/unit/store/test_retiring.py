@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.daemon.gateway.fencing import Fence
+from lumctl.daemon.gateway.lease_numbers import HighestLease
 from lumctl.errors import RefusedError
-from lumctl.gateway.fencing import Fence
-from lumctl.gateway.lease_numbers import HighestLease
 from lumctl.store import LeaseLostError, Record, Store, StoreError, copying, store_at
 from lumctl.store.copying import copy
 from lumctl.store.database import shown

@@ -1,0 +1,157 @@
+"""What the autopilot knows of its own past in one rack: a fold over the remarks in the journal.
+
+So no restart forgets anything: what was tried, told and planned, whether it is stopped or has stopped itself, and how
+its breakers stand is remarked before anything follows from it. Nothing here reads a clock or a store.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from lumctl.daemon.autopilot.breaker import BreakerState
+
+REMARK, DECISION = "autopilot", "decision"
+"""The kinds of its remarks."""
+WEEK_S, DAY_S, HOUR_S = 7 * 86_400.0, 86_400.0, 3600.0
+
+
+class Event(StrEnum):
+    """What a remark of kind ``autopilot`` tells."""
+
+    STOP = "stop"
+    START = "start"
+    HALT = "halt"
+    """It does not know how its own run ended: it does nothing more in this rack until a person starts it again."""
+    BREAKER_OPENED = "breaker-opened"
+    BREAKER_CLOSED = "breaker-closed"
+    ATTEMPT = "attempt"
+    OUTCOME = "outcome"
+    TOLD = "told"
+    PLANNED = "planned"
+    ASKED = "asked"
+    ESCALATED = "escalated"
+
+
+class Told(Protocol):
+    """A remark as the journal holds it."""
+
+    @property
+    def at(self) -> float:
+        """When (seconds since the epoch)."""
+
+    @property
+    def kind(self) -> str:
+        """Of what kind."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A swap that was tried. ``outcome`` is ``None`` while nobody knows how it ended."""
+
+    at: float
+    policy: str
+    key: str
+    accelerators: tuple[str, ...]
+    plan: str
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What was done last about a trouble: nothing is done twice about what began before that."""
+
+    at: float
+    event: Event
+    policy: str
+    plan: str | None = None
+
+
+class AskState(StrEnum):
+    """How a request for approval stands."""
+
+    ASKED = "asked"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    SPENT = "spent"
+    """Its plan was applied, or had gone stale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A plan that was put up for approval. ``by`` is who has answered."""
+
+    plan: str
+    at: float
+    expires_at: float
+    state: AskState
+    by: str = ""
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class Memory:
+    """All of it for one rack. ``asks`` and ``last_change`` are kept by the store itself and laid beside it."""
+
+    stopped: str | None = None
+    halted: str | None = None
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    handled: dict[str, Handled] = field(default_factory=dict)
+    decided: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asks: dict[str, Ask] = field(default_factory=dict)
+    """By plan."""
+    last_change: float | None = None
+    """When the last change of the rack by anybody ended, or that one goes on (seconds since the epoch)."""
+
+    def take(self, remarks: Iterable[Told]) -> None:
+        """Take in remarks in their order; what another version wrote and this one does not know is passed over."""
+        for remark in remarks:
+            try:
+                if remark.kind == REMARK:
+                    self._take(remark.at, Event(remark.data["event"]), remark.data)
+                elif remark.kind == DECISION:
+                    for told in remark.data["decisions"]:
+                        self.decided[str(told["key"])] = tuple(map(str, told["signature"]))
+            except (KeyError, ValueError, TypeError):
+                continue
+
+    def _take(self, at: float, event: Event, data: Mapping[str, Any]) -> None:
+        match event:
+            case Event.STOP:
+                self.stopped = f"by {data['who']}" + (f": {data['comment']}" if data.get("comment") else "")
+            case Event.START:
+                self.stopped = self.halted = None
+            case Event.HALT:
+                self.halted = str(data["why"])
+            case Event.BREAKER_OPENED:
+                self.breakers[str(data["policy"])] = BreakerState(at, str(data["why"]))
+            case Event.BREAKER_CLOSED:
+                self.breakers[str(data["policy"])] = BreakerState(closed_at=at)
+            case Event.ATTEMPT:
+                accelerators = tuple(map(str, data["accelerators"]))
+                self.attempts.append(
+                    Attempt(at, str(data["policy"]), str(data["key"]), accelerators, str(data["plan"]))
+                )
+            case Event.OUTCOME:
+                self.attempts = [
+                    replace(each, outcome=str(data["outcome"])) if each.plan == data["plan"] else each
+                    for each in self.attempts
+                ]
+            case Event.TOLD | Event.PLANNED | Event.ASKED | Event.ESCALATED:
+                self.handled[str(data["key"])] = Handled(at, event, str(data["policy"]), data.get("plan"))
+
+    def tried(self, *, since: float, accelerators: Iterable[str] | None = None) -> list[Attempt]:
+        """The attempts since a time, of some accelerators or of all; one that did not even begin does not count."""
+        meant = None if accelerators is None else set(accelerators)
+        begun = [a for a in self.attempts if a.at > since and a.outcome != "refused"]
+        return [attempt for attempt in begun if meant is None or meant & set(attempt.accelerators)]
+
+    @property
+    def open_attempts(self) -> list[Attempt]:
+        """Attempts of which nobody has written down how they ended."""
+        return [attempt for attempt in self.attempts if attempt.outcome is None]

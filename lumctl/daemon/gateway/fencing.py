@@ -1,0 +1,170 @@
+"""The order of writes: by lease numbers that only grow, and never two leases at once.
+
+A lease is given in the store, and no lock reaches from there to a device: a write that was let through may still be on
+its way when a newer lease is given. It does no harm, for nobody who holds the newer one has looked at the rack by
+then. Whoever looks under a number, or writes, makes it the highest here; from that moment no older lease begins a
+write, and whoever looks waits until those that have begun are over. So what the holder of a lease reads, from the
+first thing on, changes by its own writes alone. Within one device this also holds for those who read without a number:
+a device has one request at a time, and the number of the newest lease is read in the same turn as it is written.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lumctl.daemon.gateway.lease_numbers import MOST, HighestLease
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, StaleFenceError
+
+ENDS_WITHIN_S = 60.0
+"""How long the end waits for writes that are being sent."""
+LOOKS_WITHIN_S = 15.0
+"""How long a look waits for the writes of an older lease: less than those wait who asked for it."""
+MOST_UNTOLD = 1_000_000
+"""By how much a number may be higher than any before it while the store cannot be asked: leases are given one by one,
+and a number that is far off is not one."""
+
+
+class Fence:
+    """Lets writes of the newest lease through, and those of an older one nevermore.
+
+    ``newest`` reads the number of the newest lease from the store, ``None`` where it cannot be read: then the highest
+    number that was ever seen decides. ``shut_out`` has the store give no lease a number up to one that was written
+    under and that it does not know, and gives its newest number then, ``None`` where that cannot be done.
+    """
+
+    def __init__(
+        self, rack: str, newest: Callable[[], int | None], shut_out: Callable[[int], int | None], highest: HighestLease
+    ) -> None:
+        self._rack = rack
+        self._newest = newest
+        self._shut_out = shut_out
+        self._highest = highest
+        self._changed = threading.Condition()
+        self._at_work: Counter[int] = Counter()
+        self._ended = False
+        self._is_settled = False
+
+    @property
+    def highest(self) -> int:
+        """The highest number that was ever seen."""
+        return self._highest.number
+
+    @contextmanager
+    def writing(self, number: int | None) -> Iterator[None]:
+        """Write under a lease's number; what is still being sent under an older one is waited for.
+
+        Raises:
+            StaleFenceError: there is a newer lease; nothing was sent.
+            DeviceRefusedError: no number is given, or one that no lease of this rack has; nothing was sent.
+        """
+        if number is None:
+            raise DeviceRefusedError(
+                f"a write to rack {self._rack} came without the number of a lease; nothing was sent",
+                hint="only the change engine writes through a gateway: lumctl swap, fabric apply, device set",
+            )
+        self._begin(number)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work[number] -= 1
+                self._at_work += Counter()  # drops what is zero
+                self._changed.notify_all()
+
+    def look(self, number: int | None) -> None:
+        """Before a read under a lease's number: no older lease begins a write any more, and none is being sent.
+
+        A read needs no lease: one without a number, or with one that the store does not know, waits for nobody.
+
+        Raises:
+            DeviceUnreachableError: a write of an older lease does not come to its end.
+        """
+        if number is None:
+            return
+        newest = None if number <= self.highest else self._asked()
+        with self._changed:
+            if number > self.highest:
+                if not self._may_be(number, newest):
+                    return
+                self._raise_to(number, newest)
+            if number == self.highest and not self._changed.wait_for(lambda: not self._older(number), LOOKS_WITHIN_S):
+                raise DeviceUnreachableError(
+                    f"a write under a lease of rack {self._rack} older than {number} is still being sent; "
+                    "nothing was read",
+                    hint="it ends within the device's own time limit; then say it again",
+                )
+
+    def settle(self) -> None:
+        """See that the store knows of every number that was written under, if it has not been seen yet."""
+        if not self._is_settled:
+            self._asked()
+
+    def end(self, within_s: float = ENDS_WITHIN_S) -> bool:
+        """Let nothing through any more and wait for what is being sent; whether all of it has ended."""
+        with self._changed:
+            self._ended = True
+            return self._changed.wait_for(lambda: not self._at_work, within_s)
+
+    def _begin(self, number: int) -> None:
+        while True:
+            # The store may be slow, and is asked with nothing held; whoever comes meanwhile raises the highest number.
+            newest = self._asked()
+            with self._changed:
+                self._see(number, newest)
+                if not self._older(number):
+                    self._at_work[number] += 1
+                    return
+                self._changed.wait()
+            # A newer lease may have been given while this one waited.
+
+    def _older(self, number: int) -> bool:
+        """Whether a write of an older lease is being sent."""
+        return any(older < number for older in self._at_work)
+
+    def _asked(self) -> int | None:
+        """The number of the newest lease by the store, which is made higher than what was written under."""
+        highest = self.highest  # read before the store is: a lease that it gives meanwhile is not one it does not know
+        newest = self._newest()
+        if newest is not None and newest < highest and (above := self._shut_out(highest)) is not None:
+            newest = above
+        if newest is not None and newest >= self.highest:
+            self._is_settled = True
+        return newest
+
+    def _may_be(self, number: int, newest: int | None) -> bool:
+        """Whether a lease can have a number, by the store or, where it cannot be asked, by those before it."""
+        return 0 < number <= (min(self.highest + MOST_UNTOLD, MOST) if newest is None else newest)
+
+    def _raise_to(self, number: int, newest: int | None) -> None:
+        if number > self.highest:
+            self._is_settled = newest is not None and number <= newest
+            self._highest.raise_to(number)
+
+    def _see(self, number: int, newest: int | None) -> None:
+        if self._ended:
+            raise DeviceRefusedError(f"the gateway of rack {self._rack} is ending; nothing was sent")
+        if not self._may_be(number, newest):
+            known = f"is not in the gateway's store, which knows {newest}"
+            if newest is None:
+                known = f"is far above {self.highest}, the highest one known, and the store cannot be asked"
+            raise DeviceRefusedError(
+                f"lease {number} of rack {self._rack} {known}; nothing was sent",
+                hint="engine and gateway must use one store: the rack's `store:`, or $LUMCTL_STATE",
+            )
+        highest = max(self.highest, newest or 0)
+        self._raise_to(max(number, highest), newest)
+        if number < highest:
+            raise self._stale(number, highest, newest)
+
+    def _stale(self, number: int, highest: int, newest: int | None) -> StaleFenceError:
+        if newest is not None and newest < highest:
+            return StaleFenceError(
+                f"lease {number} of rack {self._rack} is older than {highest}, which was seen before, although the "
+                "store knows no newer one and cannot be told so; nothing was sent",
+                hint="the gateway must be able to write to its store: see what it says; then say it again",
+            )
+        return StaleFenceError(
+            f"lease {number} of rack {self._rack} was followed by {highest}: its holder may write no more; "
+            "nothing was sent"
+        )

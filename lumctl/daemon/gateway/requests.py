@@ -1,0 +1,265 @@
+"""One request to a gateway: its subject, whether it is allowed, its arguments' types, and the driver's answer."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lumctl.daemon.gateway.fencing import Fence
+from lumctl.daemon.gateway.write_log import WriteLog
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
+from lumctl.devices.gated.subject import Subject, rack_of, written
+from lumctl.devices.gated.wire import FENCED, error_said
+from lumctl.devices.protocols import Driver
+from lumctl.devices.recorded_calls import bound, signatures
+from lumctl.devices.recorded_values import decode, encode
+from lumctl.devices.registry import DeviceSet
+from lumctl.devices.types import JoinChange, PucChange, PucState, Receipt, Staged
+from lumctl.errors import LumctlError, UsageError
+from lumctl.inventory.model import DeviceKind, Inventory, PartOf
+
+Check = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The process that asks, as the kernel knows it. ``waits`` tells whether it is still there."""
+
+    pid: int
+    uid: int
+    waits: Callable[[], bool] = lambda: True
+
+    @property
+    def named(self) -> dict[str, int]:
+        """As the log has it."""
+        return {"pid": self.pid, "uid": self.uid}
+
+
+class RequestHandler:
+    """Answers requests about the devices of one rack. Safe to use from several threads: each device has its turns."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        rack: str,
+        devices: DeviceSet,
+        fence: Fence,
+        log: WriteLog,
+        *,
+        now: Callable[[], float],
+        say: Callable[[str], None],
+    ) -> None:
+        self._inventory = inventory
+        self._rack = rack
+        self._devices = devices
+        self._fence = fence
+        self._log = log
+        self._now = now
+        self._say = say
+        self._lock = threading.Lock()
+        self._turns: dict[Subject, threading.Lock] = {}
+
+    def answer(self, request: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
+        """The answer to a request; whatever goes wrong is one."""
+        try:
+            return {"answer": self._answered(request, peer)}
+        except LumctlError as error:
+            return error_said(error)
+        except ValueError as error:
+            return error_said(DeviceRefusedError(f"the gateway was asked what it does not understand: {error}"))
+        except Exception as error:  # noqa: BLE001 - a driver's mistake must not take the other devices with it
+            self._say(f"{request.get('call')} of {request.get('id')}: {type(error).__name__}: {error}")
+            return error_said(error)
+
+    def _answered(self, request: Mapping[str, Any], peer: Peer) -> Any:
+        subject, call = self._subject(request), request.get("call")
+        if call == "describe":
+            return self._described(subject, request.get("written"))
+        given = arguments(subject.kind, str(call), request.get("arguments"))
+        fence = request.get("fence")
+        if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
+            raise ValueError("the number of a lease is whole")
+        with self._turn(subject):
+            driver = self._driver(subject)
+            if call in FENCED:
+                return self._write(subject, driver, str(call), given, fence, peer)
+            self._fence.look(fence)
+            _require_there(peer)
+            return encode(getattr(driver, str(call))(**given))
+
+    def _write(
+        self, subject: Subject, driver: Driver, call: str, given: Mapping[str, Any], fence: int | None, peer: Peer
+    ) -> Any:
+        line = {"device": subject.name, "call": call, "fence": fence, "peer": peer.named}
+        sent, outcome = False, "done"
+        try:
+            with self._fence.writing(fence):
+                _require_there(peer)  # who waited for an older lease's write may have gone
+                sent, at, began = True, self._now(), time.perf_counter()
+                try:
+                    return encode(getattr(driver, call)(**given))
+                except Exception as error:
+                    outcome = _named(error)
+                    raise
+                finally:
+                    took = round(time.perf_counter() - began, 6)
+                    self._log.add({"at": at, **line, "took": took, "outcome": outcome}, refused=False)
+        except DeviceError as error:
+            if not sent:
+                self._log.add({"at": self._now(), **line, "outcome": _named(error)}, refused=True)
+                self._say(f"refused: {call} of {subject.name} by process {peer.pid} (user {peer.uid}): {error.message}")
+            raise
+
+    def _subject(self, request: Mapping[str, Any]) -> Subject:
+        kind, name, component = (request.get(key) for key in ("kind", "id", "component"))
+        if not (isinstance(kind, str) and isinstance(name, str) and isinstance(component, str)):
+            raise ValueError("it does not say which device it is about")  # noqa: TRY004
+        if kind not in {"mesh", "switch", "transponder", "power"}:
+            raise ValueError(f"there is no kind {kind!r} of drivers")
+        subject = Subject(kind, name, component)
+        if component and not (kind == "power" and self._is_wired(subject)):
+            raise UsageError(f"the inventory of the gateway has no {kind} {subject.name}")
+        rack = rack_of(self._inventory, subject)
+        if rack != self._rack:
+            raise WrongGatewayError(f"{name} is in rack {rack}, and this is the gateway of {self._rack}")
+        return subject
+
+    def _described(self, subject: Subject, theirs: Any) -> dict[str, Any]:
+        driver = self._driver(subject)
+        ours = written(self._inventory, subject)
+        if theirs != ours:
+            raise WrongGatewayError(
+                f"the gateway's inventory says otherwise of {subject.name}: {ours!r}, not {theirs!r}",
+                hint="after an edit of the inventory, end the gateway and start it again",
+            )
+        return {"capabilities": sorted(driver.capabilities), "proven": driver.proven}
+
+    def _driver(self, subject: Subject) -> Driver:
+        if subject.kind == "transponder":
+            return self._devices.transponder(subject.id)
+        device = self._inventory.devices[subject.id]
+        if subject.kind == "power":
+            if device.kind is not DeviceKind.POWER:
+                raise UsageError(f"{subject.id} is a {device.kind}: it switches nobody's power")
+            return self._devices.power(PartOf(subject.id, subject.component))
+        return self._devices.mesh(subject.id) if subject.kind == "mesh" else self._devices.switch(subject.id)
+
+    def _is_wired(self, subject: Subject) -> bool:
+        """Whether a host is named for this part: any other name would open one driver more."""
+        part = PartOf(subject.id, subject.component)
+        return any(host.power == part for host in self._inventory.hosts.values())
+
+    @contextmanager
+    def _turn(self, subject: Subject) -> Iterator[None]:
+        """One request at a time: what a new lease reads is what the last write of the one before has left."""
+        with self._lock:
+            turn = self._turns.setdefault(subject, threading.Lock())
+        with turn:
+            yield
+
+
+def _require_there(peer: Peer) -> None:
+    if not peer.waits():
+        raise DeviceRefusedError("whoever asked has hung up; nothing was sent")
+
+
+def _named(error: Exception) -> str:
+    return type(error).__name__
+
+
+def arguments(kind: str, call: str, said: Any) -> dict[str, Any]:
+    """The arguments of a call by name, decoded and checked.
+
+    Raises:
+        ValueError: there is no such call, or they are not its.
+    """
+    if call not in signatures(kind):
+        raise ValueError(f"a {kind} has no call {call!r}")
+    if not isinstance(said, dict):
+        raise ValueError("its arguments are no object")  # noqa: TRY004 - what came is wrong, not who called
+    try:
+        given = bound(kind, call, (), {name: decode(value) for name, value in said.items()})
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    for name, value in given.items():
+        if not CHECKS[name](value) or (name in {"staged", "receipt"} and not _of(kind, value)):
+            raise ValueError(f"{name} of {call} is not what it must be")
+    return given
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return _whole(value) or isinstance(value, float)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _states(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_whole(k) and isinstance(v, PucState) for k, v in value.items())
+
+
+def _joins(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_whole(k) and (v is None or _whole(v)) for k, v in value.items())
+
+
+def _ports(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_whole, value))
+
+
+def _receipt(value: Any) -> bool:
+    return isinstance(value, Receipt) and all(map(_flag, (value.revert_armed, value.complete))) and _text(value.text)
+
+
+def _of(kind: str, value: Any) -> bool:
+    """Whether a change is one of such a device."""
+    staged = value.staged if isinstance(value, Receipt) else value
+    if not isinstance(staged, Staged) or not _text(staged.token) or not isinstance(staged.changes, tuple):
+        return False
+    return all(map(_join if kind == "switch" else _puc, staged.changes))
+
+
+def _puc(change: Any) -> bool:
+    return (
+        isinstance(change, PucChange)
+        and _whole(change.puc)
+        and (change.before is None or isinstance(change.before, PucState))
+        and isinstance(change.after, PucState)
+    )
+
+
+def _join(change: Any) -> bool:
+    return (
+        isinstance(change, JoinChange)
+        and all(number is None or _whole(number) for number in (change.before, change.after))
+        and _whole(change.ingress)
+    )
+
+
+CHECKS: Mapping[str, Check] = {
+    "changes": _states,
+    "joins": _joins,
+    "staged": lambda value: isinstance(value, Staged),
+    "receipt": _receipt,
+    "revert_after_s": lambda value: value is None or _number(value),
+    "ports": _ports,
+    "port": _whole,
+    "enabled": _flag,
+    "label": _text,
+    "frequency_mhz": _whole,
+    "dbm": _number,
+    "mark": _text,
+    "on": _flag,
+    "force": _flag,
+}
+"""By the names that the arguments of all protocols have."""
