@@ -14,7 +14,7 @@ from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.yaml_text import dump
 from lumctl.store import state_folder
-from lumctl.training.coordinator.status import steps_per_s
+from lumctl.training.coordinator.requests import steps_per_s
 from lumctl.training.picture import About, require_place, save, this_machine
 
 VICTIM = 1

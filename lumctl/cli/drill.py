@@ -26,11 +26,10 @@ from lumctl.swap import commission
 from lumctl.training.agent.folder import LOCK, Folder, claimed
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.job_workers import JobWorker
 from lumctl.training.coordinator.state import JobPhase
-from lumctl.training.healer import Consent
+from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.job_folder import job_folder
-from lumctl.training.job_run import RunMode, begun, with_this_python
+from lumctl.training.job_run import open_coordinator, with_this_python
 from lumctl.training.timeline import Timeline, timeline_of
 
 BEHIND = ("nice", "-n", "10")
@@ -138,8 +137,7 @@ def drilling(
         site = stack.enter_context(open_site())
         commission(site, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
         stack.callback(_remove, job_folder(own.path, site.target, job))
-        consent = Consent("the drill")
-        coordinator = stack.enter_context(begun(open_site, job, consent, RunMode(local=True), say))
+        coordinator = stack.enter_context(open_coordinator(open_site, job, "the drill", say))
         changed = threading.Condition()
 
         def notify() -> None:
@@ -152,7 +150,7 @@ def drilling(
         try:
             yield Drill(job, own, sim, site, site.store(own.jobs[job].rack), coordinator, changed)
         finally:
-            coordinator.post(lambda: job_end.stop(coordinator.state, "the drill is over"))
+            coordinator.post(job_end.stop, "the drill is over")
             thread.join(RECOVERS_WITHIN_S)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.change_options import YesOption
-from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.invocation import Invocation
 from lumctl.cli.job_state import nobody
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
@@ -18,7 +18,6 @@ from lumctl.errors import ExitCode, LumctlError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lumctl.training.job_run import RunMode
 
 STOP_WITHIN_S = 120.0
 """How long a job may take to write its checkpoint and end."""
@@ -55,22 +54,21 @@ def run(
     """
     from lumctl.cli.job import find_job
     from lumctl.site import Site
-    from lumctl.training.healer import Consent
     from lumctl.training.job_run import run_job
 
     find_job(cx.inventory, job).run_settings()
     if not no_swap:
         cx.confirm(f"Run {job}, and swap spares in whenever accelerators of it fail", yes=yes)
-    consent = Consent("" if no_swap else _who(job))
+    agreed_by = "" if no_swap else _who(job)
     say = _stamped(cx.out.narrate)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
-        ended = run_job(lambda: Site(cx.inventory, cx.target), job, consent, _run_mode(cx, take=take), say)
+        ended = run_job(lambda: Site(cx.inventory, cx.target), job, agreed_by, say, take=take)
     except KeyboardInterrupt:
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
-    from lumctl.training.coordinator.status import document
+    from lumctl.training.coordinator.requests import document
 
     show(cx, document(ended.state))
     end = ended.state.end
@@ -124,12 +122,6 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
         print_job(cx, document)
 
 
-def _run_mode(cx: Invocation, *, take: bool) -> "RunMode":
-    from lumctl.training.job_run import RunMode
-
-    return RunMode(local=cx.target is Target.SIM, take=take)
-
-
 def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
     """Lines with the time of day in front, to be laid beside the logs of hosts and workers."""
 
@@ -140,7 +132,7 @@ def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
 
 
 def _how_to_begin_again(job: str, why: str) -> str:
-    from lumctl.training.simulator_watch import GONE
+    from lumctl.training.job_run import GONE
 
     if why == GONE:
         return f"begin again: lumctl sim up --detach, lumctl fabric apply --target sim, lumctl job run {job}"

@@ -8,7 +8,7 @@ from lumctl.cli.output import Column
 from lumctl.cli.times import to_the_second
 from lumctl.counts import counted
 from lumctl.inventory.folded_names import fold
-from lumctl.training.bars import in_words
+from lumctl.training.timeline import in_words
 
 Row = Mapping[str, Any]
 

@@ -2,15 +2,13 @@
 
 import gc
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
 
-from lumctl.change.engine import RunResult, apply
+from lumctl.change.engine import apply
 from lumctl.change.light import LightProof
-from lumctl.change.plan import Do, Plan
+from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
 from lumctl.change.standby import Standby
 from lumctl.daemon.autopilot.journal import stopped_by_anybody
@@ -21,67 +19,26 @@ from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook.files import save
 from lumctl.site import Observation, Site
 from lumctl.swap.planning import plan_swap
+from lumctl.training.coordinator import failures
+from lumctl.training.coordinator.state import Post
 
 WELL = frozenset({State.OK, State.DEGRADED})
 """States of an accelerator on which a process is started again."""
-LULL_S = 1.0
-"""How long nothing is to be done before what can wait is done."""
+IDLE_S = 1.0
+"""How long the healer is idle before it does deferred work."""
 Order = tuple[tuple[str, ...], bool]
 """Accelerators to examine, and whether only those known to have failed are replaced."""
-
-
 NOTHING: Order = ((), False)
-
-
-class HealerReports(Protocol):
-    """What a healer reports; called by its thread."""
-
-    def examined(self, bad: Mapping[str, str]) -> None:
-        """The accelerators that are not well, with the reason; the others are."""
-        ...
-
-    def planned(self, plan: Plan) -> None:
-        """The plan: which spare replaces which accelerator, unless the swap fails."""
-        ...
-
-    def programmed(self) -> None:
-        """Every device is written."""
-        ...
-
-    def verified(self) -> None:
-        """Every new circuit is proved, and that is on disk."""
-        ...
-
-    def circuits_dark(self, why: str) -> None:
-        """The accelerators are well, but receivers of the job's circuits get no light."""
-        ...
-
-    def repaired(self, result: RunResult | None) -> None:
-        """The repair is done; ``None``: no light had to move."""
-        ...
-
-    def not_repaired(self, error: LumctlError) -> None:
-        """No swap could be done, or it was rolled back, or it is half done."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """Who has agreed to swaps for this job: ``who`` is empty where nobody has."""
-
-    who: str
 
 
 class Healer:
     """Repairs one job. :meth:`examine` may be called from any thread; results are reported from the healer's own."""
 
-    def __init__(
-        self, open_site: Callable[[], Site], job: str, rack: str, consent: Consent, reports: HealerReports
-    ) -> None:
+    def __init__(self, open_site: Callable[[], Site], job: str, rack: str, agreed_by: str, post: Post) -> None:
         self._open_site = open_site
         self._job, self._rack = job, rack
-        self._consent = consent
-        self._reports = reports
+        self._agreed_by = agreed_by
+        self._post = post
         self._orders: SimpleQueue[Order | None] = SimpleQueue()
         self._unsaved: list[str] = []
         self._thread = threading.Thread(target=self._work, name=f"lumctl-heal-{job}", daemon=True)
@@ -102,7 +59,7 @@ class Healer:
 
     def _work(self) -> None:
         """Carry out orders; if the context broke or could not be opened, the next order opens another."""
-        order: Order | None = NOTHING  # be ready
+        order: Order | None = NOTHING  # only open the context
         while order is not None:
             try:
                 with self._open_site() as site, Standby(site) as standby:
@@ -111,42 +68,42 @@ class Healer:
                     while order is not None:
                         if order is not NOTHING:
                             self._follow(site, standby, order)
-                        order = NOTHING  # it is told, whatever breaks now
+                        order = NOTHING  # it is reported: a later error is not this order's
                         order = self._next(site, standby)
                     self._save(site)
-            except Exception as error:  # noqa: BLE001 - the job's processes live on; whoever runs it is told
+            except Exception as error:  # noqa: BLE001 - the job's processes live on; the operator is told
                 if order is None:
                     return
                 if order is not NOTHING:
-                    self._reports.not_repaired(_known(error))
+                    self._post(failures.not_repaired, _known(error))
                 order = self._orders.get()
 
     def _follow(self, site: Site, standby: Standby, order: Order) -> None:
         try:
             self._heal(site, standby, *order)
-        except (RefusedError, RunError) as error:  # nothing is wrong with the site
-            self._reports.not_repaired(error)
+        except (RefusedError, RunError) as error:  # the context is not broken
+            self._post(failures.not_repaired, error)
 
     def _next(self, site: Site, standby: Standby) -> Order | None:
         """Wait for the next order; deferred work is done while there is none."""
         with suppress(Empty):
-            return self._orders.get(timeout=LULL_S)
+            return self._orders.get(timeout=IDLE_S)
         self._save(site)
-        with suppress(Exception):  # who arms a guard starts one, or says why there is none
+        with suppress(Exception):  # a swap that needs the guard starts it, or reports why it cannot
             standby.ready(self._rack)
-        # What lives by now lives long: Python's collector would look through all of it in the middle of a swap.
+        # All objects made so far live long: without this the collector may scan them in the middle of a swap.
         gc.collect()
         gc.freeze()
         return self._orders.get()
 
     def _save(self, site: Site) -> None:
         while self._unsaved:
-            with suppress(Exception):  # the journal has it
+            with suppress(Exception):  # the runbook can be made again from the journal
                 save(site, self._unsaved.pop(), self._rack)
 
     def _rehearse(self, site: Site) -> None:
-        """Plan a swap, check its preconditions and prove the light, so that all is loaded and connected."""
-        with suppress(Exception):  # whoever needs it asks again
+        """Plan a swap, check its preconditions and prove the light, so that modules are loaded and sessions open."""
+        with suppress(Exception):  # a real failure reports the same problem
             seen = site.observe()
             placed = site.assignment()[self._job]
             require(site, plan_swap(site, self._job, placed[:1], even_if_healthy=True, seen=seen))
@@ -158,41 +115,41 @@ class Healer:
         bad = not_well(seen, accelerators)
         if failed_only:
             bad = {name: why for name, why in bad.items() if seen.report.accelerators[name].state is State.FAILED}
-        self._reports.examined(bad)
+        self._post(failures.examined, bad)
         if not bad:
             if why := unlit(seen, self._job):
-                self._reports.circuits_dark(why)
+                self._post(failures.circuits_dark, why)
             else:
-                self._reports.repaired(None)
+                self._post(failures.repaired, None)
             return
         self._require_consent(site)
         placed = site.assignment()[self._job]
         failed = [name for name in bad if name in placed]
-        if not failed:  # somebody has replaced them meanwhile
-            self._reports.repaired(None)
+        if not failed:  # an operator has replaced them meanwhile
+            self._post(failures.repaired, None)
             return
         plan = plan_swap(site, self._job, failed, seen=seen)
-        self._reports.planned(plan)
-        tells = {Do.PROGRAM: self._reports.programmed, Do.VERIFY: self._reports.verified}
-        of_step = {f"{step.id}.": tells[step.do] for step in plan.steps if step.do in tells}
+        self._post(failures.planned, plan)
+        events = {Do.PROGRAM: failures.programmed, Do.VERIFY: failures.verified}
+        of_step = {f"{step.id}.": events[step.do] for step in plan.steps if step.do in events}
 
         def progress(line: str) -> None:
-            if (tell := of_step.get(line.split(" ", 1)[0])) is not None:
-                tell()
+            if (event := of_step.get(line.split(" ", 1)[0])) is not None:
+                self._post(event)
 
         result = apply(
             site,
             plan,
             progress=progress,
-            who=self._consent.who,
+            who=self._agreed_by,
             arm=standby.arm,
             require_wanted=lambda: self._require_consent(site),
         )
         self._unsaved.append(result.run)
-        self._reports.repaired(result)
+        self._post(failures.repaired, result)
 
     def _require_consent(self, site: Site) -> None:
-        if not self._consent.who:
+        if not self._agreed_by:
             raise RefusedError(
                 f"job {self._job} needs a swap and nobody has agreed to it",
                 hint=f"see what is in trouble, and how to plan the swap: lumctl swap plan {self._job} --target "
@@ -207,7 +164,7 @@ def _known(error: Exception) -> LumctlError:
 
 
 def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
-    """Accelerators that no process should be started on, with the reason: they or their lanes have failed."""
+    """The accelerators on which no process should start, with the reason: they or their lanes have failed."""
     bad = {}
     for name in accelerators:
         health = seen.report.accelerators[name]
@@ -220,7 +177,7 @@ def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
 
 
 def _only_repaired_by(seen: Observation, accelerator: str) -> Remedy | None:
-    """The remedy of a lost circuit that replaces this accelerator alone; there is none where either end may fail."""
+    """The remedy of a lost circuit that replaces this accelerator alone; ``None`` if either end may be at fault."""
     failed = (r for r in seen.remedies if r.kind == "link" and r.state is State.FAILED)
     return next((remedy for remedy in failed if remedy.replace == (accelerator,)), None)
 
@@ -230,5 +187,5 @@ def unlit(seen: Observation, job: str) -> str:
     down = [
         circuit for circuit in seen.report.circuits.values() if circuit.owner == job and circuit.state is State.FAILED
     ]
-    told = [f"{circuit.id}: {circuit.findings[0].evidence}" if circuit.findings else circuit.id for circuit in down]
-    return f"no light: {'; '.join(told)}" if told else ""
+    shown = [f"{circuit.id}: {circuit.findings[0].evidence}" if circuit.findings else circuit.id for circuit in down]
+    return f"no light: {'; '.join(shown)}" if shown else ""

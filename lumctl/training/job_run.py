@@ -1,109 +1,132 @@
-"""Run a job: its coordinator with the lines to agents, the healer and the control socket."""
+"""Run a job: its coordinator, the lines to the agents on the hosts, the healer and the control socket."""
 
+import json
 import os
 import secrets
+import select
+import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-from lumctl.change.engine import RunResult
-from lumctl.change.plan import Plan
 from lumctl.change.preconditions import uncertain
+from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import LumctlError
 from lumctl.inventory.job_run import JobRun
-from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
 from lumctl.site import Site
 from lumctl.site.observation import current_role
-from lumctl.training import variables
+from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
-from lumctl.training.agent_lines import AgentLines, Open, on_this_machine, over_ssh
-from lumctl.training.control_socket import ControlSocket
-from lumctl.training.coordinator import agent_reports, job_end, repair, requests
+from lumctl.training.coordinator import agent_reports, job_end, requests
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobEnd, JobState, Reply
-from lumctl.training.healer import Consent, Healer
+from lumctl.training.coordinator.state import Effects, JobEnd, JobState
+from lumctl.training.healer import Healer
+from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, claimed, earlier_recoveries, job_folder, save_status, token_of
-from lumctl.training.simulator_watch import GONE, SimulatorWatch
-from lumctl.training.wire import Message
+from lumctl.training.protocol import BrokenLineError, Message, StreamLine
+
+if TYPE_CHECKING:
+    from lumctl.devices.ways import CommandStream
 
 P = ParamSpec("P")
+Open = Callable[[str], StreamLine]
+"""Opens the line to the agent of a host, and starts that agent if none lives. Raises ``OSError`` or ``LumctlError``."""
+
+GONE = "its simulator has ended, and with it the light between the ranks"
+AGENT_WITHIN_S = 5.0
+"""How long an agent may take to start and answer."""
+POLL_MS = 250
+"""How often the simulator's socket is checked: an orderly end takes seconds, and begins by removing it."""
 LOOPBACK = "127.0.0.1"
 PYTHON = "python3"
-_THERE = ".lumctl/jobs/{}"
+_REMOTE_FOLDER = ".lumctl/jobs/{}"
 """The folder of a job's agent on a host, relative to the home folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunMode:
-    """How a job is run: agents on this machine (a simulated rack) or on the hosts, and whether they are taken over."""
-
-    local: bool
-    take: bool = False
-
-
 def run_job(
-    open_site: Callable[[], Site], job: str, consent: Consent, mode: RunMode, say: Callable[[str], None]
+    open_site: Callable[[], Site], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Coordinator:
     """Run a job to its end; the coordinator after it has ended.
 
-    ``open_site`` opens one aimed at the target: one for the placement, one for the healer's thread.
+    ``open_site`` opens a context for the target: one for the placement, one for the healer's thread. ``agreed_by`` is
+    the operator who has agreed to swaps, empty if nobody has. ``take``: take the agents over from another lumctl.
 
     Raises:
-        LumctlError: it cannot be run: it has no ``run:``, or somebody else runs it.
+        LumctlError: it cannot be run: it has no ``run:``, or another lumctl runs it.
     """
-    with begun(open_site, job, consent, mode, say) as coordinator:
+    with open_coordinator(open_site, job, agreed_by, say, take=take) as coordinator:
         coordinator.run()
     return coordinator
 
 
 @contextmanager
-def begun(
-    open_site: Callable[[], Site], job: str, consent: Consent, mode: RunMode, say: Callable[[str], None]
+def open_coordinator(
+    open_site: Callable[[], Site], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Iterator[Coordinator]:
-    """Open the coordinator of a job with all it needs, not yet running; see :func:`run_job`."""
+    """Open the coordinator of a job with all that it needs, not yet running; see :func:`run_job`."""
     with ExitStack() as stack:
         site = stack.enter_context(open_site())
-        inventory = site.inventory
-        found = inventory.jobs[job]
+        found = site.inventory.jobs[job]
         run = found.run_settings()
-        _require_programmed(site, job, found.rack)
-        folder = job_folder(inventory.path, site.target, job)
+        _require_programmed(site, job)
+        folder = job_folder(site.inventory.path, site.target, job)
         stack.enter_context(claimed(folder, job))
-        events = _Events()
         who = f"pid {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
-        lines = AgentLines(_opener(site, run.agent, folder, job, mode, who), who, events.agent_reported)
-        stack.callback(lines.close)
-        healer = Healer(open_site, job, found.rack, consent, events)
-        stack.callback(healer.close)
         lanes = site.endpoints.lanes
+        local = site.target == "sim"
+        open_line = (
+            on_this_machine(folder, take=take, who=who)
+            if local
+            else over_ssh(site, run.agent, _REMOTE_FOLDER.format(job), take=take, who=who)
+        )
+
+        def post(event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
+            coordinator.post(event, *arguments, **more)
+
+        def log(host: str, worker: str) -> str:
+            if local:
+                return str(Folder(folder / host).log(worker))
+            return f"{Folder(Path(_REMOTE_FOLDER.format(job))).log(worker)} on {host}"
+
+        def keep(document: Mapping[str, Any]) -> None:
+            with suppress(OSError):  # the job goes on without a saved status
+                save_status(folder, document)
+
+        lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))
+        stack.callback(lines.close)
+        healer = Healer(open_site, job, found.rack, agreed_by, post)
+        stack.callback(healer.close)
         effects = Effects(
             ask=lines.ask,
             open=lines.open,
             examine=healer.examine,
             placement=lambda: site.assignment()[job],
-            ready_on=lambda: spares(inventory, site, found.rack),
-            environment=_environment(site, job, run, token_of(folder), mode),
-            log=_log(folder, job, mode),
-            keep=_keeper(folder),
+            ready_on=lambda: spares(site, found.rack),
+            environment=_environment(site, job, run, token_of(folder), local=local),
+            log=log,
+            keep=keep,
             before=earlier_recoveries(folder),
             lost=lambda: GONE if lanes is not None and not lanes.exists() else "",
             lanes={"socket": str(lanes)} if lanes is not None else None,
             say=say,
             who=who,
         )
-        run = replace(run, command=with_this_python(run.command)) if mode.local else run
-        coordinator = Coordinator(JobState(inventory, found, run, effects))
-        events.coordinator = coordinator
+        run = replace(run, command=with_this_python(run.command)) if local else run
+        coordinator = Coordinator(JobState(site.inventory, found, run, effects))
         healer.begin()
-        stack.callback(ControlSocket(folder / COORDINATOR, events.requested).close)
+        control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
+        stack.callback(control.close)
         stack.callback(requests.leave, coordinator.state)
         if lanes is not None:
-            stack.callback(SimulatorWatch(lanes, events.simulator_gone).close)
+            watch = SimulatorWatch(lanes, lambda: post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE))
+            stack.callback(watch.close)
         yield coordinator
 
 
@@ -112,93 +135,169 @@ def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:
     return (sys.executable, *command[1:]) if command[0] == PYTHON else command
 
 
-def _require_programmed(site: Site, job: str, rack: str) -> None:
+def spares(site: Site, rack: str) -> tuple[str, ...]:
+    """The accelerators of a rack that are spares now."""
+    placed = site.assignment()
+    of_rack = [each.id for each in site.inventory.accelerators.values() if each.rack == rack]
+    return tuple(name for name in of_rack if current_role(site.inventory, placed, name) is Role.SPARE)
+
+
+def _require_programmed(site: Site, job: str) -> None:
     """Require that the job's circuits are programmed, or a run on them is unfinished: else ranks wait forever."""
-    circuits = job_circuits(site.inventory, site.inventory.jobs[job], site.assignment()[job])
+    found = site.inventory.jobs[job]
+    circuits = job_circuits(site.inventory, found, site.assignment()[job])
     for device in sorted({circuit.device for circuit in circuits}):
-        if not site.known_cells(device) and site.store(rack).uncertain_since(device) is None:
-            raise uncertain(site, rack, device)
+        if not site.known_cells(device) and site.store(found.rack).uncertain_since(device) is None:
+            raise uncertain(site, found.rack, device)
 
 
-def _keeper(folder: Path) -> Callable[[Mapping[str, Any]], None]:
-    def keep_it(document: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # the job goes on without
-            save_status(folder, document)
-
-    return keep_it
-
-
-def _log(folder: Path, job: str, mode: RunMode) -> Callable[[str, str], str]:
-    def log(host: str, worker: str) -> str:
-        if mode.local:
-            return str(Folder(folder / host).log(worker))
-        return f"{Folder(Path(_THERE.format(job))).log(worker)} on {host}"
-
-    return log
-
-
-def _opener(site: Site, agent: tuple[str, ...], folder: Path, job: str, mode: RunMode, who: str) -> Open:
-    if mode.local:
-        return on_this_machine(folder, take=mode.take, who=who)
-    return over_ssh(site, agent, _THERE.format(job), take=mode.take, who=who)
-
-
-def _environment(site: Site, job: str, run: JobRun, token: str, mode: RunMode) -> Callable[[str], Mapping[str, str]]:
+def _environment(site: Site, job: str, run: JobRun, token: str, *, local: bool) -> Callable[[str], Mapping[str, str]]:
     def environment(host: str) -> dict[str, str]:
-        address = LOOPBACK if mode.local else site.fleet.address(host)
         return {
             "OMP_NUM_THREADS": "1",
             **run.environment,
-            variables.JOB: job,
-            variables.TOKEN: token,
-            variables.ADDRESS: address,
+            protocol.JOB: job,
+            protocol.TOKEN: token,
+            protocol.ADDRESS: LOOPBACK if local else site.fleet.address(host),
         }
 
     return environment
 
 
-def spares(inventory: Inventory, site: Site, rack: str) -> tuple[str, ...]:
-    """The accelerators of a rack that are spares now."""
-    placed = site.assignment()
-    mine = [each.id for each in inventory.accelerators.values() if each.rack == rack]
-    return tuple(name for name in mine if current_role(inventory, placed, name) is Role.SPARE)
+def on_this_machine(folder: Path, *, take: bool, who: str) -> Open:
+    """Open agents of all hosts as processes of this machine, as for a simulated rack; each has its own folder."""
+    from lumctl.training.agent import open_agent  # noqa: PLC0415 - a rack's agents are elsewhere
+
+    return lambda host: open_agent(folder / host, take=take, who=who)
 
 
-class _Events:
-    """Posts what other threads report to the thread that decides."""
+def over_ssh(site: Site, agent: Iterable[str], folder: str, *, take: bool, who: str) -> Open:
+    """Open agents on the hosts over SSH; ``folder`` is a path there."""
+    command = shlex.join([*agent, "bridge", folder, *(["--take"] if take else []), "--who", who])
 
-    coordinator: Coordinator
+    def opened(host: str) -> StreamLine:
+        stream = site.fleet.stream(host, command, within_s=AGENT_WITHIN_S)
+        stream.settimeout(None)
+        return CommandLine(stream)
 
-    def _post(self, event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
-        state = self.coordinator.state
-        self.coordinator.post(lambda: event(state, *arguments, **more))
+    return opened
 
-    def agent_reported(self, host: str, message: Message | None, why: str) -> None:
-        self._post(agent_reports.receive, host, message, why)
 
-    def requested(self, request: Message, reply: Reply) -> None:
-        self._post(requests.receive, request, reply)
+class CommandLine(StreamLine):
+    """A line to a command on a host; the command may fail to start an agent, and then its error is raised."""
 
-    def examined(self, bad: Mapping[str, str]) -> None:
-        self._post(repair.examined, bad)
+    def __init__(self, command: "CommandStream") -> None:
+        super().__init__(command)
+        self._command = command
+        self._spoke = False
 
-    def planned(self, plan: Plan) -> None:
-        self._post(repair.planned, plan)
+    def receive(self) -> Message | None:
+        """The next message, ``None`` at the end. Raises ``OSError``, also if no message ever came."""
+        message = super().receive()
+        if message is None and not self._spoke:
+            raise ConnectionError(f"no agent starts there: {self._command.complaint() or 'its command ends at once'}")
+        self._spoke = True
+        return message
 
-    def programmed(self) -> None:
-        self._post(repair.programmed)
 
-    def verified(self) -> None:
-        self._post(repair.verified)
+class AgentLines:
+    """A line to the agent of each host.
 
-    def circuits_dark(self, why: str) -> None:
-        self._post(repair.circuits_dark, why)
+    Threads of this class call ``heard`` (host, message, why) with each message. A lost line is reported as ``None``
+    with the reason; :meth:`open` opens it again.
+    """
 
-    def repaired(self, result: RunResult | None) -> None:
-        self._post(repair.repaired, result)
+    def __init__(self, open_line: Open, who: str, heard: Callable[[str, Message | None, str], None]) -> None:
+        self._open_line = open_line
+        self._who = who
+        self._heard = heard
+        self._lines: dict[str, StreamLine] = {}
+        self._closed = False
+        self._lock = threading.Lock()
 
-    def not_repaired(self, error: LumctlError) -> None:
-        self._post(repair.not_repaired, error)
+    def open(self, host: str) -> None:
+        """Open the line to a host's agent in a thread of its own; a failure is reported as a lost line."""
+        threading.Thread(target=self._serve, args=(host,), name=f"lumctl-agent-{host}", daemon=True).start()
 
-    def simulator_gone(self) -> None:
-        self._post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE)
+    def ask(self, host: str, message: Mapping[str, Any]) -> bool:
+        """Send a request to an agent; whether it could be sent. A broken line is reported as lost."""
+        line = self._lines.get(host)
+        if line is None:
+            return False
+        try:
+            line.send(message)
+        except OSError:
+            line.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close all lines; the agents live on."""
+        with self._lock:
+            self._closed = True
+            lines, self._lines = list(self._lines.values()), {}
+        for line in lines:
+            line.close()
+
+    def _serve(self, host: str) -> None:
+        why = "it closed the line"
+        try:
+            line = self._open_line(host)
+        except (OSError, LumctlError) as error:
+            self._lost(host, None, str(error) or type(error).__name__)
+            return
+        with self._lock:
+            if self._closed:
+                line.close()
+                return
+            self._lines[host] = line
+        try:
+            line.send({"ask": "who", "who": self._who})
+            while (message := line.receive()) is not None:
+                self._heard(host, message, "")
+        except (OSError, BrokenLineError) as error:
+            why = str(error) or type(error).__name__
+        self._lost(host, line, why)
+
+    def _lost(self, host: str, line: StreamLine | None, why: str) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            if self._lines.get(host) is line:
+                self._lines.pop(host, None)
+        if line is not None:
+            with suppress(OSError):
+                line.close()
+        self._heard(host, None, why)
+
+
+class SimulatorWatch:
+    """Calls ``gone`` once, from a thread of its own, when a simulator ends; ``lanes`` is its socket for connections."""
+
+    def __init__(self, lanes: Path, gone: Callable[[], None]) -> None:
+        self._lanes, self._gone = lanes, gone
+        self._stop, self._stopped = os.pipe()
+        self._thread: threading.Thread | None = None
+        with suppress(OSError, ValueError, KeyError, TypeError):  # it has just ended: the next request to it fails
+            watched = os.pidfd_open(int(json.loads(lanes.with_name(RUNTIME_FILE).read_text())["pid"]))
+            self._thread = threading.Thread(target=self._wait, args=(watched,), name="lumctl-simulator", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        os.close(self._stopped)
+        if self._thread is not None:
+            self._thread.join()
+        os.close(self._stop)
+
+    def _wait(self, watched: int) -> None:
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            poll.register(self._stop, select.POLLIN | select.POLLHUP)
+            while not (found := dict(poll.poll(POLL_MS))) and self._lanes.exists():
+                pass
+        finally:
+            os.close(watched)
+        if self._stop not in found:
+            self._gone()

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumctl.errors import UsageError
@@ -11,20 +11,17 @@ from lumctl.fabric.drawing.colours import tint
 from lumctl.fabric.drawing.image import painted, written
 from lumctl.fabric.drawing.sheet import Group, Item, Label, Picture, PictureLine, polygon, straight, text_width
 from lumctl.files import put
-from lumctl.training.bars import (
+from lumctl.training.timeline import (
     MORPHLUX,
     BarRow,
-    Measured,
-    Published,
+    KnownBy,
+    Timeline,
     TimeScale,
+    Track,
+    bar_rows,
     in_words,
-    ours,
     scale_for,
-    theirs,
-    typical_of,
 )
-from lumctl.training.repeated_recoveries import RepeatedRecoveries
-from lumctl.training.timeline import KnownBy, Track
 
 SIMULATED = "mesh, light, transponders, hosts and GPUs"
 REAL = "processes and their death, sockets, SSH, the plan with its journal, PyTorch with gloo on CPUs"
@@ -38,30 +35,28 @@ _T0 = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a reader has to know of a measurement. ``machine`` and ``date`` are written as they are."""
+    """What a reader has to know of a measurement; ``worst`` and ``heading`` are for medians of several recoveries."""
 
     machine: str
     date: str
-    simulated: str = SIMULATED
-    real: str = REAL
-    not_exercised: str = NOT_EXERCISED
+    worst: Mapping[str, float] = field(default_factory=dict)
+    """The latest time of each moment."""
+    heading: str = ""
+    """The heading of the measured bars; by default the cause of the failure."""
 
-    def caption(self, known_by: KnownBy, published: Published | None) -> tuple[str, ...]:
-        """The sentences under a picture, one a paragraph."""
-        return tuple(self._caption(known_by, published))
 
-    def _caption(self, known_by: KnownBy, published: Published | None) -> Iterator[str]:
-        yield f"{_T0[known_by]} The axis is linear up to its first mark and logarithmic from there."
-        if self.simulated:
-            yield f"Simulated: {self.simulated}. Real: {self.real}."
-        if self.not_exercised:
-            yield f"Not exercised: {self.not_exercised}."
-        if published:
-            yield f"Published: {published.source}: {published.conditions}. It is another job on other hardware."
+def _sentences(known_by: KnownBy) -> tuple[str, ...]:
+    """The caption of a picture, one sentence or two a paragraph."""
+    return (
+        f"{_T0[known_by]} The axis is linear up to its first mark and logarithmic from there.",
+        f"Simulated: {SIMULATED}. Real: {REAL}.",
+        f"Not exercised: {NOT_EXERCISED}.",
+        f"Published: {MORPHLUX.source}: {MORPHLUX.conditions}. It is another job on other hardware.",
+    )
 
 
 def wrapped(text: str, room: float, size: float) -> Iterator[str]:
-    """Lines that fit the room, unless a single word is longer."""
+    """Break a text into lines of at most ``room``, unless a single word is longer."""
     line = ""
     for word in text.split():
         longer = f"{line} {word}" if line else word
@@ -73,11 +68,8 @@ def wrapped(text: str, room: float, size: float) -> Iterator[str]:
         yield line
 
 
-_CPU = Path("/proc/cpuinfo")
-
-
-def this_machine(cpu: Path = _CPU) -> str:
-    """Cores that this process may use, their model, system and Python: what a measurement has to name."""
+def this_machine(cpu: Path = Path("/proc/cpuinfo")) -> str:
+    """Cores that this process may use, their model, system and Python, as every measurement names them."""
     cores = len(os.sched_getaffinity(0))
     model = _model(cpu) or platform.machine()
     noun = "core" if cores == 1 else "cores"
@@ -100,7 +92,7 @@ COLOURS: Mapping[Track, str] = {
     Track.SWAP: "#0072b2",
     Track.STATE: "#009e73",
 }
-"""Of Okabe and Ito: they stay apart for colour-blind eyes, and each bar has its label."""
+"""From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
 ROW, MAIN_ROW = 21.0, 27.0
 """Heights of a line with its bar."""
@@ -108,7 +100,7 @@ ROW, MAIN_ROW = 21.0, 27.0
 _SIZE, _MAIN_SIZE, _TICK = 12.0, 13.0, 11.0
 _BAR, _MAIN_BAR = 10.9, 16.9  # no edge falls on the border of two pixels, where rounding would make it uneven
 _LEAST = 2.0
-"""The width of a bar for what took no time to speak of."""
+"""The least width of a bar."""
 _PLOT = 640.0
 _GAP = 10.0
 _SHORT = 4.0
@@ -117,7 +109,7 @@ _STRIP, _GRID = "#f1f4f7", "#dbe1e7"
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Where bars lie from left to right: labels, then the axis, then room for what stands behind the longest bars."""
+    """The horizontal layout: labels, the axis with the bars, and room for the notes behind them."""
 
     left: float
     axis_left: float
@@ -125,22 +117,22 @@ class Sheet:
 
     @classmethod
     def for_rows(cls, left: float, rows: Sequence[BarRow], scale: TimeScale) -> "Sheet":
-        """A sheet whose labels begin at ``left`` and have the room that those of all rows need."""
+        """A sheet with labels from ``left`` on, as wide as the longest label needs."""
         labels = max((text_width(row.label, _size(row)) for row in rows), default=0.0)
         return cls(left, left + labels + _GAP, scale)
 
     def x(self, seconds: float) -> float:
-        """Where a time lies."""
+        """The position of a time."""
         return self.axis_left + _PLOT * self.scale.share(seconds)
 
     def right(self, rows: Sequence[BarRow]) -> float:
-        """Where all of it ends."""
+        """The right edge of all rows."""
         last_mark = self.x(self.scale.high_s) + text_width(in_words(self.scale.high_s), _TICK) / 2
         return max([last_mark, *(self.x(row.latest_s) + _GAP + text_width(row.note, _size(row)) for row in rows)])
 
 
 def bar(sheet: Sheet, row: BarRow, y: float) -> Iterator[Item]:
-    """A row at a height: its label, its bar, a thin line to the worst, and the times in words."""
+    """A row at height ``y``: its label, its bar, a thin line to the worst end, and its note."""
     size, half = _size(row), (_MAIN_BAR if row.main else _BAR) / 2
     colour = COLOURS[row.track]
     yield Label((sheet.left, y), row.label, size, INK, centred=False, bold=row.main)
@@ -157,7 +149,7 @@ def bar(sheet: Sheet, row: BarRow, y: float) -> Iterator[Item]:
 
 
 def grid(sheet: Sheet, top: float, bottom: float) -> Iterator[Item]:
-    """What lies under bars: the linear strip, a line for each decade, and short ones between these."""
+    """The background of bars: the linear strip, a line for each decade, and short lines between these."""
     zero, first = sheet.x(0.0), sheet.x(sheet.scale.low_s)
     yield polygon(((zero, top), (first, top), (first, bottom), (zero, bottom)), fill=_STRIP)
     for seconds in sheet.scale.between():
@@ -168,7 +160,7 @@ def grid(sheet: Sheet, top: float, bottom: float) -> Iterator[Item]:
 
 
 def marks(sheet: Sheet, y: float) -> Iterator[Item]:
-    """The times at the lines of the grid."""
+    """The times of the grid's lines."""
     yield Label((sheet.x(0.0), y), "t0", _TICK, QUIET)
     for decade in sheet.scale.decades():
         yield Label((sheet.x(decade), y), in_words(decade), _TICK, QUIET)
@@ -193,25 +185,14 @@ _PAINTED = 2.0
 """Pixels of a PNG to a unit of the sheet."""
 
 
-def svg(measured: Measured, about: About, *, title: str = "", published: Published | None = MORPHLUX) -> str:
-    """The picture as the text of an SVG file."""
-    return written(picture(measured, about, title=title, published=published))
-
-
-def png(measured: Measured, about: About, *, title: str = "", published: Published | None = MORPHLUX) -> bytes:
-    """The picture as the bytes of a PNG file.
-
-    Raises:
-        UsageError: Pillow is not installed.
-    """
-    return painted(picture(measured, about, title=title, published=published), _PAINTED)
-
-
-def picture(measured: Measured, about: About, *, title: str = "", published: Published | None = MORPHLUX) -> Picture:
-    """Lay the picture out. Without a ``title`` it says what failed and what replaced it."""
-    blocks = [(_measured(measured), ours(measured))]
-    if published:
-        blocks.append((f"published: {published.source}", theirs(published)))
+def picture(measured: Timeline, about: About, *, title: str = "") -> Picture:
+    """Lay the picture out. By default the title names the accelerator that failed and its replacement."""
+    cause = f": {measured.cause}" if measured.cause else ""
+    heading = about.heading or f"lumctl, measured{cause}"
+    blocks = [
+        (heading, bar_rows(measured, about.worst)),
+        (f"published: {MORPHLUX.source}", bar_rows(MORPHLUX)),
+    ]
     rows = [row for _, block in blocks for row in block]
     sheet = Sheet.for_rows(_MARGIN, rows, scale_for(max((row.latest_s for row in rows), default=0.0)))
     head = (
@@ -220,7 +201,7 @@ def picture(measured: Measured, about: About, *, title: str = "", published: Pub
     )
     drawn, bottom = _blocks(sheet, blocks, _MARGIN + _HEAD)
     right = max(sheet.right(rows), *(_MARGIN + text_width(label.text, label.size) for label in head))
-    caption, lowest = _caption(about.caption(typical_of(measured).known_by, published), right, bottom + 1.5 * _BETWEEN)
+    caption, lowest = _caption(_sentences(measured.known_by), right, bottom + 1.5 * _BETWEEN)
     return Picture(
         width=right + _MARGIN,
         height=lowest + _MARGIN - _LINE / 2,
@@ -231,7 +212,7 @@ def picture(measured: Measured, about: About, *, title: str = "", published: Pub
 
 
 def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[BarRow, ...]]], top: float) -> tuple[list[Group], float]:
-    """The rows of each block under its name, the times of the axis above the first and below the last; and the end."""
+    """The blocks of rows under their names, the times of the axis above and below; and the height at which they end."""
     groups: list[Group] = []
     y = top
     for at, (name, rows) in enumerate(blocks):
@@ -255,7 +236,7 @@ def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[BarRow, ...]]], top:
 
 
 def _caption(paragraphs: Sequence[str], right: float, top: float) -> tuple[tuple[Label, ...], float]:
-    """The sentences under the axis, broken to fit, and where they end."""
+    """The sentences under the axis, broken into lines, and the height at which they end."""
     lines = [line for text in paragraphs for line in wrapped(text, right - _MARGIN, _CAPTION)]
     labels = tuple(
         Label((_MARGIN, top + at * _LINE), line, _CAPTION, QUIET, centred=False) for at, line in enumerate(lines)
@@ -263,34 +244,22 @@ def _caption(paragraphs: Sequence[str], right: float, top: float) -> tuple[tuple
     return labels, top + len(lines) * _LINE
 
 
-def _title(measured: Measured) -> str:
-    typical = typical_of(measured)
-    job = f"{typical.job}: " if typical.job else ""
-    if isinstance(measured, RepeatedRecoveries):
-        return f"{job}from a failure to the next step"
-    lost = ", ".join(typical.failed) or "a rank"
-    if typical.replaced_by:
-        return f"{job}{lost} lost, replaced by {', '.join(typical.replaced_by)}"
+def _title(measured: Timeline) -> str:
+    job = f"{measured.job}: " if measured.job else ""
+    lost = ", ".join(measured.failed) or "a rank"
+    if measured.replaced_by:
+        return f"{job}{lost} lost, replaced by {', '.join(measured.replaced_by)}"
     return f"{job}{lost} lost and back again"
-
-
-def _measured(measured: Measured) -> str:
-    if isinstance(measured, RepeatedRecoveries):
-        return f"lumctl, measured: medians of {measured.runs} runs, thin lines to the worst"
-    cause = f": {measured.cause}" if measured.cause else ""
-    return f"lumctl, measured{cause}"
 
 
 SUFFIXES = (".svg", ".png")
 
 
 def require_place(path: Path) -> None:
-    """Require a folder that can be written to, and a name by which the kind of picture is known.
-
-    To be asked before anything is measured.
+    """Check, before anything is measured, that a picture can be written there.
 
     Raises:
-        UsageError: the name is none of :data:`SUFFIXES`, or the folder is not to be had.
+        UsageError: the suffix is none of :data:`SUFFIXES`, or the folder cannot be written to.
     """
     _require_suffix(path)
     if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
@@ -305,15 +274,12 @@ def _require_suffix(path: Path) -> None:
         )
 
 
-def save(
-    path: Path, measured: Measured, about: About, *, title: str = "", published: Published | None = MORPHLUX
-) -> None:
-    """Write the picture, whole or not at all.
+def save(path: Path, measured: Timeline, about: About, *, title: str = "") -> None:
+    """Write the picture atomically, as SVG or PNG by its suffix.
 
     Raises:
-        UsageError: the name asks for something else, the file cannot be written, or PNG needs what is not installed.
+        UsageError: another suffix, the file cannot be written, or Pillow is needed for PNG and not installed.
     """
     _require_suffix(path)
-    drawing = png if path.suffix.lower() == ".png" else svg
-    drawn = drawing(measured, about, title=title, published=published)
-    put(path, drawn if isinstance(drawn, bytes) else drawn.encode())
+    drawn = picture(measured, about, title=title)
+    put(path, painted(drawn, _PAINTED) if path.suffix.lower() == ".png" else written(drawn).encode())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lumctl.training.agent import open_agent
 from lumctl.training.agent.folder import Folder, holder
-from lumctl.training.wire import MessageLine
+from lumctl.training.protocol import MessageLine
 
 HEARTBEAT_S = 1.0
 """Long enough for a machine that is busy."""

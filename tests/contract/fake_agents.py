@@ -1,7 +1,7 @@
 """The fake agents of a job: what they remember of its workers, and the lines to them, which may be lost."""
 
 from lumctl.training.coordinator import agent_reports
-from lumctl.training.coordinator.job_workers import still_holds
+from lumctl.training.coordinator.workers import still_holds
 
 
 class FakeAgents:

@@ -62,7 +62,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         self.no_light = False
         self.dark = ""
         self.mute: set[str] = set()
-        self.lifelines = bool(seed % 3)
+        self.death_watches = bool(seed % 3)
         self.said: list[str] = []
         self.says: deque = deque()
         self.dead: list[FakeProcess] = []
@@ -159,7 +159,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         if process is not None:
             self.dead.append(process)
             dying = {"tell": "dying", "worker": name, "at": self.at}
-            if self.lifelines:
+            if self.death_watches:
                 self.later(name, lambda: self.hears(process.host, dying))
             told = {"tell": "exited", "worker": name, "code": None, "signal": 9, "at": self.at}
             self.later(name, lambda: self.hears(process.host, told))
@@ -191,7 +191,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
             number = self.random.choice(sorted(first.values()))
             _, work = self.says[number]
             del self.says[number]
-            self.coordinator.post(work)
+            self.coordinator.post(lambda _state: work())
             self.coordinator.turn()
             self.says.extend(("healer", each) for each in waits)
             return True
@@ -213,7 +213,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
     def wait(self, seconds):
         """Time passes in which nobody says anything."""
         self.at += seconds
-        self.coordinator.post(lambda: None)
+        self.coordinator.post(lambda _state: None)
         self.coordinator.turn()
         self.settle()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lumctl.errors import RefusedError
-from lumctl.training.coordinator import repair, requests
+from lumctl.training.coordinator import failures, requests
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,21 @@ class FakeRuns:
     def examine(self, accelerators, _failed_only):
         """The healer: a swap takes several turns, during which anything may fail."""
         bad = {name: "it is lost" for name in accelerators if not self.well(name)}
-        self.later("healer", lambda: repair.examined(self.state, bad))
+        self.later("healer", lambda: failures.examined(self.state, bad))
         if not bad:
             why = self.dark
             self.later(
                 "healer",
-                lambda: repair.circuits_dark(self.state, why) if why else repair.repaired(self.state, None),
+                lambda: failures.circuits_dark(self.state, why) if why else failures.repaired(self.state, None),
             )
             return
         free = [name for name in self.spares() if self.well(name)]
         failed = [name for name in bad if name in self.placed]
         if self.locked:
-            self.later("healer", lambda: repair.not_repaired(self.state, RefusedError("a run has the rack")))
+            self.later("healer", lambda: failures.not_repaired(self.state, RefusedError("a run has the rack")))
             return
         if len(free) < len(failed) or self.no_light:
-            self.later("healer", lambda: repair.not_repaired(self.state, RefusedError("no spare is left")))
+            self.later("healer", lambda: failures.not_repaired(self.state, RefusedError("no spare is left")))
             return
         pairs = list(zip(failed, free, strict=False))
         plan = Plan([Pair("train", old, new, self.placed.index(old)) for old, new in pairs])
@@ -62,15 +62,15 @@ class FakeRuns:
                 return
             if "error" in answers[0]:
                 self.locked = False
-                repair.not_repaired(self.state, RefusedError(answers[0]["error"]))
+                failures.not_repaired(self.state, RefusedError(answers[0]["error"]))
                 return
             for old, new in pairs:
                 self.placed[self.placed.index(old)] = new
-            repair.verified(self.state)
+            failures.verified(self.state)
             requests.receive(self.state, {"ask": "resume"}, answers.append)
             self.later("healer", lambda: self.over(run, answers))
 
-        self.later("healer", lambda: repair.planned(self.state, plan))
+        self.later("healer", lambda: failures.planned(self.state, plan))
         self.later("healer", lambda: requests.receive(self.state, {"ask": "pause"}, answers.append))
         self.later("healer", assigned)
 
@@ -79,7 +79,7 @@ class FakeRuns:
             self.patient.append(lambda: self.over(run, answers))
         else:
             self.locked = False
-            repair.repaired(self.state, Result(run))
+            failures.repaired(self.state, Result(run))
 
     def by_hand(self, rank=None):
         """A person's run pauses the job, moves light (that of a rank to a spare), and has the job go on."""

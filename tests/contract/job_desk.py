@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lumctl.training.wire import MessageLine
+from lumctl.training.protocol import MessageLine
 
 WITHIN_S = 20.0
 WORKER = Path(__file__).parents[1] / "system" / "jobs" / "torch_worker.py"

@@ -26,7 +26,7 @@ from lumctl.sim.launch import launch
 from lumctl.site import Site
 from lumctl.store import Run
 from lumctl.swap import commission
-from lumctl.training.example.losses import read_losses
+from lumctl.training.example.data import read_losses
 from lumctl.training.job_control import ask
 from lumctl.training.job_folder import coordinator_socket, job_folder
 

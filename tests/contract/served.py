@@ -6,8 +6,7 @@ import threading
 
 import torch
 
-from lumctl.training.example.config import SIZES
-from lumctl.training.example.model import Llama
+from lumctl.training.example.model import SIZES, Llama
 
 WITHIN_S = 60.0
 """For whatever must come: machines are slow, and slow is not wrong."""

@@ -4,6 +4,6 @@ It outlives its coordinator, and its workers outlive it: the next agent finds th
 library is imported here, so that an agent is there at once.
 """
 
-from lumctl.training.agent.launch import open_agent
+from lumctl.training.agent.folder import open_agent
 
 __all__ = ["open_agent"]

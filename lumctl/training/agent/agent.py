@@ -2,20 +2,74 @@
 
 import math
 import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
 
-from lumctl.training.agent.connections import Connections
-from lumctl.training.agent.deaths import Deaths
+from lumctl.training import death_watch
+from lumctl.training.agent.connections import CHUNK_BYTES, AgentPeer, Connections
 from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
 from lumctl.training.agent.logs import LOOKED_AFTER_EVERY_S, last_line, shorten_all
-from lumctl.training.agent.peer import CHUNK_BYTES, AgentPeer
 from lumctl.training.agent.process import belongs_to, is_stopped
-from lumctl.training.agent.requests import RequestRefusedError, message_in, name_in, order_of, said_who
-from lumctl.training.agent.worker import ENDED, FAILED, FLEETING, MOST_WAITING, Worker
+from lumctl.training.agent.worker import (
+    ENDED,
+    FAILED,
+    FLEETING,
+    MOST_WAITING,
+    RequestRefusedError,
+    Worker,
+    message_in,
+    name_in,
+    order_of,
+    said_who,
+)
 from lumctl.training.agent.worker_table import WorkerTable
-from lumctl.training.wire import MOST_BYTES, Message
+from lumctl.training.protocol import MOST_BYTES, Message
+
+
+class DeathWatches:
+    """Waits for lifelines to break, one thread each; its descriptor is readable when one has."""
+
+    def __init__(self) -> None:
+        self._found: SimpleQueue[Worker] = SimpleQueue()
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._ours.fileno()
+
+    def watch(self, worker: Worker, path: Path) -> None:
+        """Watch a worker's lifeline, which it holds already."""
+        threading.Thread(
+            target=self._wait, args=(worker, path), name=f"death-watch-{worker.worker}", daemon=True
+        ).start()
+
+    def found(self) -> list[Worker]:
+        """The workers whose lifelines broke since the last call."""
+        found = []
+        try:
+            self._ours.recv(4096)
+            while True:
+                found.append(self._found.get_nowait())
+        except (BlockingIOError, Empty):
+            return found
+
+    def close(self) -> None:
+        """Stop watching. Threads that still wait end with their workers, or with this process."""
+        self._ours.close()
+        self._theirs.close()
+
+    def _wait(self, worker: Worker, path: Path) -> None:
+        if death_watch.breaks(path):
+            self._found.put(worker)
+            with suppress(OSError):  # nobody asks any more
+                self._theirs.send(b".")
+
 
 IDLE_S = 60.0
 """How long an agent stays without a worker and without a coordinator."""
@@ -42,7 +96,7 @@ class Agent:
         self._folder, self._idle_s, self._clock, self._wall = folder, idle_s, clock, wall
         self._roster = WorkerTable(folder, workers, wall)
         self._peers = Connections(listener, take=self._take, gone=self._gone, broken=self._broken)
-        self._dying = Deaths()
+        self._dying = DeathWatches()
         self._peers.watch(self._dying, self._see_dying)
         self._coordinator: AgentPeer | None = None
         self._idle_from = math.inf
@@ -139,9 +193,9 @@ class Agent:
         self._peers.introduced(peer)
         peer.worker, worker.peer, peer.name = worker, peer, f"worker {worker.worker}"
         self._said(worker, message)
-        if message.get("lifeline") is True and not worker.guarded:
+        if message.get("death_watch") is True and not worker.guarded:
             worker.guarded = True
-            self._dying.watch(worker, self._folder.lifeline(worker.worker))
+            self._dying.watch(worker, self._folder.death_watch(worker.worker))
         while worker.waiting and self._peers.send(peer, worker.waiting[0]):
             del worker.waiting[0]
 

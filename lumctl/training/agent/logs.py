@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lumctl.training.agent.folder import Folder
 from lumctl.training.agent.worker import Worker
-from lumctl.training.wire import told_line
+from lumctl.training.protocol import printable_line
 
 KEPT = 5
 """Logs of ended workers on one accelerator."""
@@ -97,7 +97,7 @@ def last_line(log: Path, after: int = 0) -> str:
         return ""
     finally:
         os.close(opened)
-    lines = (told_line(_COLOURS.sub("", line)) for line in reversed(text.splitlines()))
+    lines = (printable_line(_COLOURS.sub("", line)) for line in reversed(text.splitlines()))
     return next((line for line in lines if line), "")
 
 

@@ -1,15 +1,26 @@
 """The workers of an agent: started, recorded, ended."""
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from lumctl.training import death_watch, variables
-from lumctl.training.agent import logs, worker_records
+from lumctl.training import death_watch, protocol
+from lumctl.training.agent import logs
 from lumctl.training.agent.folder import Folder
-from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError
-from lumctl.training.agent.requests import RequestRefusedError, StartOrder
-from lumctl.training.agent.worker import BEATS, ENDED, FAILED, Worker
-from lumctl.training.wire import Message
+from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError, boot, with_variable
+from lumctl.training.agent.worker import (
+    BEATS,
+    ENDED,
+    FAILED,
+    HEARTBEAT_S,
+    RequestRefusedError,
+    StartOrder,
+    Worker,
+    worker_of,
+)
+from lumctl.training.protocol import ACCELERATOR, BEAT_S, SOCKET, WORKER, Message
 
 NOT_STARTED = 127
 """The exit code of a program that could not be run, as shells have it."""
@@ -86,7 +97,7 @@ class WorkerTable:
             worker.process.kill()  # what holds the accelerator's memory and ports
         worker.process.close()
         worker.process = None
-        self._folder.remove(self._folder.lifeline(worker.worker).name)
+        self._folder.remove(self._folder.death_watch(worker.worker).name)
         self._end(worker, end)
 
     def told(self) -> Message:
@@ -101,7 +112,7 @@ class WorkerTable:
         """
         if self.changed:
             self.changed = False
-            worker_records.write_records(self._folder, self.workers.values())
+            write_records(self._folder, self.workers.values())
 
     def try_to_write(self) -> str | None:
         """Write the records if they changed; if that fails, the reason, once."""
@@ -135,19 +146,86 @@ class WorkerTable:
     def _guarded(self, name: str) -> bool:
         """Make a lifeline for a worker; whether it has one: without one its death is noticed later."""
         try:
-            return death_watch.make(self._folder.lifeline(name))
+            return death_watch.make(self._folder.death_watch(name))
         except OSError:
             return False
 
     def _environment(self, order: StartOrder, *, guarded: bool) -> Mapping[str, str]:
-        own = {variables.LIFELINE: str(self._folder.lifeline(order.worker))} if guarded else {}
+        own = {protocol.DEATH_WATCH: str(self._folder.death_watch(order.worker))} if guarded else {}
         return {
             **os.environ,
-            variables.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
+            protocol.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
             **order.environment,
-            variables.SOCKET: str(self._folder.socket),
-            variables.WORKER: order.worker,
-            variables.ACCELERATOR: order.accelerator,
-            variables.FOLDER: str(self._folder.path),
+            protocol.SOCKET: str(self._folder.socket),
+            protocol.WORKER: order.worker,
+            protocol.ACCELERATOR: order.accelerator,
+            protocol.FOLDER: str(self._folder.path),
             **own,
         }
+
+
+SCHEMA = "lumctl/agent/v1"
+
+
+def write_records(folder: Folder, workers: Iterable[Worker]) -> None:
+    """Write the records of all workers, atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps({"schema": SCHEMA, "boot": boot(), "workers": [each.kept() for each in workers]}, indent=1)
+    new = folder.records.with_name(f"{folder.records.name}.new")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:  # noqa: PTH123
+        file.write(text)
+    # Not synchronised: where the power fails, the workers end as well.
+    new.rename(folder.records)
+
+
+def adopted(folder: Folder, *, now: float, at: float) -> dict[str, Worker]:
+    """The workers that earlier agents of this folder started; those that still live have a process.
+
+    Records that cannot be read are put aside, and the workers are found by the variables they were started with.
+    """
+    sound, workers = _read(folder.records)
+    if not sound or any(each.alive and each.pid is None for each in workers.values()):
+        # Its agent was killed between having started a worker and having said so.
+        _find(folder, workers)
+    for each in workers.values():
+        each.heard_at = now
+        if each.alive and each.pid is not None and each.started is not None:
+            each.process = Process.found(each.pid, each.started)
+        if each.alive and each.process is None:
+            each.alive, each.at = False, at
+    return workers
+
+
+def _read(path: Path) -> tuple[bool, dict[str, Worker]]:
+    try:
+        found: Any = json.loads(path.read_text())
+        workers = {each.worker: each for each in map(worker_of, found["workers"])}
+        booted: str = found["boot"]
+    except FileNotFoundError:
+        return True, {}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        path.rename(path.with_name(f"{path.name}.unreadable"))
+        return False, {}
+    if booted != boot():
+        for each in workers.values():
+            each.started = None
+    return True, workers
+
+
+def _find(folder: Folder, workers: dict[str, Worker]) -> None:
+    for pid, started, given in with_variable(SOCKET, str(folder.socket)):
+        name = given.get(WORKER, "")
+        known = workers.get(name) or Worker(name, given.get(ACCELERATOR, ""), _heartbeat_s(given.get(BEAT_S, "")))
+        if known.alive and known.pid is None:
+            known.pid, known.started = pid, started
+            workers[name] = known
+
+
+def _heartbeat_s(beat_s: str) -> float:
+    try:
+        return BEATS * float(beat_s)
+    except ValueError:
+        return HEARTBEAT_S

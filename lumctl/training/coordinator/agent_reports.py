@@ -6,9 +6,9 @@ from typing import Any
 
 from lumctl.training.coordinator import failures, groups, job_end, orders
 from lumctl.training.coordinator.failures import EARLY
-from lumctl.training.coordinator.job_workers import JobWorker, still_holds
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
-from lumctl.training.wire import Message, told_line
+from lumctl.training.coordinator.workers import JobWorker, still_holds
+from lumctl.training.protocol import Message, printable_line
 
 _SHOWN = 200
 """How many characters of a message that is not understood are shown."""
@@ -57,7 +57,7 @@ def _take_in(state: JobState, host: str, message: Message) -> None:
 
 
 def _exited(state: JobState, worker: JobWorker, message: Message) -> None:
-    worker.error = worker.error or told_line(str(message.get("printed") or ""))
+    worker.error = worker.error or printable_line(str(message.get("printed") or ""))
     worker.code, worker.how = message.get("code"), worker.how or _how(worker, message)
     if worker.dying:
         failures.dead(state, worker, _how(worker, message))

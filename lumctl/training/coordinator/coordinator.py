@@ -9,21 +9,13 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import Concatenate, ParamSpec
 
 from lumctl.errors import RefusedError
-from lumctl.training.coordinator import (
-    failures,
-    groups,
-    job_end,
-    orders,
-    repair,
-    requests,
-    status,
-    takeover,
-    time_limits,
-)
+from lumctl.training.coordinator import failures, groups, job_end, orders, requests, time_limits
 from lumctl.training.coordinator.state import JobPhase, JobState
 
+P = ParamSpec("P")
 QUITS_WITHIN_S = 5.0
 """How long an agent may take to end when told to."""
 
@@ -41,9 +33,9 @@ class Coordinator:
         self._saved = (0, 0)
         """Generation of the group and number of recoveries at the last save of the status."""
 
-    def post(self, work: Callable[[], None]) -> None:
-        """Have the deciding thread do something."""
-        self._work.put(work)
+    def post(self, event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
+        """Have the deciding thread call a function with the state and these arguments."""
+        self._work.put(lambda: event(self.state, *arguments, **more))
 
     def run(self) -> None:
         """Run the job to its end.
@@ -82,7 +74,7 @@ class Coordinator:
         progress = (state.group.generation, len(state.recoveries))
         if state.phase is JobPhase.RUNNING and self._saved != progress:
             self._saved = progress
-            state.effects.keep(status.document(state))
+            state.effects.keep(requests.document(state))
         self.after_turn()
 
     def _timeout_s(self) -> float | None:
@@ -111,7 +103,7 @@ class Coordinator:
         while not asked <= state.hosts_left and state.effects.now() < deadline:  # a line closed at once loses the order
             self._take_work(deadline)
         state.ended_at = state.effects.now()
-        state.effects.keep(status.document(state))
+        state.effects.keep(requests.document(state))
         requests.report_stopped(state)
 
     def _take_work(self, until: float) -> None:
@@ -133,11 +125,11 @@ def _advance(state: JobState) -> None:
         job_end.conclude(state)
     if state.is_forming and state.all_listed():
         if state.phase is JobPhase.STARTING and not state.group.members:
-            taken_over = takeover.adopt(state)
+            taken_over = groups.adopt(state)
             if taken_over:
                 state.earlier_recoveries = state.effects.before
             if job_end.stop_if_asked_before(state) or taken_over:
                 return
-            repair.examine_first(state)
-        repair.examine(state)
+            failures.examine_first(state)
+        failures.examine(state)
         groups.form(state)

@@ -4,11 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.inventory.job_run import PAUSED_WITHIN_S
+from lumctl.change.engine import RunResult
+from lumctl.change.plan import Plan
+from lumctl.errors import LumctlError, RolledBackError
+from lumctl.inventory.folded_names import fold
+from lumctl.inventory.job_run import PAUSED_WITHIN_S, WithoutSpare
 from lumctl.training.coordinator import job_end, orders
-from lumctl.training.coordinator.job_workers import JobWorker, ScriptError
-from lumctl.training.coordinator.recovery_record import RecoveryRecord
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRecovery
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRecovery, RecoveryRecord
+from lumctl.training.coordinator.workers import REPLICATED, JobWorker, ScriptError
 
 EARLY = "before it was ready"
 """When a process ended that was never ready for a rank."""
@@ -138,3 +141,152 @@ def fail(
     orders.reply_to_light(state, orders.NOT_YET)
     if not state.is_holding:
         orders.hold(state)
+
+
+AGAIN_S = 5.0
+"""Pause between attempts to repair that had no success."""
+ATTEMPTS = 2
+"""How often a swap is tried that is rolled back."""
+
+
+def examine_first(state: JobState) -> None:
+    """Before any rank is started, have accelerators replaced that are known to have failed."""
+    if not state.examined_first:
+        state.examined_first = True
+        state.recovery = OpenRecovery(
+            RecoveryRecord("before the start", state.effects.now(), ()), set(state.placement), is_first_look=True
+        )
+
+
+def examine(state: JobState) -> None:
+    """Have the accelerators of the open recovery examined, once the healer is free and a retry is due."""
+    recovery = state.recovery
+    if recovery is not None and recovery.unexamined and not state.under_examination and recovery.retry_at is None:
+        state.under_examination = state.with_neighbours(recovery.unexamined)
+        state.repair_of, recovery.unexamined = recovery.record, set()
+        state.effects.examine(sorted(state.under_examination), recovery.is_first_look)
+
+
+def examined(state: JobState, bad: Mapping[str, str]) -> None:
+    """Take in an examination: the accelerators that are not well, with the reason."""
+    if state.recovery is None:
+        return
+    state.recovery.record.mark("health", state.effects.now())
+    known = state.recovery.record.bad
+    for name in state.under_examination - bad.keys():
+        known.pop(name, None)  # it is well again
+    for name, why in bad.items():
+        if known.get(name) != why:
+            state.effects.say(f"{name} is not well: {why}")
+    known |= bad
+    if state.recovery.is_first_look and bad:
+        state.recovery.record.cause = "; ".join(f"{name}: {why}" for name, why in bad.items())
+        state.recovery.record.failed = tuple(bad)
+
+
+def planned(state: JobState, plan: Plan) -> None:
+    """Spares are chosen: their workers may load state while light moves."""
+    state.repair_planned = True
+    if (recovery := state.recovery) is not None:
+        recovery.why = ""
+        recovery.record.mark("planned", state.effects.now())
+        recovery.record.replaced |= {each.failed: each.spare for each in plan.replacements}
+    for each in plan.replacements:
+        if each.job == state.job.name:
+            state.placement[each.rank] = each.spare
+            state.lines.want(state.host_of(each.spare))
+            state.store_placement.changed()
+    state.effects.say(plan.title)
+
+
+def programmed(state: JobState) -> None:
+    """Every device that the plan writes is written."""
+    if state.recovery is not None:
+        state.recovery.record.mark("circuits", state.effects.now())
+
+
+def verified(state: JobState) -> None:
+    """Every receiver of the new circuits is proved."""
+    if state.recovery is not None:
+        state.recovery.record.mark("verified", state.effects.now())
+
+
+def circuits_dark(state: JobState, why: str) -> None:
+    """All examined accelerators are well, but circuits of the job are dark: wait for their light."""
+    looked_at, recovery = state.under_examination, state.recovery
+    known = recovery.why if recovery is not None else ""
+    repaired(state, None)
+    if recovery is None or not recovery.stalled or state.phase is JobPhase.STOPPING:
+        return  # the job did steps until a process died: its light is right
+    recovery.unexamined |= looked_at
+    recovery.retry_at = state.effects.now() + AGAIN_S
+    recovery.why = why
+    if why != known:
+        state.effects.say(f"{why}; the job waits for it, and looks every {AGAIN_S:g} s")
+
+
+def repaired(state: JobState, result: RunResult | None) -> None:
+    """The healer is done; ``None``: no light had to move."""
+    if state.store_placement.read() is not None and result is not None:
+        state.store_placement.placed = tuple(state.placement)  # the plan has been carried out
+    state.place_ranks(state.store_placement.placed)
+    state.under_examination, state.repair_planned = frozenset(), False
+    if state.recovery is not None:
+        state.recovery.attempts, state.recovery.why = 0, ""
+        if state.recovery.is_first_look and not state.recovery.record.replaced:
+            state.recovery = None  # nothing is wrong
+    if result is not None and state.repair_of is not None:
+        state.repair_of.run = result.run
+
+
+def not_repaired(state: JobState, error: LumctlError) -> None:
+    """No swap could be done: try again, then follow ``without_spare`` of the inventory."""
+    state.store_placement.read()
+    state.place_ranks(state.store_placement.placed)
+    looked_at, state.under_examination, state.repair_planned = state.under_examination, frozenset(), False
+    if (recovery := state.recovery) is None or state.phase is JobPhase.STOPPING:
+        return
+    record = recovery.record
+    if recovery.is_first_look and not record.bad:
+        state.effects.say(f"the accelerators could not be looked at before the start: {error.message}")
+        state.recovery = None
+        return
+    record.replaced = {failed: spare for failed, spare in record.replaced.items() if spare in state.placement}
+    orders.reply_to_light(state, {"error": error.message})
+    recovery.attempts += 1
+    others, recovery.unexamined = recovery.unexamined - looked_at, recovery.unexamined | looked_at
+    if recovery.why != error.message:
+        waits = state.run.without_spare is WithoutSpare.WAIT and not isinstance(error, RolledBackError)
+        then = _waits_until(record) if waits else ""
+        state.effects.say(error.message + (f" ({error.hint})" if error.hint else "") + then)
+        recovery.why = error.message
+    if isinstance(error, RolledBackError) and recovery.attempts < ATTEMPTS:
+        return  # once more, at once
+    if others:
+        return  # more have failed meanwhile: all are examined together
+    if state.run.without_spare is WithoutSpare.WAIT:
+        recovery.retry_at = state.effects.now() + AGAIN_S
+    elif state.run.without_spare is WithoutSpare.SHRINK and _may_shrink(state):
+        _shrink(state, recovery)
+    else:
+        job_end.give_up(state, f"no spare can be had: {error.message}", JobEnd.NO_SPARE)
+
+
+def _waits_until(record: RecoveryRecord) -> str:
+    """What ends the wait of a job that gets no swap."""
+    lost = ", ".join(fold(sorted(record.bad))) or "what failed"
+    return f"; the job waits until {lost} is well or a swap can be had, and tries every {AGAIN_S:g} s"
+
+
+def _may_shrink(state: JobState) -> bool:
+    members = state.living_members()
+    return bool(members) and all(worker.layout == REPLICATED for worker in members)
+
+
+def _shrink(state: JobState, recovery: OpenRecovery) -> None:
+    working = {worker.accelerator for worker in state.living_members()}
+    lost = {rank for rank, name in enumerate(state.placement) if name in recovery.unexamined and name not in working}
+    state.vacant |= {rank: state.placement[rank] for rank in lost}
+    recovery.unexamined = set()
+    recovery.record.without += sorted(lost)
+    state.effects.say(f"the job goes on without rank {', '.join(map(str, sorted(lost)))}")

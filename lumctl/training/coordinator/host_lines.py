@@ -1,8 +1,46 @@
 """The state of the line to each host's agent: listed, up, lost or away, and when to retry."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 
-from lumctl.training.coordinator.retries import Retries
+from lumctl.errors import LumctlError
+
+
+class Retries:
+    """When each failed thing is tried again, by its name."""
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s, self._longest_s = first_s, longest_s
+        self._failed: dict[str, int] = {}
+        self._at: dict[str, float] = {}
+
+    def failed(self, name: str, now: float) -> int:
+        """Record a failure; how many times it has failed in a row."""
+        times = self._failed[name] = self._failed.get(name, 0) + 1
+        self._at[name] = now + min(self._longest_s, self._first_s * 2.0 ** min(times - 1, 30))
+        return times
+
+    def over(self, name: str) -> None:
+        """Record a success, or that it is not wanted any more."""
+        self._failed.pop(name, None)
+        self._at.pop(name, None)
+
+    def waits(self, name: str, now: float) -> bool:
+        """Whether its next attempt is not due yet."""
+        return now < self._at.get(name, -math.inf)
+
+    @property
+    def next_at(self) -> float:
+        """When the next attempt is due; infinity if nothing waits."""
+        return min(self._at.values(), default=math.inf)
+
+    def due(self, now: float) -> list[str]:
+        """Take what is due now; it has no next attempt until it fails again."""
+        names = [name for name, at in self._at.items() if at <= now]
+        for name in names:
+            del self._at[name]
+        return names
+
 
 AT_ONCE = 2
 """How often a line that is lost is opened again at once, before its host counts as away."""
@@ -73,3 +111,57 @@ class HostLines:
         """Reopen the lines to hosts that are away, where a retry is due."""
         for host in self._pauses.due(now):
             self.open(host)
+
+
+AGAIN_S = 30.0
+"""How long after the store could not be read spares are looked up again."""
+
+
+class StorePlacement:
+    """The accelerators of the ranks, and the spares that are to be ready, as last read from the store."""
+
+    def __init__(
+        self,
+        placement: Callable[[], Sequence[str]],
+        ready_on: Callable[[], Sequence[str]],
+        say: Callable[[str], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._placement, self._ready_on, self._say, self._now = placement, ready_on, say, now
+        self.placed = tuple(placement())
+        """As it was read last."""
+        self._spares: tuple[str, ...] = ()
+        self._spares_from = 0.0
+        """From when on they are to be read again."""
+        self._why = ""
+
+    def read(self) -> LumctlError | None:
+        """Read the placement; the error if it cannot be read, and then the last one holds."""
+        self.changed()
+        try:
+            self.placed = tuple(self._placement())
+        except LumctlError as error:
+            self._unread(error)
+            return error
+        self._why = ""
+        return None
+
+    def changed(self) -> None:
+        """Have the spares read again: they may have changed."""
+        self._spares_from = min(self._spares_from, self._now())
+
+    @property
+    def spares(self) -> tuple[str, ...]:
+        """On which accelerators without a rank a worker is to be ready."""
+        if self._now() >= self._spares_from:
+            try:
+                self._spares, self._spares_from = tuple(self._ready_on()), float("inf")
+            except LumctlError as error:
+                self._unread(error)
+                self._spares_from = self._now() + AGAIN_S
+        return self._spares
+
+    def _unread(self, error: LumctlError) -> None:
+        if self._why != error.message:
+            self._say(f"the store cannot be read, what it said last holds: {error.message}")
+            self._why = error.message

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lumctl.training.coordinator import orders
-from lumctl.training.coordinator.job_workers import JobWorker
-from lumctl.training.coordinator.resume_point import REPLICATED, choose
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.coordinator.workers import REPLICATED, JobWorker, choose
 
 
 def stop(state: JobState, why: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lumctl.training.coordinator.job_workers import JobWorker
 from lumctl.training.coordinator.state import JobState
+from lumctl.training.coordinator.workers import JobWorker
 
 HOME = "~"
 """The folder in which a worker starts if the inventory names none: the home folder on its host."""

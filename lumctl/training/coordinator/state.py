@@ -6,25 +6,75 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 from lumctl.errors import ExitCode
 from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Inventory, Job
-from lumctl.training.coordinator.host_lines import HostLines
-from lumctl.training.coordinator.job_workers import JobWorker, JobWorkers
-from lumctl.training.coordinator.recovery_record import RecoveryRecord
-from lumctl.training.coordinator.resume_point import ResumePoint
-from lumctl.training.coordinator.retries import Retries
-from lumctl.training.coordinator.store_placement import StorePlacement
+from lumctl.training.coordinator.host_lines import HostLines, Retries, StorePlacement
+from lumctl.training.coordinator.workers import JobWorker, JobWorkers, ResumePoint
+from lumctl.training.protocol import Reply
 
-Reply = Callable[[Mapping[str, Any]], None]
-"""Sends the one answer to a request."""
-
+P = ParamSpec("P")
 STANDBY_FIRST_S, STANDBY_LONGEST_S = 5.0, 600.0
 """Pauses before a standby process is started again that died before it was ready."""
 RATE_STEPS = 64
 """The training rate is averaged over this many steps."""
+
+
+@dataclass
+class RecoveryRecord:
+    """One recovery. Times are seconds since the epoch; ``at`` is when the failure was known, t0 of all durations."""
+
+    cause: str
+    at: float
+    failed: tuple[str, ...]
+    caused_at: float = math.inf
+    """When that failed which the cause names; infinity if that is a peer's word for it."""
+    error: Mapping[str, Any] | None = None
+    """The error of a script that is the cause, with its rank and its log."""
+    bad: dict[str, str] = field(default_factory=dict)
+    """The accelerators that were not well, with the reason."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    without: list[int] = field(default_factory=list)
+    """The ranks that the job went on without."""
+    run: str | None = None
+    """The run of the swap, if there was one."""
+    marks: dict[str, float] = field(default_factory=dict)
+
+    def mark(self, name: str, at: float) -> None:
+        """Record the time of a moment; a repeated moment overwrites the earlier time."""
+        self.marks[name] = at
+
+    def since(self, name: str) -> float | None:
+        """Seconds from the failure to a moment; ``None`` if it never came."""
+        at = self.marks.get(name)
+        return None if at is None else round(at - self.at, 4)
+
+    def line(self) -> str:
+        """The recovery in a line."""
+        took = self.since("step")
+        ways = [f"{failed} replaced by {spare}" for failed, spare in self.replaced.items()]
+        ways += [f"without rank {rank}" for rank in self.without]
+        how = ", ".join(ways) or "in place"
+        light = self.since("verified")
+        shown = f", circuits verified after {light:.3f} s" if light is not None else ""
+        return f"recovered ({how}): the next step was done {took:.3f} s after the failure was seen{shown}"
+
+    def document(self) -> dict[str, Any]:
+        """The recovery as data."""
+        return {
+            "at": self.at,
+            "cause": self.cause,
+            "failed": list(self.failed),
+            "script_error": self.error,
+            "replaced_by": self.replaced,
+            "without": self.without,
+            "failure_to_circuits_s": self.since("verified"),
+            "failure_to_step_s": self.since("step"),
+            "run": self.run,
+            "marks": {name: self.since(name) for name in self.marks},
+        }
 
 
 class JobPhase(StrEnum):
@@ -114,6 +164,14 @@ class RankGroup:
     due: float = math.inf
     """Deadline of the next milestone: all hold, all have loaded, all have joined, or the next step is done."""
     joined: set[str] = field(default_factory=set)
+
+
+class Post(Protocol):
+    """Posts an event to the coordinator's thread, which calls it with the state; may be called by any thread."""
+
+    def __call__(self, event: Callable[Concatenate["JobState", P], None], *arguments: P.args, **more: P.kwargs) -> None:
+        """Post it."""
+        ...
 
 
 def _nothing(_document: Mapping[str, Any]) -> None:

@@ -8,8 +8,8 @@ import math
 from lumctl.inventory.folded_names import fold
 from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.failures import EARLY
-from lumctl.training.coordinator.job_workers import JobWorker
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.coordinator.workers import JobWorker
 
 KILLED_WITHIN_S = 5.0
 """How long a killed process may take to end."""

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from lumctl.training.example.config import Size
+from lumctl.training.example.model import Size
 
 LONGEST_GRADIENT = 1.0
 """Gradients of all ranks together are scaled down to this norm."""

@@ -1,10 +1,324 @@
 """The three ways by name."""
 
-from lumctl.training.example.config import Size
-from lumctl.training.example.learner import Learner, Served
-from lumctl.training.example.pipeline import Pipeline
-from lumctl.training.example.replicated import Average, Replicated
-from lumctl.training.example.sharded import Sharded
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+
+from lumctl.errors import UsageError
+from lumctl.training.example.learner import (
+    LONGEST_GRADIENT,
+    Batches,
+    Layout,
+    Learner,
+    Served,
+    adamw,
+    clip,
+    share_of_loss,
+)
+from lumctl.training.example.model import Ends, Llama, Size
+
+MICRO_BATCHES = 4
+FORWARD, BACKWARD = 0, 1
+
+
+class PipelineStage(nn.Module):
+    """What one rank holds: some blocks, and rank 0 both ends, for one matrix serves both."""
+
+    ends: Ends | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_module("ends", None)  # a place, first in the order that optimisers number parameters by
+        self.blocks = nn.ModuleList()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run this rank's blocks."""
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Pipeline:
+    """Stages in a ring; see :class:`lumctl.training.example.learner.Learner`.
+
+    A step's sequences go round in micro-batches: all forward, then all back (GPipe). Ranks talk to their two
+    neighbours only.
+    """
+
+    layout: Layout = "unique"
+
+    def __init__(self, size: Size, *, seed: int) -> None:
+        self.size = size
+        self._seed = seed
+        self._micro = size.sequences // MICRO_BATCHES
+        self._start: Llama | None = Llama(size, seed=seed)
+        self.model = PipelineStage()
+        self.optimizer = adamw(self._start.parameters())
+        self._rank, self._world = 0, 1
+        self._sent: list[tuple[dist.Work | None, Tensor]] = []
+
+    def shape(self, rank: int, world: int) -> None:
+        """Take one rank's layers of the model of the start.
+
+        Raises:
+            UsageError: there are more ranks than layers.
+        """
+        if world > self.size.layers:
+            raise UsageError(f"{self.size.layers} layers cannot be dealt out to {world} ranks")
+        self._rank, self._world = rank, world
+        start = self._start or Llama(self.size, seed=self._seed)
+        self._start = None
+        first, past = (self.size.layers * bound // world for bound in (rank, rank + 1))
+        self.model.ends = start.ends if rank == 0 else None
+        self.model.blocks = nn.ModuleList(list(start.blocks)[first:past])
+        self.optimizer.state.clear()
+        self.optimizer.param_groups[0]["params"] = list(self.model.parameters())
+
+    def gradients(self, batches: Batches) -> Tensor:
+        """Gradients of the mean over all tokens for our layers, and that mean."""
+        self._sent.clear()  # what a failure left behind
+        self.optimizer.zero_grad()
+        loss = torch.zeros(())
+        if self.model.ends is not None:
+            loss = self._lead(self.model.ends, torch.split(batches(0, 1), self._micro))
+        else:
+            self._follow()
+        self._flush()
+        return clip(self.model.parameters(), loss, self._world)
+
+    def _lead(self, ends: Ends, batches: Sequence[Tensor]) -> Tensor:
+        """Rank 0: first stage, and behind the last one the loss."""
+        outs = []
+        for tokens in batches:
+            outs.append(self.model(ends.embed(tokens[:, :-1])))
+            self._send(outs[-1], FORWARD)
+        loss = torch.zeros(())
+        gradients = []
+        for tokens, out in zip(batches, outs, strict=True):
+            back = self._receive(out, FORWARD).requires_grad_()
+            part = share_of_loss(ends.loss(back, tokens[:, 1:]), self.size)
+            torch.autograd.backward(part)
+            loss += part.detach()
+            gradients.append(self._return(back))
+        for out, gradient in zip(outs, gradients, strict=True):
+            torch.autograd.backward(out, self._receive(out, BACKWARD) if gradient is None else gradient)
+        return loss
+
+    def _return(self, back: Tensor) -> Tensor | None:
+        """Send the gradient to the last stage; where that is ours too, it is at hand."""
+        gradient = back.grad
+        if self._world > 1 and gradient is not None:
+            self._send(gradient, BACKWARD)
+            return None
+        return gradient
+
+    def _follow(self) -> None:
+        """Every other rank: between its two neighbours."""
+        inputs, outs = [], []
+        like = torch.empty(self._micro, self.size.context, self.size.width)
+        for _ in range(self.size.sequences // self._micro):
+            inputs.append(self._receive(like, FORWARD).requires_grad_())
+            outs.append(self.model(inputs[-1]))
+            self._send(outs[-1], FORWARD)
+        for x, out in zip(inputs, outs, strict=True):
+            torch.autograd.backward(out, self._receive(out, BACKWARD))
+            if x.grad is not None:
+                self._send(x.grad, BACKWARD)
+
+    def logits(self, tokens: Tensor) -> Tensor | None:
+        """Once round the ring."""
+        self._sent.clear()
+        ends = self.model.ends
+        with torch.no_grad():
+            x = torch.empty(*tokens.shape, self.size.width)
+            x = self._receive(x, FORWARD) if ends is None else ends.embed(tokens)
+            out = self.model(x)
+            self._send(out, FORWARD)
+            logits = None if ends is None else ends.logits(self._receive(out, FORWARD))
+        self._flush()
+        return logits
+
+    def _send(self, tensor: Tensor, way: int) -> None:
+        """To the next stage, or to the one before; a ring of one has it already. Waits for nobody."""
+        if self._world > 1:
+            whole = tensor.detach().contiguous()
+            peer = (self._rank + (1 if way == FORWARD else -1)) % self._world
+            self._sent.append((dist.isend(whole, peer, tag=way), whole))
+
+    def _receive(self, like: Tensor, way: int) -> Tensor:
+        """From the stage before, or from the next."""
+        if self._world == 1:
+            return like.detach()
+        got = torch.empty(like.shape)
+        dist.recv(got, (self._rank - (1 if way == FORWARD else -1)) % self._world, tag=way)
+        return got
+
+    def _flush(self) -> None:
+        """All that was sent has gone."""
+        for work, _tensor in self._sent:
+            if work is not None:
+                work.wait()
+        self._sent.clear()
+
+
+Average = Callable[[Iterable[nn.Parameter]], None]
+"""Replace gradients by their mean over the ranks: what `job.average` does."""
+
+
+class Replicated:
+    """The whole model on each rank; see :class:`lumctl.training.example.learner.Learner`."""
+
+    layout: Layout = "replicated"
+
+    def __init__(self, size: Size, *, seed: int, average: Average) -> None:
+        self.size = size
+        self.model = Llama(size, seed=seed)
+        self.optimizer = adamw(self.model.parameters())
+        self._average = average
+        self._rank, self._world = 0, 1
+        # The loss travels as one more gradient, in the same bucket: one all-reduce a step.
+        self._loss = nn.Parameter(torch.zeros(()))
+
+    def shape(self, rank: int, world: int) -> None:
+        """Remember which sequences are ours; the state is the same on every rank."""
+        self._rank, self._world = rank, world
+
+    def gradients(self, batches: Batches) -> Tensor:
+        """Gradients of the mean over all ranks' tokens, and that mean."""
+        self.optimizer.zero_grad()
+        # A mean over ranks follows, and shares need not be of one size: so not the mean of ours, but our part of all.
+        loss = share_of_loss(self.model.loss(batches(self._rank, self._world)), self.size) * self._world
+        torch.autograd.backward(loss)
+        self._loss.grad = loss.detach()
+        self._average([*self.model.parameters(), self._loss])
+        clip_grad_norm_(self.model.parameters(), LONGEST_GRADIENT)
+        return self._loss.grad
+
+
+class Sharded:
+    """As ZeRO-3 and FSDP do it; see :class:`lumctl.training.example.learner.Learner`.
+
+    A unit is a block, or the two ends. Its parameters lie in one flat vector of which each rank holds an equal slice.
+    A block is gathered, run and dropped; on the way back it is gathered again and run again with gradients, whose sum
+    over the ranks is scattered onto the slices. The ends are needed first and last and stay for the step.
+    """
+
+    layout: Layout = "unique"
+
+    def __init__(self, size: Size, *, seed: int) -> None:
+        self.size = size
+        self._seed = seed
+        self._start: Llama | None = Llama(size, seed=seed)
+        whole = Llama(size, seed=seed)
+        self._ends, self._blocks = whole.ends, list(whole.blocks)
+        self._units: list[nn.Module] = [self._ends, *self._blocks]
+        self._shapes = [[parameter.shape for parameter in unit.parameters()] for unit in self._units]
+        for unit in self._units:
+            _drop(unit)
+        self.model = nn.ParameterList(nn.Parameter(torch.empty(0)) for _ in self._units)
+        self.optimizer = adamw(self.model)
+        self._rank, self._world = 0, 1
+
+    def shape(self, rank: int, world: int) -> None:
+        """Cut this rank's slices out of the weights of the start."""
+        self._rank, self._world = rank, world
+        start = self._start or Llama(self.size, seed=self._seed)
+        self._start = None
+        self.optimizer.state.clear()
+        for unit, shard in zip((start.ends, *start.blocks), self.model, strict=True):
+            shard.data = self._flat(list(unit.parameters())).chunk(world)[rank].clone()
+
+    def gradients(self, batches: Batches) -> Tensor:
+        """Gradients of the mean over all ranks' tokens on our slices, and that mean."""
+        tokens = batches(self._rank, self._world)
+        with self._whole(0):
+            loss = self._learn(tokens[:, :-1], tokens[:, 1:])
+            self._scatter(0)
+        return clip(self.model, loss, self._world)
+
+    def _learn(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """Forward and backward; the gradients of the ends are left with them."""
+        embedded = self._ends.embed(tokens)
+        inputs = [embedded.detach()]
+        with torch.no_grad():
+            for index, block in enumerate(self._blocks, 1):
+                with self._whole(index):
+                    inputs.append(block(inputs[-1]))
+        last = inputs.pop().requires_grad_()
+        loss = share_of_loss(self._ends.loss(last, targets), self.size)
+        torch.autograd.backward(loss)
+        gradient = last.grad
+        for index, block in reversed(list(enumerate(self._blocks, 1))):
+            x = inputs.pop().requires_grad_()
+            with self._whole(index):
+                torch.autograd.backward(block(x), gradient)
+                self._scatter(index)
+            gradient = x.grad
+        torch.autograd.backward(embedded, gradient)
+        return loss
+
+    def logits(self, tokens: Tensor) -> Tensor | None:
+        """Each rank runs its share of the sequences; their logits come together."""
+        own = tokens[self._rank :: self._world]
+        with torch.no_grad(), self._whole(0):
+            x = self._ends.embed(own)
+            for index, block in enumerate(self._blocks, 1):
+                with self._whole(index):
+                    x = block(x)
+            logits = torch.zeros(*tokens.shape, self.size.vocabulary)
+            logits[self._rank :: self._world] = self._ends.logits(x)
+        if self._world > 1:
+            dist.all_reduce(logits)
+        return logits if self._rank == 0 else None
+
+    @contextmanager
+    def _whole(self, index: int) -> Iterator[None]:
+        """A unit has all its weights meanwhile."""
+        shard = self.model[index].detach()
+        flat = shard
+        if self._world > 1:
+            flat = torch.empty(shard.numel() * self._world)
+            dist.all_gather_single(flat, shard)
+        at = 0
+        for parameter, shape in zip(self._units[index].parameters(), self._shapes[index], strict=True):
+            parameter.data = flat[at : at + shape.numel()].view(shape)
+            at += shape.numel()
+        try:
+            yield
+        finally:
+            _drop(self._units[index])
+
+    def _scatter(self, index: int) -> None:
+        """The sum of the ranks' gradients of one unit, each rank its slice."""
+        flat = self._flat([_gradient(parameter) for parameter in self._units[index].parameters()])
+        if self._world > 1:
+            own = torch.empty(flat.numel() // self._world)
+            dist.reduce_scatter_single(own, flat)
+            flat = own
+        self.model[index].grad = flat
+
+    def _flat(self, tensors: list[Tensor] | list[nn.Parameter]) -> Tensor:
+        """One vector, filled up with zeros so that it falls into equal slices."""
+        parts = [tensor.detach().flatten() for tensor in tensors]
+        short = -sum(part.numel() for part in parts) % self._world
+        return torch.cat([*parts, torch.zeros(short)])
+
+
+def _drop(unit: nn.Module) -> None:
+    for parameter in unit.parameters():
+        parameter.grad = None
+        parameter.data = torch.empty(0)
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    if parameter.grad is None:
+        raise AssertionError("a parameter that the loss does not depend on")
+    return parameter.grad
+
 
 SERVED: dict[str, type[Sharded | Pipeline]] = {"sharded": Sharded, "pipeline": Pipeline}
 WAYS = ("data", *SERVED)

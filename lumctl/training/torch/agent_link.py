@@ -7,13 +7,185 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
+from lumctl.errors import UsageError
 from lumctl.training import death_watch
-from lumctl.training.torch.environment import Environment
-from lumctl.training.torch.send_queue import SendQueue
-from lumctl.training.wire import BrokenLineError, Message, MessageLine
+from lumctl.training.protocol import (
+    ADDRESS,
+    BEAT_S,
+    DEATH_WATCH,
+    FOLDER,
+    JOB,
+    SOCKET,
+    TOKEN,
+    WORKER,
+    BrokenLineError,
+    Message,
+    MessageLine,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """This worker. ``address`` is where its servers listen, ``token`` the secret of the job's workers."""
+
+    job: str
+    worker: str
+    socket: Path
+    address: str
+    folder: Path
+    beat_s: float
+    token: str = field(repr=False)
+    death_watch: Path | None = None
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] = os.environ) -> "Environment | None":
+        """Read the variables; ``None`` in a process that no agent started.
+
+        Raises:
+            UsageError: a variable is missing or invalid.
+        """
+        if not variables.get(SOCKET):
+            return None
+        try:
+            return cls(
+                job=variables[JOB],
+                worker=variables[WORKER],
+                socket=Path(variables[SOCKET]),
+                address=variables.get(ADDRESS, "127.0.0.1"),
+                folder=Path(variables[FOLDER]),
+                beat_s=float(variables.get(BEAT_S, "0.5")),
+                token=variables[TOKEN],
+                death_watch=Path(variables[DEATH_WATCH]) if variables.get(DEATH_WATCH) else None,
+            )
+        except (KeyError, ValueError) as error:
+            raise UsageError(
+                f"{SOCKET} is set, but another variable of a worker is not as it must be: {error}",
+                hint=f"workers are started by `lumctl job run`; without one, unset {SOCKET}",
+            ) from None
+
+
+@dataclass
+class Membership:
+    """The worker's rank in the group of a generation; ``joined``: it has had a rank."""
+
+    rank: int = 0
+    world: int = 1
+    generation: int = 0
+    joined: bool = False
+    stopped: bool = False
+    """No step follows."""
+    cut_short: bool = False
+    """It was told to end before all steps were done."""
+
+
+_ENDS_WITH = {
+    "joined": ("broken", "held", "loaded", "unloaded"),
+    "held": ("loaded", "unloaded"),
+    "loaded": ("unloaded",),
+    "unloaded": ("loaded",),
+}
+"""What is not true any more once something else is said."""
+
+
+class SendQueue:
+    """Sends messages from any thread, and never waits for an agent that does not read.
+
+    To such an agent the newest of each kind is said when it reads again: no more of it could matter. ``behind`` is
+    called, by whoever spoke, when there is something to :meth:`catch_up` with.
+    """
+
+    def __init__(self, done: Callable[[], int], behind: Callable[[], None]) -> None:
+        self._done, self._behind = done, behind
+        self._newest: dict[str, Message] = {}
+        self._late: dict[str, Message] = {}
+        self._line: MessageLine | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def late(self) -> bool:
+        """Whether messages are unsent."""
+        return bool(self._late)
+
+    def say(self, word: str, **what: Any) -> None:
+        """Send a message; if the agent is gone, the next one gets it."""
+        message = {"say": word, **what}
+        with self._lock:
+            for outlived in (word, *_ENDS_WITH.get(word, ())):
+                self._newest.pop(outlived, None)
+            self._newest[word] = message
+            if self._line is None:
+                return
+            self._late.pop(word, None)
+            if self._late or not _takes(self._line):
+                self._late[word] = message
+                self._behind()
+            else:
+                self._send(message)
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless earlier messages are still unread."""
+        with self._lock:
+            if self._line is not None and not self._late and _takes(self._line):
+                self._send({"say": "beat", "done": self._done()})
+
+    def catch_up(self) -> None:
+        """Send late messages, as far as the agent reads now."""
+        with self._lock:
+            while self._late and self._line is not None and _takes(self._line):
+                self._send(self._late.pop(next(iter(self._late))))
+
+    def to(self, line: MessageLine) -> None:
+        """Send to this agent from now on, beginning with all that still holds.
+
+        Raises:
+            OSError: it does not listen.
+        """
+        with self._lock:
+            if "ready" in self._newest:
+                self._newest["ready"]["done"] = self._done()
+            for message in self._newest.values():
+                line.send(message)
+            self._line = line
+            self._late.clear()
+
+    def over(self) -> None:
+        """The agent is gone."""
+        with self._lock:
+            self._line = None
+            self._late.clear()
+
+    def finish(self) -> None:
+        """Say what is late, if the agent reads it in time, and nothing after that."""
+        with self._lock:
+            while self._late and self._line is not None:
+                self._send(self._late.pop(next(iter(self._late))))
+            self._line = None
+
+    def _send(self, message: Message) -> None:
+        line = self._line
+        if line is not None:
+            try:
+                line.send(message)
+            except OSError:
+                self._line = None  # the thread that listens finds it broken too
+                line.close()
+
+
+def _takes(line: MessageLine) -> bool:
+    """Whether a message can be sent without waiting."""
+    poll = select.poll()
+    try:
+        poll.register(line.fileno(), select.POLLOUT)
+    except (OSError, ValueError):
+        return True  # it is closed: sending tells
+    return bool(poll.poll(0))
+
 
 PATIENCE_S = 1.0
 """How long an agent may take to read who we are, and our last words."""
@@ -52,9 +224,9 @@ class AgentLink:
 
     def start(self) -> None:
         """Introduce the worker and start to listen. Called by the thread whose end is the worker's."""
-        path = self._environment.lifeline
+        path = self._environment.death_watch
         held = path is not None and death_watch.hold(path)
-        self.say("hello", worker=self._environment.worker, pid=os.getpid(), lifeline=held)
+        self.say("hello", worker=self._environment.worker, pid=os.getpid(), death_watch=held)
         self._thread.start()
 
     def close(self) -> None:

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from lumctl.training.torch.states import StateSnapshot
-from lumctl.training.torch.training_state import TrainingState
+from lumctl.training.torch.states import StateSnapshot, TrainingState
 
 
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
@@ -75,3 +75,80 @@ def _broadcast(tensor: torch.Tensor, source: int, device: torch.device) -> torch
     if len(there):
         dist.broadcast(there, source)
     return there.cpu()
+
+
+STATES_KEPT = 3
+"""Newest states of a rank. Ranks are at most one step apart, and the newest may have been cut short on its way."""
+_TAG = 0x6C75
+
+
+class Copies:
+    """Snapshots by rank and by steps done, whole ones only."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, dict[int, StateSnapshot]] = {}
+
+    def find(self, rank: int, done: int) -> StateSnapshot | None:
+        """The state of a rank after so many steps, if it is kept."""
+        return self._kept.get(rank, {}).get(done)
+
+    def keep(self, rank: int, snapshot: StateSnapshot) -> None:
+        """Keep one more; the oldest goes."""
+        kept = self._kept.setdefault(rank, {})
+        kept[snapshot.done] = snapshot
+        for done in sorted(kept)[:-STATES_KEPT]:
+            del kept[done]
+
+    def spent(self, rank: int) -> Tensor | None:
+        """The bytes of the snapshot of a rank that goes next, to be written over; it is kept no more."""
+        kept = self._kept.get(rank, {})
+        return kept.pop(min(kept)).data if len(kept) >= STATES_KEPT else None
+
+    def forget_after(self, done: int) -> None:
+        """Drop what is newer: the job goes on from here, and those steps are done again."""
+        for kept in self._kept.values():
+            for newer in [each for each in kept if each > done]:
+                del kept[newer]
+
+    def keeps(self, rank: int | None) -> dict[str, Any]:
+        """What is kept, for the coordinator: of this rank, and of others."""
+        return {
+            "own": [] if rank is None else sorted(self._kept.get(rank, {})),
+            "of": {str(other): sorted(kept) for other, kept in self._kept.items() if other != rank and kept},
+        }
+
+    def hand_on(self, rank: int, world: int, device: torch.device) -> None:
+        """Hand our newest state to the next rank of the ring, and keep that of the one before.
+
+        Raises:
+            RuntimeError: the group broke; what was kept before still is.
+        """
+        if world < 2:  # noqa: PLR2004 - alone
+            return
+        newest = self._kept[rank][max(self._kept[rank])]
+        before = (rank - 1) % world
+        got = _exchange(newest, (rank + 1) % world, before, device)
+        for other in set(self._kept) - {rank, before}:
+            del self._kept[other]  # of a ring that was
+        self.keep(before, got)
+
+
+def _exchange(ours: StateSnapshot, to: int, origin: int, device: torch.device) -> StateSnapshot:
+    described = bytearray(json.dumps(ours.meta, separators=(",", ":")).encode())
+    meta = torch.frombuffer(described, dtype=torch.uint8)
+    sizes = _swap(torch.tensor([ours.done, len(meta), len(ours.data)]), 3, to, origin, device)
+    done, meta_size, size = (int(each) for each in sizes.tolist())
+    their_meta = _swap(meta, meta_size, to, origin, device)
+    data = _swap(ours.data, size, to, origin, device)
+    return StateSnapshot(done, json.loads(bytes(their_meta.tolist())), data)
+
+
+def _swap(ours: Tensor, size: int, to: int, origin: int, device: torch.device) -> Tensor:
+    """Send a tensor and get another; either may be empty, and then nothing is sent."""
+    theirs = torch.empty(size, dtype=ours.dtype, device=device)
+    sent = ours.to(device)
+    under_way = [dist.P2POp(dist.isend, sent, to, tag=_TAG)] if len(sent) else []
+    under_way += [dist.P2POp(dist.irecv, theirs, origin, tag=_TAG)] if size else []
+    for each in dist.batch_isend_irecv(under_way) if under_way else ():
+        each.wait()
+    return theirs.cpu()

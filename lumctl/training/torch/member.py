@@ -2,24 +2,281 @@
 
 import atexit
 import os
+import re
 import signal
 import sys
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from lumctl.errors import LumctlError
-from lumctl.training.torch.environment import Environment
-from lumctl.training.torch.failures import in_short, of_group, tail
-from lumctl.training.torch.order_loop import END, OrderLoop
-from lumctl.training.torch.persistence import Persistence
-from lumctl.training.torch.training_state import REPLICATED, TrainingState
+from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
+from lumctl.training.protocol import Message
+from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
+from lumctl.training.torch.checkpoints import Persistence, of_rank, read
+from lumctl.training.torch.collectives import Copies
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
+from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, WantedState
+from lumctl.training.torch.states import REPLICATED, UNIQUE, BrokenStateError, Layout, StateSnapshot, TrainingState
+
+
+class StateLoader:
+    """Finds states for other workers, and loads states from others, from own copies, or from a file."""
+
+    def __init__(self, work: TrainingState, membership: Membership, copies: Copies, token: str) -> None:
+        self.fetcher = Fetcher(token)
+        self._work, self._membership, self._copies = work, membership, copies
+
+    def find(self, wanted: WantedState) -> Layout:
+        """A state that another worker asks for; this one is parked.
+
+        Raises:
+            NotHereError: it is not here.
+        """
+        if self._work.layout == REPLICATED:
+            if wanted.done != self._work.done:
+                raise NotHereError(f"this worker has done {self._work.done} steps, not {wanted.done}")
+            return self._work.laid_out()
+        kept = self._kept(wanted)
+        return Layout(kept.meta, (kept.data,), len(kept.data))
+
+    def load(self, order: Message, control: AgentLink, holds: int) -> None:
+        """Take over the state that the coordinator has chosen, and say so.
+
+        Raises:
+            UsageError: it does not fit this script, or the script cannot have the rank that it is for.
+        """
+        began = time.monotonic()
+        wanted = WantedState(int(order["done"]), None if order.get("of") is None else int(order["of"]))
+        if order.get("world") is not None and wanted.of is not None:
+            self._work.shape(wanted.of, int(order["world"]))
+        try:
+            tree, size = self._found(order, wanted, lambda: control.holds == holds)
+        except (StateTransferError, NotHereError, BrokenStateError) as error:
+            if control.holds == holds:
+                control.say("unloaded", done=wanted.done, error=in_short(error))
+            return
+        if tree is not None:
+            self._work.load(tree, wanted.done)
+        control.say("loaded", done=wanted.done, bytes=size, seconds=time.monotonic() - began)
+
+    def _found(
+        self, order: Message, wanted: WantedState, still: Callable[[], bool]
+    ) -> tuple[dict[str, Any] | None, int]:
+        """A state and its size in bytes; ``None`` if the current state is the one."""
+        if order.get("file"):
+            path = of_rank(Path(order["file"]), wanted.of or 0)
+            try:
+                done, tree = read(path)
+            except UsageError as error:
+                raise NotHereError(error.message) from error
+            if done != wanted.done:
+                raise NotHereError(f"{path} is the state after {done} steps")
+            return tree, path.stat().st_size
+        if order.get("source"):
+            host, port = order["source"]
+            fetched = self.fetcher.fetch((str(host), int(port)), wanted, still=still)
+            if self._work.layout == UNIQUE and wanted.of is not None:
+                self._copies.keep(wanted.of, fetched)  # a second failure may find nobody else who has it
+                return fetched.tree(), len(fetched.data)
+            return fetched.tree(copied=False), len(fetched.data)
+        if self._work.layout == REPLICATED and wanted.done == self._work.done:
+            return None, 0
+        kept = self._kept(wanted)
+        return kept.tree(), len(kept.data)
+
+    def _kept(self, wanted: WantedState) -> StateSnapshot:
+        rank = self._membership.rank if wanted.of is None else wanted.of
+        kept = self._copies.find(rank, wanted.done)
+        if kept is None:
+            raise NotHereError(f"no state of rank {rank} after {wanted.done} steps is kept here")
+        return kept
+
+
+TOLD_LINES, LONGEST_LINE = 12, 200
+"""Of a traceback, which is told from its end."""
+
+
+def of_group(error: BaseException, *, is_broken: bool) -> bool:
+    """Whether an error comes from a collective whose peer failed first, by its type and by what is left of the group.
+
+    gloo's errors are mere ``RuntimeError``, as are many others: they are the group's if a peer has left it by then.
+    """
+    return isinstance(error, dist.DistError) or (type(error) is RuntimeError and is_broken)
+
+
+def in_short(error: BaseException) -> str:
+    """The first line of an error, without a path of somebody else's building machine."""
+    first = (str(error) or type(error).__name__).splitlines()[0]
+    return re.sub(r"^\[[^\]]*/([^\]/]+)\]", r"[\1]", first)[:300]
+
+
+def tail(error: BaseException) -> list[str]:
+    """The last lines of an error's traceback, without those of the errors that have led to it."""
+    shown = traceback.TracebackException.from_exception(error)
+    lines = "".join([*shown.stack.format(), *shown.format_exception_only()]).splitlines()
+    return [line[:LONGEST_LINE] for line in lines[-TOLD_LINES:]]
+
+
+END = "end"
+"""The order that a worker gives itself at SIGTERM."""
+
+
+class OrderLoop:
+    """The servers of a worker, its group, and the orders that change them. Used by the main thread."""
+
+    def __init__(
+        self, environment: Environment, work: TrainingState, persistence: Persistence, device: torch.device
+    ) -> None:
+        self.membership = Membership()
+        self.copies = Copies()
+        self._work, self._persistence, self._device = work, persistence, device
+        self._loader = StateLoader(work, self.membership, self.copies, environment.token)
+        self.server = StateServer(environment.address, environment.token, self._loader.find)
+        self.group = ProcessGroup(device, environment.address, lambda: [self.server.address[1]])
+        self.control = AgentLink(environment, done=lambda: work.done, hold=self._hold)
+
+    def _hold(self) -> None:
+        """Called by the thread that listens to the agent."""
+        self.group.abort()
+        self._loader.fetcher.cancel()
+
+    def park(self) -> None:
+        """Follow orders until the worker is in a group again or ends."""
+        self._work.undo()
+        self.server.open()
+        try:
+            while not self.membership.stopped:
+                order, holds = self.control.orders.get()
+                if order.get("do") == "join":
+                    if self._join(order, holds):
+                        return
+                else:
+                    self._follow(order, holds)
+        finally:
+            self.server.shut()
+
+    def _follow(self, order: Message, holds: int) -> None:
+        match order.get("do"):
+            case "hold":
+                self._held(int(order["generation"]), holds)
+            case "load" if self.control.holds == holds:
+                self._loader.load(order, self.control, holds)
+            case "stop":
+                self._stop(order)
+            case "finish":  # the others have done so, and are gone
+                self.end(save=self._persistence.due_at_end(self.membership.rank))
+            case "end":
+                self.membership.cut_short = True
+                self.end(save=self.membership.joined)
+            case _:
+                pass
+
+    def _held(self, generation: int, holds: int) -> None:
+        membership, work = self.membership, self._work
+        if work.layout == UNIQUE and membership.joined and self.copies.find(membership.rank, work.done) is None:
+            self.copies.keep(membership.rank, work.snapshot())
+        keeps = self.copies.keeps(membership.rank if membership.joined else None)
+        self.control.answered = holds
+        self.control.say("held", generation=generation, done=work.done, keeps=keeps)
+        self.group.destroy()
+
+    def _join(self, order: Message, holds: int) -> bool:
+        """Take a rank in a new group; whether that went well."""
+        began = time.monotonic()
+        lanes = order.get("lanes") or {}
+        host, port = order["store"]
+        place = JoinOrder(
+            generation=int(order["generation"]),
+            rank=int(order["rank"]),
+            world=int(order["world"]),
+            store=(str(host), int(port)),
+            placement=tuple(order.get("placement") or ()),
+            lanes=lanes.get("socket"),
+        )
+        self._work.shape(place.rank, place.world)
+        self.server.shut()
+        self.group.destroy()
+        try:
+            if order.get("done") not in {None, self._work.done}:
+                raise RuntimeError(f"this worker has done {self._work.done} steps, not {order['done']}")  # noqa: TRY301
+            self.group.make(place, wanted=lambda: self.control.holds == holds)
+            self._settle(place)
+        except (RuntimeError, UnreachableError, RefusedError) as error:  # the latter two from lanes
+            self.broken(place.generation, error)
+            self.server.open()
+            return False
+        membership = self.membership
+        membership.rank, membership.world, membership.generation, membership.joined = (
+            place.rank,
+            place.world,
+            place.generation,
+            True,
+        )
+        seconds = time.monotonic() - began
+        self.control.say("joined", generation=place.generation, rank=place.rank, seconds=seconds, done=self._work.done)
+        return True
+
+    def _settle(self, place: JoinOrder) -> None:
+        """Bring all ranks to one state where none has been handed over, and have each state kept twice."""
+        if self._work.done == 0:
+            if self._work.layout == UNIQUE:
+                self._persistence.agree(place.rank, place.world, self._device)
+            else:
+                self._persistence.level(place.rank, place.world, self._device)
+        self._persistence.went_back()
+        if self._work.layout == UNIQUE:
+            self.copies.forget_after(self._work.done)
+            self.hand_on(place.rank, place.world)
+
+    def hand_on(self, rank: int, world: int) -> None:
+        """Keep the state that is reached, and have the next rank keep it too.
+
+        Raises:
+            RuntimeError: the group broke.
+        """
+        if self._work.layout == UNIQUE:
+            self.copies.keep(rank, self._work.snapshot(into=self.copies.spent(rank)))
+            self.copies.hand_on(rank, world, self._device)
+
+    def broken(self, generation: int, error: Exception) -> None:
+        """Report that the group failed, unless the coordinator has already ordered a hold."""
+        if not self.control.held:
+            self.control.say("broken", generation=generation, done=self._work.done, error=in_short(error))
+
+    def _stop(self, order: Message) -> None:
+        """Write the checkpoints asked for, and end. A worker that never had a rank has none to write."""
+        done = int(order["done"])
+        own = self._work.layout == UNIQUE
+        trees: dict[int, Any] = {}
+        if self.membership.joined:
+            kept = self.copies.find(self.membership.rank, done) if own else None
+            if done == self._work.done:
+                trees[self.membership.rank] = self._work.tree()
+            elif kept is not None:
+                trees[self.membership.rank] = kept.tree()
+        for rank in map(int, order.get("also") or ()):
+            if (kept := self.copies.find(rank, done)) is not None:
+                trees[rank] = kept.tree()
+        for rank, tree in trees.items():
+            if (path := self._persistence.save(rank, tree=tree, done=done)) is not None:
+                self.control.say("saved", done=done, path=str(path), rank=rank)
+        self.membership.cut_short = True
+        self.end(save=False)
+
+    def end(self, *, save: bool) -> None:
+        """End, optionally with a checkpoint of the current state."""
+        if save and (path := self._persistence.save(self.membership.rank)) is not None:
+            self.control.say("saved", done=self._work.done, path=str(path))
+        self.membership.stopped = True
+        self.control.say("ended", done=self._work.done, cut_short=self.membership.cut_short)
 
 
 def in_children(call: Callable[[], None]) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from lumctl.training.torch.addresses import family_of
 from lumctl.training.torch.states import Layout, StateSnapshot, memory
+from lumctl.training.torch.stores import family_of
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Of a description: one entry for each tensor."""

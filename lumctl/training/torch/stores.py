@@ -1,13 +1,29 @@
-"""The store over which the ranks of a group find each other: served by a worker, left by whoever is told to give up."""
+"""The stores in which the ranks of a group publish where they listen: given up on demand, or led over lanes of light.
 
+gloo publishes the address at which a rank listens under a key of the store that the group is made with, and of two
+ranks the one with the greater address connects. The stores here wrap another store to see or change those addresses.
+"""
+
+import array
 import contextlib
+import fcntl
+import os
+import re
 import socket
+import struct
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
+import torch
 import torch.distributed as dist
+
+from lumctl.errors import RefusedError, UnreachableError
+from lumctl.training.protocol import BrokenLineError, MessageLine, connected
 
 if TYPE_CHECKING:
     # What is public is typed in the private module only.
@@ -15,19 +31,115 @@ if TYPE_CHECKING:
 else:
     from torch.distributed import Store, TCPStore
 
-from lumctl.training.torch.addresses import family_of, is_address, port_in
-
 FOUND_WITHIN_S = 10.0
-LOOKS_AGAIN_S, LATER_S = 0.001, 0.05
-"""A group is mostly formed within some looks; where a peer does not come, waiting for it must cost nothing."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
+"""Most groups form within a few polls; where a peer does not come, the wait for it must cost nothing."""
+_KEY = re.compile(r"(?:^|/)cpu//(?:.*/)?\d+$")
+_MARK = b"\nlumctl lane "
+_GREATEST_PORT = 65535
+_ADDRESS_OF = 0x8915
+"""``SIOCGIFADDR`` of netdevice(7)."""
 
 
 class GivenUpError(dist.DistError):
-    """The group is not to be made any more."""
+    """The group is no longer wanted."""
+
+
+def is_address(key: str) -> bool:
+    """Whether gloo publishes an address under a key."""
+    return _KEY.search(key) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a rank publishes: the length of its host's name and the name, the length of a record, and the record.
+
+    The record begins with a socket address: the family in this machine's byte order, port and IPv4 address in the
+    network's.
+    """
+
+    raw: bytes
+    at: int
+    ip: bytes
+    port: int
+
+    @classmethod
+    def of(cls, raw: bytes) -> Self:
+        """The address in a published value.
+
+        Raises:
+            RefusedError: its form is unknown.
+        """
+        at, family, size = _socket_address(raw)
+        if family != socket.AF_INET or size > len(raw):
+            raise unknown_form(f"its address is of family {family}, and a record is {size} bytes long")
+        port, ip = struct.unpack_from("!H4s", raw, at)
+        return cls(raw, at, ip, port)
+
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """What gloo compares two addresses by: it reads the port as little-endian."""
+        return self.ip, int.from_bytes(self.port.to_bytes(2), "little")
+
+    def moved(self, ip: bytes, port: int) -> "Address":
+        """The same record with another IP address and port."""
+        raw = self.raw[: self.at] + port.to_bytes(2) + ip + self.raw[self.at + 6 :]
+        return Address(raw, self.at, ip, port)
+
+
+def port_in(raw: bytes) -> int | None:
+    """The port of a published address, IPv4 or IPv6; ``None`` if its form is unknown."""
+    try:
+        at, family, size = _socket_address(raw)
+    except RefusedError:
+        return None
+    known = family in {socket.AF_INET, socket.AF_INET6} and size <= len(raw)
+    return int.from_bytes(raw[at : at + 2]) if known else None
+
+
+def _socket_address(raw: bytes) -> tuple[int, int, int]:
+    """The offset of port and address, their family, and the length of the record."""
+    try:
+        (name,) = struct.unpack_from("<Q", raw, 0)
+        size, family, _ = struct.unpack_from("<QH6s", raw, 8 + name)
+    except (struct.error, OverflowError):
+        raise unknown_form("its address is too short") from None
+    return 8 + name + 8 + 2, family, size
+
+
+def unknown_form(what: str) -> RefusedError:
+    """The error for a PyTorch whose addresses cannot be read."""
+    return RefusedError(
+        f"gloo of PyTorch {torch.__version__} publishes addresses in a form that lanes do not know: {what}",
+        hint="the lanes of a simulated rack are known to work with PyTorch 2.13, over IPv4",
+    )
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """The socket family of an IP address."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def interface_with(address: str) -> str | None:
+    """The interface that has an IPv4 address; ``None`` if none has."""
+    try:
+        wanted = socket.inet_pton(socket.AF_INET, address)
+    except OSError:
+        return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            request = array.array("B", name.encode()[:15].ljust(40, b"\0"))
+            try:
+                fcntl.ioctl(any_socket, _ADDRESS_OF, request)
+            except OSError:
+                continue
+            if request.tobytes()[20:24] == wanted:
+                return name
+    return None
 
 
 def serve(address: str) -> TCPStore:
-    """A store of our own that listens on an address, for as long as the worker lives."""
+    """A store that listens on an address for as long as the worker lives."""
     listener = socket.create_server((address, 0), family=family_of(address))
     port = listener.getsockname()[1]
     return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
@@ -37,7 +149,7 @@ def reach(host: str, port: int, given_up: threading.Event) -> TCPStore:
     """A connection to a worker's store.
 
     Raises:
-        DistError: nobody is there, or the group is given up.
+        DistError: nothing listens there, or the group is given up.
     """
     # TCPStore would go on calling a worker that is gone, and nothing could stop it.
     try:
@@ -51,76 +163,202 @@ def reach(host: str, port: int, given_up: threading.Event) -> TCPStore:
     return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=limit)
 
 
-class Patient(Store):
-    """Another store, but waiting ends as soon as the group is given up."""
+class ForwardingStore(Store):
+    """Forwards everything to another store; keep a reference, for PyTorch keeps none to a store written in Python."""
 
-    def __init__(self, inner: Store, given_up: threading.Event) -> None:
+    def __init__(self, inner: Store) -> None:
         super().__init__()
-        self._inner, self._given_up = inner, given_up
-        self._within_s = 1800.0
-        self.own_ports: set[int] = set()
-        """Those at which gloo listens here."""
-        self.peers_ports: set[int] = set()
-        """Those that it was told to connect to."""
-        self.unknown = False
-        """Something was published first that is no address as we know them: this PyTorch does so in another way."""
+        self._inner = inner
 
     def set(self, key: str, value: Any) -> None:
-        """As the store does."""
+        """Publish a value."""
+        self._inner.set(key, value)
+
+    def get(self, key: str) -> bytes:
+        """A value, once it is published."""
+        return self._inner.get(key)
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter; its new value."""
+        return self._inner.add(key, amount)
+
+    def check(self, keys: list[str]) -> bool:
+        """Whether all keys are published."""
+        return self._inner.check(keys)
+
+    def compare_set(self, key: str, expected: str, desired: str) -> bytes:
+        """Publish a value in place of an expected one."""
+        return self._inner.compare_set(key, expected, desired)
+
+    def delete_key(self, key: str) -> bool:
+        """Delete a value."""
+        return self._inner.delete_key(key)
+
+    def num_keys(self) -> int:
+        """The number of values."""
+        return self._inner.num_keys()
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
+        """Wait until all keys are published."""
+        if timeout is None:
+            self._inner.wait(keys)
+        else:
+            self._inner.wait(keys, timeout)
+
+
+class CancellableStore(ForwardingStore):
+    """Waits end as soon as the group is given up. Notes the ports that gloo publishes and looks up."""
+
+    def __init__(self, inner: Store, given_up: threading.Event) -> None:
+        super().__init__(inner)
+        self._given_up = given_up
+        self._within_s = 1800.0
+        self.own_ports: set[int] = set()
+        """The ports at which gloo listens here."""
+        self.peers_ports: set[int] = set()
+        """The ports that gloo was given to connect to."""
+        self.unknown = False
+        """The first value published is no address of a known form: this PyTorch publishes them in another way."""
+
+    def set(self, key: str, value: Any) -> None:
+        """Publish a value."""
         port = port_in(bytes(value, "latin-1") if isinstance(value, str) else bytes(value)) if is_address(key) else None
         if port is not None:
             self.own_ports.add(port)
         elif not self.own_ports:
             self.unknown = True
-        self._inner.set(key, value)
+        super().set(key, value)
 
     def get(self, key: str) -> bytes:
-        """As the store does: once it is there."""
+        """A value, once it is published."""
         self.wait([key])
-        value = self._inner.get(key)
+        value = super().get(key)
         if is_address(key) and (port := port_in(value)) is not None:
             self.peers_ports.add(port)
         return value
 
-    def add(self, key: str, value: int) -> int:
-        """As the store does."""
-        return self._inner.add(key, value)
-
-    def check(self, keys: list[str]) -> bool:
-        """As the store does."""
-        return self._inner.check(keys)
-
-    def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """As the store does."""
-        return self._inner.compare_set(key, expected_value, desired_value)
-
-    def delete_key(self, key: str) -> bool:
-        """As the store does."""
-        return self._inner.delete_key(key)
-
-    def num_keys(self) -> int:
-        """As the store does."""
-        return self._inner.num_keys()
-
     def multi_get(self, keys: list[str]) -> list[bytes]:
-        """As the store does: once all are there."""
+        """Several values, once all are published."""
         return [self.get(key) for key in keys]
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long to wait where nothing else is said."""
+        """Set how long :meth:`wait` waits by default."""
         self._within_s = timeout.total_seconds()
 
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
-        """Wait until all are there.
+        """Wait until all keys are published.
 
         Raises:
             DistError: the group is given up, or the time is over.
         """
         until = time.monotonic() + (timeout.total_seconds() if timeout else self._within_s)
-        pause = LOOKS_AGAIN_S
+        pause = FIRST_PAUSE_S
         while not self._inner.check(keys):
-            pause = min(1.1 * pause, LATER_S)
+            pause = min(1.1 * pause, LONGEST_PAUSE_S)
             if self._given_up.wait(pause):
                 raise GivenUpError("the group is given up")
             if time.monotonic() > until:
                 raise dist.DistStoreError(f"nobody has set {', '.join(keys)} in time")
+
+
+class LaneStore(ForwardingStore):
+    """Leads the connections of a group over the lanes of a simulated rack, where the light decides what arrives.
+
+    It has the greater rank connect: that rank is given an endpoint of the lanes as its peer's address, less than almost
+    any address of its own, and the other rank one that is greater than its own. Groups made out of the whole one
+    (``new_group``) are led in the same way. ``placement[r]`` is the accelerator of rank ``r``, ``lanes`` the socket at
+    which the simulator gives out endpoints.
+    """
+
+    def __init__(self, store: Store, *, rank: int, placement: Sequence[str], lanes: Path | str) -> None:
+        super().__init__(store)
+        # Endpoints are on loopback; an interface of another network may have an address that is less than theirs.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._rank, self._accelerator = rank, placement[rank]
+        self._alone = len(placement) == 1
+        self._lanes = str(lanes)
+        self._own: dict[str, Address] = {}
+        self._line: MessageLine | None = None
+        self.joined = 0
+        """The number of peers whose connections were led over lanes."""
+
+    def require_joined(self) -> None:
+        """Require, once a group is made, that its connections go over lanes.
+
+        Raises:
+            RefusedError: no address was looked up here: this PyTorch hands out addresses in another way.
+        """
+        if not (self.joined or self._alone):
+            raise unknown_form("no peer's address was looked up under a key that is known")
+
+    def close(self) -> None:
+        """Close the line to the simulator; the group's connections stay. A second call does nothing."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def set(self, key: str, value: Any) -> None:
+        """Publish a value; an address of gloo is marked with its rank and accelerator."""
+        if is_address(key):
+            raw = value if isinstance(value, bytes) else bytes(value, "latin-1")
+            self._own[_group(key)] = Address.of(raw)
+            value = raw + _MARK + f"{self._rank} {self._accelerator}".encode()
+        super().set(key, value)
+
+    def get(self, key: str) -> bytes:
+        """A value; a peer's address is replaced by one that leads over lanes.
+
+        Raises:
+            UnreachableError: the simulator does not give out endpoints.
+            RefusedError: it refuses, or gloo's addresses have an unknown form.
+        """
+        value = super().get(key)
+        if not is_address(key):
+            return value
+        raw, mark, owner = value.rpartition(_MARK)
+        if not mark:
+            raise RefusedError(
+                f"{key} was published by a rank whose traffic does not go over lanes",
+                hint="every rank of a group needs a store with lanes",
+            )
+        rank, _, accelerator = owner.decode().partition(" ")
+        return self._led(_group(key), Address.of(raw), int(rank), accelerator).raw
+
+    def _led(self, group: str, peer: Address, rank: int, accelerator: str) -> Address:
+        if rank == self._rank:
+            return peer
+        own = self._own.get(group)
+        if own is None:
+            raise unknown_form("a peer's address was asked for before the own one was published")
+        led = peer.moved(own.ip, _GREATEST_PORT) if rank > self._rank else self._endpoint(peer, accelerator)
+        if (own.order > led.order) is (rank > self._rank):
+            raise RefusedError(
+                f"gloo listens at {socket.inet_ntoa(own.ip)}:{own.port}, from where no endpoint of a lane is reached",
+                hint="set GLOO_SOCKET_IFNAME=lo, and try again",
+            )
+        self.joined += 1
+        return led
+
+    def _endpoint(self, peer: Address, accelerator: str) -> Address:
+        address = [socket.inet_ntoa(peer.ip), peer.port]
+        try:
+            if self._line is None:
+                self._line = connected(self._lanes, within_s=FOUND_WITHIN_S)
+            self._line.send({"from": self._accelerator, "to": accelerator, "address": address})
+            answer = self._line.receive()
+            if answer is None:
+                raise ConnectionResetError("it closed the connection")
+        except (OSError, BrokenLineError) as error:
+            self.close()
+            raise UnreachableError(
+                f"the simulator gives out no endpoint of its lanes at {self._lanes}: {error}",
+                hint="see: lumctl sim status",
+            ) from None
+        if "error" in answer:
+            raise RefusedError(f"no lane to {accelerator}: {answer['error']}", hint=answer.get("hint"))
+        ip, port = answer["endpoint"]
+        return peer.moved(socket.inet_aton(ip), int(port))
+
+
+def _group(key: str) -> str:
+    return key.rpartition("/")[0]

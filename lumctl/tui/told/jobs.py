@@ -8,8 +8,7 @@ from rich.text import Text
 from lumctl.counts import counted
 from lumctl.health.states import State, worst
 from lumctl.inventory.wiring import is_order
-from lumctl.training.bars import in_words, scale_for
-from lumctl.training.timeline import TITLES
+from lumctl.training.timeline import TITLES, in_words, scale_for
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.look.moments import clock
 from lumctl.tui.told.seen import Seen

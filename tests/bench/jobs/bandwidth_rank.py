@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from lumctl.training.torch.lanes import LaneStore
+from lumctl.training.torch.stores import LaneStore
 
 PATIENCE = timedelta(seconds=120)
 

@@ -37,8 +37,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
 from lumctl.training.picture import About, save, this_machine
-from lumctl.training.repeated_recoveries import several
-from lumctl.training.timeline import Timeline
+from lumctl.training.timeline import KnownBy, Moment, Timeline, in_order
 
 LIMIT_S = 0.25
 WELL, WELL_WITHIN_S = {State.OK, State.DISABLED}, 30.0
@@ -146,6 +145,24 @@ def with_timeout(contender: str, ms: int, ranks: int, times: int, seed: int) -> 
     return best
 
 
+def medians_and_worst(timelines: list[Timeline]) -> tuple[Timeline, dict[str, float]]:
+    """The median of each moment as a timeline, and the latest time of each; some recoveries may lack a moment."""
+    seconds: dict[str, list[float]] = {}
+    titles: dict[str, str] = {}
+    for timeline in timelines:
+        for moment in timeline.moments:
+            seconds.setdefault(moment.name, []).append(moment.seconds)
+            titles[moment.name] = moment.title
+    by_kill = all(timeline.known_by is KnownBy.KILL for timeline in timelines)
+    typical = Timeline(
+        min(timeline.t0 for timeline in timelines),
+        KnownBy.KILL if by_kill else KnownBy.DETECTION,
+        in_order(Moment(name, titles[name], median(found)) for name, found in seconds.items()),
+        job=timelines[0].job,
+    )
+    return typical, {name: max(found) for name, found in seconds.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", default="4,8")
@@ -167,8 +184,10 @@ def main() -> int:
             medians[kind] = show(ranks, kind, timelines)
             if kind == "gpu" and options.picture is not None and ranks == 4:
                 title = f"A rank and its GPU die, of {ranks} ranks: {options.runs} runs"
-                about = About(this_machine(), f"{datetime.now(UTC):%Y-%m-%d}")
-                save(options.picture, several(timelines), about, title=title)
+                typical, worst = medians_and_worst(timelines)
+                heading = f"lumctl, measured: medians of {len(timelines)} runs, thin lines to the worst"
+                about = About(this_machine(), f"{datetime.now(UTC):%Y-%m-%d}", worst, heading)
+                save(options.picture, typical, about, title=title)
         for contender in filter(None, options.beside.split(",")):
             theirs = beside(contender, ranks, options.times, options.seed)
             for kind in ("gpu", "crash"):

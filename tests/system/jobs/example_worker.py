@@ -7,7 +7,7 @@ import sys
 import torch._dynamo  # the first optimiser imports it, and each worker would
 
 import lumctl.training.example.__main__ as training
-import lumctl.training.example.serve.__main__ as serving
+import lumctl.training.example.serve as serving
 
 PROGRAMS = {"train": training.main, "serve": serving.main}
 

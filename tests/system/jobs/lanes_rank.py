@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from lumctl.training.torch.lanes import LaneStore
+from lumctl.training.torch.stores import LaneStore
 
 
 def say(**what: object) -> None:

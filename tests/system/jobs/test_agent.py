@@ -15,7 +15,7 @@ from agents import HEARTBEAT_S, Agents, Coordinator, end, listed
 from lumctl.errors import RefusedError, UsageError
 from lumctl.training.agent import open_agent
 from lumctl.training.agent.logs import KEPT, KEPT_BYTES, LONGEST_BYTES
-from lumctl.training.wire import MessageLine
+from lumctl.training.protocol import MessageLine
 
 TREE = "sleep 300 & echo $!; wait"
 
@@ -103,8 +103,8 @@ memory = bytearray(b"1") * (256 << 20)
 import json, socket
 line = socket.socket(socket.AF_UNIX)
 line.connect(os.environ["LUMCTL_JOB_SOCKET"])
-held = death_watch.hold(Path(os.environ["LUMCTL_JOB_LIFELINE"]))
-for message in ({{"say": "hello", "worker": "a#1", "pid": os.getpid(), "lifeline": held}}, {{"say": "ready"}}):
+held = death_watch.hold(Path(os.environ["LUMCTL_JOB_DEATH_WATCH"]))
+for message in ({{"say": "hello", "worker": "a#1", "pid": os.getpid(), "death_watch": held}}, {{"say": "ready"}}):
     line.sendall(json.dumps(message).encode() + b"\\n")
 line.recv(1)
 {then}
@@ -161,7 +161,7 @@ def test_what_a_worker_is_given(job, tmp_path):
         "LUMCTL_JOB_ACCELERATOR=a",
         "LUMCTL_JOB_BEAT_S=2",
         f"LUMCTL_JOB_FOLDER={folder}",
-        f"LUMCTL_JOB_LIFELINE={folder}/a#1.life",
+        f"LUMCTL_JOB_DEATH_WATCH={folder}/a#1.life",
         f"LUMCTL_JOB_SOCKET={folder}/agent",
         "LUMCTL_JOB_WORKER=a#1",
     ]

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 from agents import Agents, end, listed
 
-from lumctl.training.wire import MessageLine
+from lumctl.training.protocol import MessageLine
 
 AGENT = (sys.executable, "-P", "-m", "lumctl.training.agent")
 

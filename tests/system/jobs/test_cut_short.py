@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from collectives import OPERATIONS
 
-from lumctl.training.torch.failures import of_group
 from lumctl.training.torch.group import CLOSED_WITHIN_S, JoinOrder, ProcessGroup
+from lumctl.training.torch.member import of_group
 
 PEER = Path(__file__).with_name("cut_rank.py")
 ELEMENTS = 60_000_000

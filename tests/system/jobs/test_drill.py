@@ -12,7 +12,7 @@ from lumctl.cli.drill import Drill, _remove, drilling
 from lumctl.errors import UnreachableError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.training.agent import open_agent
-from lumctl.training.coordinator.job_workers import JobWorker
+from lumctl.training.coordinator.workers import JobWorker
 
 WITHIN_S = 120.0
 

@@ -13,7 +13,7 @@ import pytest
 from job_desk import WITHIN_S, Desk, Nursery
 from served import ask, likeliest
 
-from lumctl.training.example.losses import read_losses
+from lumctl.training.example.data import read_losses
 from lumctl.training.example.parallelism import WAYS
 
 STEPS, LOST_AFTER = 10, 4

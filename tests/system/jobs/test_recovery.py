@@ -12,7 +12,7 @@ from campaigning import campaign
 from job_coordinator import JOB, unfailed
 from running_jobs import RunningJob
 
-from lumctl.training.example.losses import read_losses
+from lumctl.training.example.data import read_losses
 
 pytestmark = pytest.mark.timeout(300)  # not that it takes so long: machines may be busy
 

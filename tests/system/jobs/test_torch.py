@@ -10,8 +10,7 @@ from itertools import count
 import pytest
 from job_desk import Desk, Nursery
 
-from lumctl.training.torch.checkpoints import Checkpoints, read
-from lumctl.training.torch.persistence import STOPS
+from lumctl.training.torch.checkpoints import STOPS, Checkpoints, read
 
 STEPS = 8
 LOST_AT = 4

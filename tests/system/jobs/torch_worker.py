@@ -162,7 +162,7 @@ class Fault:
 
     def _publish_and_stop(self) -> None:
         """A peer that tells its address, which is such that it is to call the others, and then hangs."""
-        ours = stores.Patient.set
+        ours = stores.CancellableStore.set
 
         def published(store, key, value):
             if key.endswith(f"/{self.fault['rank']}"):
@@ -173,7 +173,7 @@ class Fault:
             else:
                 ours(store, key, value)
 
-        stores.Patient.set = published
+        stores.CancellableStore.set = published
 
 
 if __name__ == "__main__":

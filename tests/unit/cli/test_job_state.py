@@ -10,7 +10,7 @@ from lumctl.cli import job_run
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.inventory.load import example
-from lumctl.training.control_socket import ControlSocket
+from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
 
 ENDED = {

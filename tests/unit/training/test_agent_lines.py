@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumctl.training.agent_lines import over_ssh
-from lumctl.training.wire import encoded
+from lumctl.training.job_run import over_ssh
+from lumctl.training.protocol import encoded
 
 
 class Command:

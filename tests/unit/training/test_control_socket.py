@@ -8,9 +8,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.training.control_socket import ControlSocket
 from lumctl.training.coordinator.requests import LEFT
-from lumctl.training.wire import MessageLine
+from lumctl.training.job_control import ControlSocket
+from lumctl.training.protocol import MessageLine
 
 WITHIN_S = 10.0
 

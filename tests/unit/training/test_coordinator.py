@@ -4,13 +4,13 @@ import pytest
 from fake_cluster import FakeCluster, at_work
 
 from lumctl.inventory.job_run import WithoutSpare
-from lumctl.training.coordinator import agent_reports, requests, status
+from lumctl.training.coordinator import agent_reports, requests
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 
 
 def running(cluster):
     cluster.does_a_step()
-    return status.document(cluster.state)
+    return requests.document(cluster.state)
 
 
 def places(document):
@@ -44,13 +44,13 @@ def test_a_crash_on_a_well_accelerator_restarts_in_place_and_spends_no_spare(clu
 def test_with_standby_the_ready_process_beside_the_rank_takes_it_over(tmp_path):
     cluster = at_work(FakeCluster(tmp_path, standby=True))
     running(cluster)
-    assert "h1-a#2" in [each["worker"] for each in status.document(cluster.state)["ready"]]
+    assert "h1-a#2" in [each["worker"] for each in requests.document(cluster.state)["ready"]]
     cluster.kill("h1-a#1")
     cluster.settle()
     document = running(cluster)
     assert document["ranks"][1]["worker"] == "h1-a#2"
     running(cluster)
-    assert "h1-a#3" in [each["worker"] for each in status.document(cluster.state)["ready"]]
+    assert "h1-a#3" in [each["worker"] for each in requests.document(cluster.state)["ready"]]
 
 
 def test_a_dead_accelerator_is_replaced_by_a_spare_and_the_run_of_the_swap_is_told(cluster):
@@ -96,7 +96,7 @@ def test_the_second_failure_of_two_in_a_row_takes_the_second_spare(cluster):
         cluster.kill(f"{name}#1")
         cluster.settle()
         running(cluster)
-    assert places(status.document(cluster.state)) == ["h0-a", "h4-a", "h5-a", "h3-a"]
+    assert places(requests.document(cluster.state)) == ["h0-a", "h4-a", "h5-a", "h3-a"]
 
 
 def test_the_spare_that_dies_while_it_takes_over_is_replaced_as_well(cluster):
@@ -115,7 +115,7 @@ def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again
     cluster.kill("h1-a#1")
     cluster.settle()
     assert cluster.state.phase is JobPhase.RECOVERING
-    assert status.document(cluster.state)["why"] == "no spare is left"
+    assert requests.document(cluster.state)["why"] == "no spare is left"
     cluster.broken.discard("h1-a")
     cluster.at += 10
     cluster.coordinator.turn()

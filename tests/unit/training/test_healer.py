@@ -9,7 +9,7 @@ import pytest
 from lumctl.errors import UnreachableError
 from lumctl.health.states import State
 from lumctl.training import healer as room
-from lumctl.training.healer import Consent, Healer
+from lumctl.training.healer import Healer
 
 WITHIN_S = 10.0
 
@@ -20,8 +20,8 @@ class Told:
     def __init__(self):
         self.all = SimpleQueue()
 
-    def __getattr__(self, name):
-        return lambda *what: self.all.put((name, *what))
+    def __call__(self, event, *what):
+        self.all.put((event.__name__, *what))
 
     def next(self):
         return self.all.get(timeout=WITHIN_S)
@@ -52,12 +52,12 @@ def healing(monkeypatch):
 
     def begin(sites):
         told = Told()
-        healer = Healer(sites, "train", "r", Consent("me"), told)
+        healer = Healer(sites, "train", "r", "me", told)
         begun.append(healer)
         healer.begin()
         return healer, told
 
-    monkeypatch.setattr(room, "LULL_S", 0.0)
+    monkeypatch.setattr(room, "IDLE_S", 0.0)
     yield begin
     for healer in begun:
         healer.close()

@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster, at_work
 
 from lumctl.errors import RefusedError
-from lumctl.training.coordinator import agent_reports, requests, status
+from lumctl.training.coordinator import agent_reports, requests
 from lumctl.training.coordinator.host_lines import LONGEST_S
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 
@@ -107,13 +107,13 @@ def test_a_host_that_is_away_is_tried_again_with_pauses_and_its_ranks_go_on_when
     before = len(cluster.opened)
     for _ in range(400):
         cluster.at += 0.5
-        cluster.coordinator.post(lambda: None)
+        cluster.coordinator.post(lambda _state: None)
         cluster.coordinator.turn()
         cluster.settle()
     tried = len(cluster.opened) - before
     assert 200 / LONGEST_S - 1 <= tried <= 200 / LONGEST_S + 6
     assert len(cluster.state.workers.by_name) == known
-    assert status.document(cluster.state)["why"] == "host h3 is not heard: no route"
+    assert requests.document(cluster.state)["why"] == "host h3 is not heard: no route"
     assert cluster.said.count("host h3 is not heard: no route") == 1
     cluster.refuses.clear()
     cluster.wait(LONGEST_S)
@@ -151,7 +151,7 @@ def test_a_job_whose_host_is_away_at_the_start_starts_when_it_is_back(tmp_path):
         cluster.state.lines.open(host)
     cluster.settle()
     assert cluster.state.phase is JobPhase.STARTING
-    assert status.document(cluster.state)["why"] == "host h1 is not heard: no route"
+    assert requests.document(cluster.state)["why"] == "host h1 is not heard: no route"
     cluster.come_to_rest()
     cluster.does_a_step()
     assert len([worker for worker in cluster.state.workers if worker.accelerator == "h1-a"]) == 1
@@ -164,7 +164,7 @@ def test_the_line_to_a_host_that_had_nothing_to_do_with_the_job_is_opened_when_i
     assert "h5" not in cluster.opened
     cluster.placed[0] = "h5-a"
     answers = []
-    cluster.coordinator.post(lambda: requests.receive(cluster.state, {"ask": "resume"}, answers.append))
+    cluster.coordinator.post(requests.receive, {"ask": "resume"}, answers.append)
     cluster.coordinator.turn()
     cluster.settle()
     assert answers == [{"state": "running"}]
@@ -182,9 +182,7 @@ def test_a_word_that_cannot_be_understood_is_told_and_the_job_goes_on(cluster, m
 def test_who_loses_an_agent_to_another_leaves_the_job_as_it_is(cluster):
     asked = []
     object.__setattr__(cluster.effects, "ask", lambda host, message: bool(asked.append((host, message))) or True)
-    cluster.coordinator.post(
-        lambda: agent_reports.receive(cluster.state, "h0", {"tell": "taken", "by": "pid 7 on other"}, "")
-    )
+    cluster.coordinator.post(agent_reports.receive, "h0", {"tell": "taken", "by": "pid 7 on other"}, "")
     with pytest.raises(RefusedError, match="the agent on h0 works for pid 7 on other") as refused:
         cluster.coordinator.run()
     assert "--take" in refused.value.hint

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from lumctl.training.agent.logs import last_line, size
-from lumctl.training.wire import LONGEST_TOLD, told_line
+from lumctl.training.protocol import LONGEST_SHOWN, printable_line
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_it_is_bounded_and_of_this_worker_only(tmp_path):
     assert last_line(log, before) == ""
     with log.open("a") as file:
         file.write("x" * 1_000_000)
-    assert last_line(log, before) == "x" * LONGEST_TOLD + "..."
+    assert last_line(log, before) == "x" * LONGEST_SHOWN + "..."
     log.write_text("begun anew\n")  # it was too long
     assert last_line(log, 2_000_000) == "begun anew"
 
@@ -45,5 +45,5 @@ def test_what_is_no_log_is_not_read(tmp_path):
 
 
 def test_a_line_of_another_process_is_shown_as_one_line():
-    assert told_line("a\nb\x00\x1b[2J c\u202e") == "a b[2J c"
-    assert len(told_line("y" * 10_000)) == LONGEST_TOLD + 3
+    assert printable_line("a\nb\x00\x1b[2J c\u202e") == "a b[2J c"
+    assert len(printable_line("y" * 10_000)) == LONGEST_SHOWN + 3

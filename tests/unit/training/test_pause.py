@@ -3,7 +3,7 @@
 from fake_cluster import FakeCluster
 
 from lumctl.errors import UnreachableError
-from lumctl.training.coordinator import requests, status
+from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 
 PLACES = ["h0-a", "h1-a", "h2-a", "h3-a"]
@@ -11,21 +11,21 @@ PLACES = ["h0-a", "h1-a", "h2-a", "h3-a"]
 
 def asks(cluster, what):
     answers = []
-    cluster.coordinator.post(lambda: requests.receive(cluster.state, {"ask": what}, answers.append))
+    cluster.coordinator.post(requests.receive, {"ask": what}, answers.append)
     cluster.coordinator.turn()
     return answers
 
 
 def steps_at(cluster, places):
     cluster.does_a_step()
-    assert [rank["accelerator"] for rank in status.document(cluster.state)["ranks"]] == places
+    assert [rank["accelerator"] for rank in requests.document(cluster.state)["ranks"]] == places
 
 
 def holds(cluster):
-    assert status.document(cluster.state)["state"] == "paused"
+    assert requests.document(cluster.state)["state"] == "paused"
     assert not cluster.step()
     cluster.wait(20)
-    assert status.document(cluster.state)["state"] == "paused"
+    assert requests.document(cluster.state)["state"] == "paused"
 
 
 def resumes(cluster, places):
@@ -141,7 +141,7 @@ def test_a_run_is_done_when_its_light_is_right_though_another_failure_keeps_the_
     cluster.placed[1] = "h4-a"
     cluster.broken.add("h2-a")
     cluster.kill("h2-a#1")
-    cluster.coordinator.post(lambda: requests.receive(cluster.state, {"ask": "resume"}, answers.append))
+    cluster.coordinator.post(requests.receive, {"ask": "resume"}, answers.append)
     cluster.coordinator.turn()
     cluster.come_to_rest()
     assert answers == [{"state": "paused"}, {"state": "recovering"}]

@@ -6,7 +6,7 @@ import random
 import pytest
 from fake_cluster import FakeCluster
 
-from lumctl.training.coordinator import status
+from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobPhase
 
 SEEDS = 1500 if os.environ.get("LUMCTL_CAMPAIGN") else 100
@@ -52,7 +52,7 @@ def beside(cluster, draw):
 
 
 def done(cluster):
-    return [rank["done"] for rank in status.document(cluster.state)["ranks"]]
+    return [rank["done"] for rank in requests.document(cluster.state)["ranks"]]
 
 
 @pytest.mark.parametrize("layout", ["replicated", "unique"])
@@ -79,7 +79,7 @@ def test_whatever_fails_when_the_job_runs_again_or_says_why_not(tmp_path, layout
         assert "no checkpoint of all ranks was written" in cluster.state.why_ended, said
         return
     if phase in {JobPhase.STARTING, JobPhase.RECOVERING}:
-        assert status.document(cluster.state)["why"] == "no spare is left", said
+        assert requests.document(cluster.state)["why"] == "no spare is left", said
         return
     before = max(done(cluster))
     cluster.does_a_step()

@@ -4,7 +4,7 @@ from fake_cluster import FakeCluster
 from fake_runs import Pair, Plan
 
 from lumctl.errors import RolledBackError
-from lumctl.training.coordinator import repair, requests
+from lumctl.training.coordinator import failures, requests
 from lumctl.training.coordinator.state import JobPhase
 
 
@@ -18,11 +18,11 @@ class TakenBack(FakeCluster):
         plan = Plan([Pair("train", "h1-a", "h4-a", 1)])
         answers = self.answers = []
         for play in (
-            lambda: repair.examined(self.state, {"h1-a": "it is lost"}),
-            lambda: repair.planned(self.state, plan),
+            lambda: failures.examined(self.state, {"h1-a": "it is lost"}),
+            lambda: failures.planned(self.state, plan),
             lambda: requests.receive(self.state, {"ask": "pause"}, answers.append),
             lambda: requests.receive(self.state, {"ask": "resume"}, answers.append),
-            lambda: repair.not_repaired(self.state, RolledBackError("rolled back", run="swap-0001")),
+            lambda: failures.not_repaired(self.state, RolledBackError("rolled back", run="swap-0001")),
         ):
             self.later("healer", play)
 
@@ -56,10 +56,10 @@ def test_a_job_that_waits_goes_on_when_a_person_has_replaced_what_failed(tmp_pat
     answers = []
     requests.receive(coordinator.state, {"ask": "resume"}, answers.append)
     assert answers == [{"state": "recovering"}]
-    coordinator.post(lambda: requests.receive(coordinator.state, {"ask": "pause"}, answers.append))
+    coordinator.post(requests.receive, {"ask": "pause"}, answers.append)
     coordinator.turn()
     cluster.placed[1] = "h5-a"
-    coordinator.post(lambda: requests.receive(coordinator.state, {"ask": "resume"}, answers.append))
+    coordinator.post(requests.receive, {"ask": "resume"}, answers.append)
     coordinator.turn()
     cluster.settle()
     assert answers[1:] == [{"state": "paused"}, {"state": "running"}]

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.training.coordinator.resume_point import REPLICATED, UNIQUE, HeldState, ResumePoint, StateLoad, choose
+from lumctl.training.coordinator.workers import REPLICATED, UNIQUE, HeldState, ResumePoint, StateLoad, choose
 
 
 def test_in_a_replicated_job_whoever_has_done_most_gives_its_state_to_the_others():

@@ -10,7 +10,7 @@ from fake_cluster import FakeCluster, at_work
 
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.training.coordinator.state import JobPhase
-from lumctl.training.simulator_watch import GONE, SimulatorWatch
+from lumctl.training.job_run import GONE, SimulatorWatch
 
 WITHIN_S = 20.0
 

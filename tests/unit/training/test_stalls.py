@@ -4,13 +4,13 @@ import pytest
 from fake_cluster import FakeCluster
 
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
-from lumctl.training.coordinator import requests, status
+from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobPhase
 
 
 def steps(cluster):
     cluster.does_a_step()
-    assert len({rank["done"] for rank in status.document(cluster.state)["ranks"]}) == 1
+    assert len({rank["done"] for rank in requests.document(cluster.state)["ranks"]}) == 1
 
 
 def test_a_job_that_does_no_step_is_looked_at_and_forms_its_group_anew(cluster):
@@ -38,11 +38,11 @@ def test_it_waits_for_light_that_is_missing_and_says_so_and_goes_on_with_it(clus
     for _ in range(5):
         cluster.wait(10)
         assert cluster.state.phase is JobPhase.RECOVERING
-        assert status.document(cluster.state)["why"] == "no light: c3"
+        assert requests.document(cluster.state)["why"] == "no light: c3"
     assert [line for line in cluster.said if "no light: c3" in line] == [
         "no light: c3; the job waits for it, and looks every 5 s"
     ]
-    assert status.document(cluster.state)["state"] == "waiting"
+    assert requests.document(cluster.state)["state"] == "waiting"
     cluster.dark = ""
     cluster.wait(10)
     steps(cluster)
@@ -128,7 +128,7 @@ def test_who_does_not_leave_the_step_that_failed_is_told_and_ended_at_last(clust
     told = [line.rpartition(" (") for line in cluster.said if "waiting" in line]
     assert [words for words, _, _ in told] == ["recovering: waiting for h3-a to leave the step"] * 3
     assert [float(late.partition(" ")[0]) for _, _, late in told] == pytest.approx([30, 60, 120], abs=5)
-    assert status.document(cluster.state)["why"].startswith("waiting for h3-a to leave the step (12")
+    assert requests.document(cluster.state)["why"].startswith("waiting for h3-a to leave the step (12")
     cluster.wait(cluster.run.stall_s)
     cluster.come_to_rest()
     assert "h3-a#1" not in cluster.processes

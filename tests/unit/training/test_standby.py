@@ -5,7 +5,7 @@ from fake_cluster import FakeCluster, at_work
 
 from lumctl.errors import UnreachableError
 from lumctl.inventory.job_run import WithoutSpare
-from lumctl.training.coordinator import status
+from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobPhase
 
 
@@ -58,7 +58,7 @@ def test_a_spare_that_gets_ready_again_is_waited_for_anew_when_it_dies(tmp_path)
     object.__setattr__(cluster.effects, "ask", ask)
     cluster.at += 10
     steps(cluster, 2)
-    assert "h4-a" in [each["accelerator"] for each in status.document(cluster.state)["ready"]]
+    assert "h4-a" in [each["accelerator"] for each in requests.document(cluster.state)["ready"]]
     assert not cluster.state.standby_retries.waits("h4-a", cluster.at)
 
 
@@ -77,7 +77,7 @@ def test_the_store_is_not_read_with_each_step_and_may_be_away(tmp_path):
     steps(cluster, 10)
     assert len(reads) == 1
     assert cluster.said.count("the store cannot be read, what it said last holds: the store does not answer") == 1
-    assert "h4-a" in [each["accelerator"] for each in status.document(cluster.state)["ready"]]
+    assert "h4-a" in [each["accelerator"] for each in requests.document(cluster.state)["ready"]]
     cluster.kill("h1-a#1")
     cluster.come_to_rest()
     steps(cluster)
@@ -99,7 +99,7 @@ def test_a_rank_that_was_given_up_comes_back_when_it_is_placed_elsewhere(tmp_pat
         cluster.kill("h0-a#1")
     cluster.come_to_rest()
     steps(cluster)
-    placed = [rank["accelerator"] for rank in status.document(cluster.state)["ranks"]]
+    placed = [rank["accelerator"] for rank in requests.document(cluster.state)["ranks"]]
     assert placed == ["h0-a", "h4-a", "h2-a", "h3-a"]
 
 

@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster
 
 from lumctl.inventory.job_run import WithoutSpare
-from lumctl.training.coordinator import status
+from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 
 
@@ -49,7 +49,7 @@ def test_the_last_line_of_a_log_is_told_with_the_reason(tmp_path):
     ) in cluster.said
     assert (
         "before it was ready: ModuleNotFoundError: No module named 'x' (log: "
-        in status.document(coordinator.state)["why"]
+        in requests.document(coordinator.state)["why"]
     )
 
 
@@ -89,7 +89,7 @@ def test_it_is_told_for_whom_the_job_waits_now_and_then(tmp_path):
     shown = [line for line in cluster.said if "waiting for" in line]
     assert [line.partition("(")[0] for line in shown] == ["starting: waiting for h[1-2]-a "] * 3
     assert [float(line.partition("(")[2].partition(" ")[0]) for line in shown] == pytest.approx([30, 60, 120], abs=5)
-    assert status.document(cluster.state)["why"].startswith("waiting for h[1-2]-a (12")
+    assert requests.document(cluster.state)["why"].startswith("waiting for h[1-2]-a (12")
     assert cluster.state.phase is JobPhase.STARTING
 
 
@@ -140,7 +140,7 @@ def test_a_rank_is_not_started_on_an_accelerator_that_is_known_to_have_failed(tm
     cluster.does_a_step()
     assert "h1-a#1" not in {process.name for process in [*cluster.processes.values(), *cluster.dead]}
     assert "h4-a#1" in cluster.group()
-    (recovery,) = status.document(cluster.state)["recoveries"]
+    (recovery,) = requests.document(cluster.state)["recoveries"]
     assert (recovery["cause"], recovery["replaced_by"]) == ("h1-a: it is lost", {"h1-a": "h4-a"})
 
 
@@ -150,7 +150,7 @@ def test_without_a_spare_it_waits_or_refuses_as_its_policy_says(tmp_path, policy
     cluster.broken |= {"h1-a", "h4-a", "h5-a"}
     opened(cluster)
     assert not cluster.processes
-    found = status.document(cluster.state)
+    found = requests.document(cluster.state)
     if policy is WithoutSpare.STOP:
         assert (found["state"], found["end"]) == ("stopped", "no-spare")
         assert cluster.state.end.exit_code == 5
@@ -159,4 +159,4 @@ def test_without_a_spare_it_waits_or_refuses_as_its_policy_says(tmp_path, policy
     cluster.broken.discard("h1-a")
     cluster.wait(6)
     cluster.does_a_step()
-    assert status.document(cluster.state)["recoveries"] == []
+    assert requests.document(cluster.state)["recoveries"] == []

@@ -3,7 +3,7 @@
 import pytest
 from fake_cluster import FakeCluster, at_work
 
-from lumctl.training.coordinator import job_end, requests, status
+from lumctl.training.coordinator import job_end, requests
 from lumctl.training.coordinator.state import JobPhase
 
 
@@ -36,7 +36,7 @@ class Ending(FakeCluster):
     def asks_to_stop(self):
         """Ask for a stop at once, and play it to its end; the answer."""
         answers = []
-        self.coordinator.post(lambda: requests.receive(self.state, {"ask": "stop"}, answers.append))
+        self.coordinator.post(requests.receive, {"ask": "stop"}, answers.append)
         self.coordinator.turn()
         self.settle()
         assert self.state.phase is JobPhase.STOPPED
@@ -103,7 +103,7 @@ def test_recoveries_of_before_are_told_by_whoever_takes_over(tmp_path):
     object.__setattr__(cluster.effects, "before", tuple(before))
     cluster.restart_lumctl()
     cluster.settle()
-    assert status.document(cluster.state)["recoveries"] == before
+    assert requests.document(cluster.state)["recoveries"] == before
     cluster.kill("h2-a#1")
     cluster.settle()
     cluster.does_a_step()
@@ -114,7 +114,7 @@ def test_a_job_that_begins_anew_has_had_no_recovery(tmp_path):
     cluster = FakeCluster(tmp_path)
     object.__setattr__(cluster.effects, "before", ({"failed": ["h1-a"]},))
     at_work(cluster)
-    assert status.document(cluster.state)["recoveries"] == []
+    assert requests.document(cluster.state)["recoveries"] == []
 
 
 def test_how_a_job_has_ended_is_kept(tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_why_a_job_has_stopped_in_a_recovery_is_told(tmp_path, ended):
     cluster.kill("h1-a#1")
     cluster.settle()
     coordinator = cluster.coordinator
-    assert (status.document(coordinator.state)["state"], status.document(coordinator.state)["why"]) == (
+    assert (requests.document(coordinator.state)["state"], requests.document(coordinator.state)["why"]) == (
         "waiting",
         "no spare is left",
     )
@@ -152,9 +152,9 @@ def test_why_a_job_has_stopped_in_a_recovery_is_told(tmp_path, ended):
     if ended:
         job_end.stop(coordinator.state, "somebody asked for it")
         cluster.settle()
-        assert status.document(coordinator.state)["why"] == "somebody asked for it"
+        assert requests.document(coordinator.state)["why"] == "somebody asked for it"
     else:
         cluster.no_light = False
         cluster.wait(6)
         cluster.does_a_step()
-        assert status.document(coordinator.state)["state"] == "running"
+        assert requests.document(coordinator.state)["state"] == "running"

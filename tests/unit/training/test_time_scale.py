@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from lumctl.training.bars import TimeScale, in_words, scale_for
+from lumctl.training.timeline import TimeScale, in_words, scale_for
 
 
 @pytest.mark.parametrize(

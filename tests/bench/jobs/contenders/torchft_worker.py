@@ -10,9 +10,9 @@ from torch.distributed import TCPStore
 from torchft import Manager, ProcessGroupGloo
 from torchft.manager import WorldSizeMode
 
-from lumctl.training.example.config import SIZES
 from lumctl.training.example.data import Windows, own_text
-from lumctl.training.example.replicated import Replicated
+from lumctl.training.example.model import SIZES
+from lumctl.training.example.parallelism import Replicated
 
 COLLECTIVE = timedelta(milliseconds=float(os.environ.get("TORCHFT_COLLECTIVE_MS", "1000")))
 """A rank that is not the dead one's neighbour waits it out; what is too short, ranks that share a busy core overrun."""

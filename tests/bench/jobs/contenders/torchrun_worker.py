@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from steps import Voice
 
-from lumctl.training.example.config import SIZES
 from lumctl.training.example.data import Windows, own_text
-from lumctl.training.example.replicated import Replicated
+from lumctl.training.example.model import SIZES
+from lumctl.training.example.parallelism import Replicated
 
 
 def average(parameters):

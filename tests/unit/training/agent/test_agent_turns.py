@@ -14,7 +14,7 @@ from lumctl.training.agent.folder import listening, private_folder
 from lumctl.training.agent.logs import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
 from lumctl.training.agent.process import ProcessEnd
 from lumctl.training.agent.worker import BEATS, MOST_WAITING, Worker
-from lumctl.training.wire import MessageLine, encoded
+from lumctl.training.protocol import MessageLine, encoded
 
 HEARTBEAT_S = 2.0
 

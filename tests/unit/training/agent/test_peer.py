@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.training.agent.peer import CHUNK_BYTES, MOST_UNSENT_BYTES, AgentPeer
-from lumctl.training.wire import MOST_BYTES, BrokenLineError, MessageLine, encoded
+from lumctl.training.agent.connections import CHUNK_BYTES, MOST_UNSENT_BYTES, AgentPeer
+from lumctl.training.protocol import MOST_BYTES, BrokenLineError, MessageLine, encoded
 
 SMALL = 4096
 

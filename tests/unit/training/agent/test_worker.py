@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lumctl.training.agent.worker import Worker, worker_of
-from lumctl.training.wire import BrokenLineError
+from lumctl.training.protocol import BrokenLineError
 
 LATE_S, IN_TIME_S = 1.0, 0.001
 

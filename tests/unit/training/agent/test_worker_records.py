@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from lumctl.training.agent import worker_records
+from lumctl.training.agent import worker_table
 from lumctl.training.agent.folder import private_folder
 from lumctl.training.agent.process import Process
 from lumctl.training.agent.worker import Worker
@@ -23,10 +23,10 @@ def folder(tmp_path):
 def living(folder):
     """A process as an agent of this folder would have started it for the worker ``a#1``."""
     given = {
-        worker_records.SOCKET: str(folder.socket),
-        worker_records.WORKER: "a#1",
-        worker_records.ACCELERATOR: "a",
-        worker_records.BEAT_S: "0.375",
+        worker_table.SOCKET: str(folder.socket),
+        worker_table.WORKER: "a#1",
+        worker_table.ACCELERATOR: "a",
+        worker_table.BEAT_S: "0.375",
     }
     os.mkfifo(folder.log("a#1"))
     with os.fdopen(os.open(folder.log("a#1"), os.O_RDWR)) as output:
@@ -47,7 +47,7 @@ def worker(process, name="a#1", **more):
 
 def after(folder):
     """The workers that the next agent has: name -> (alive, pid, whether it is watched)."""
-    found = worker_records.adopted(folder, now=NOW, at=AT)
+    found = worker_table.adopted(folder, now=NOW, at=AT)
     told = {name: (each.alive, each.pid, each.process is not None) for name, each in found.items()}
     for each in found.values():
         if each.process is not None:
@@ -63,7 +63,7 @@ def test_who_lives_is_watched_and_who_does_not_has_ended_now(folder, living):
     gone = worker(living, "b#1")
     gone.started -= 1  # its id is used again
     ended = worker(living, "c#1", alive=False, code=3, at=7.0)
-    worker_records.write_records(folder, [worker(living), gone, ended])
+    worker_table.write_records(folder, [worker(living), gone, ended])
     found, told = after(folder)
     assert told == {
         "a#1": (True, living.pid, True),
@@ -76,14 +76,14 @@ def test_who_lives_is_watched_and_who_does_not_has_ended_now(folder, living):
 
 
 def test_a_book_of_before_the_system_was_started_names_nobody_who_lives(folder, living):
-    worker_records.write_records(folder, [worker(living)])
+    worker_table.write_records(folder, [worker(living)])
     written = json.loads(folder.records.read_text())
     folder.records.write_text(json.dumps({**written, "boot": "another"}))
     assert after(folder)[1] == {"a#1": (False, living.pid, False)}
 
 
 def test_a_worker_whose_start_was_not_finished_in_the_book_is_found(folder, living):
-    worker_records.write_records(folder, [worker(None), worker(None, "b#1")])
+    worker_table.write_records(folder, [worker(None), worker(None, "b#1")])
     _, told = after(folder)
     assert told == {"a#1": (True, living.pid, True), "b#1": (False, None, False)}
 
@@ -102,10 +102,10 @@ def test_a_book_that_cannot_be_read_is_put_aside_and_the_living_are_found(folder
 
 
 def test_a_book_is_written_whole_or_not_at_all(folder, living):
-    worker_records.write_records(folder, [worker(living)])
+    worker_table.write_records(folder, [worker(living)])
     before = folder.records.read_text()
     folder.records.with_name("workers.json.new").mkdir()
     with pytest.raises(OSError, match="Is a directory"):
-        worker_records.write_records(folder, [])
+        worker_table.write_records(folder, [])
     assert folder.records.read_text() == before
     assert folder.records.stat().st_mode & 0o777 == 0o600

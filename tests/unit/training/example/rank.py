@@ -8,9 +8,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed import FileStore
 
-from lumctl.training.example.config import SIZES
 from lumctl.training.example.data import Windows
 from lumctl.training.example.learner import bytes_of
+from lumctl.training.example.model import SIZES
 from lumctl.training.example.parallelism import WAYS, learner
 
 STEPS = 3

@@ -1,6 +1,6 @@
 import pytest
 
-from lumctl.training.example.losses import REMEMBERED, Losses, read_losses
+from lumctl.training.example.data import REMEMBERED, Losses, read_losses
 
 
 def run(path, steps, *, losses=None):

@@ -3,9 +3,7 @@ import math
 import torch
 from torch.nn import functional
 
-from lumctl.training.example.config import SIZES, Size
-from lumctl.training.example.layers import Attention, RMSNorm, Rotary, SwiGLU
-from lumctl.training.example.model import Llama
+from lumctl.training.example.model import SIZES, Attention, Llama, RMSNorm, Rotary, Size, SwiGLU
 
 SMALLEST = Size(width=8, layers=2, heads=4, key_heads=2, context=6, sequences=4, vocabulary=11)
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from lumctl.errors import UsageError
-from lumctl.training.example.config import SIZES
-from lumctl.training.example.model import Llama
+from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.parallelism import WAYS, learner
 
 WORLD = 3

@@ -9,12 +9,9 @@ import pytest
 import torch
 
 from lumctl.errors import UnreachableError
-from lumctl.training.example.config import SIZES
-from lumctl.training.example.model import Llama
+from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.parallelism import served
-from lumctl.training.example.serve.http_server import HttpServer
-from lumctl.training.example.serve.inference import lead
-from lumctl.training.example.serve.request_queue import MOST_TOGETHER, MOST_WAITING, BusyError, RequestQueue
+from lumctl.training.example.serve import MOST_TOGETHER, MOST_WAITING, BusyError, HttpServer, RequestQueue, lead
 
 PATIENCE_S = 30
 

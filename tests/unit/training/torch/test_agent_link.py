@@ -6,9 +6,8 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from lumctl.training.torch.agent_link import AgentLink
-from lumctl.training.torch.environment import Environment
-from lumctl.training.wire import MessageLine
+from lumctl.training.protocol import MessageLine
+from lumctl.training.torch.agent_link import AgentLink, Environment
 
 MANY = 5000
 

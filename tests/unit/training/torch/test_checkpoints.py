@@ -8,10 +8,9 @@ import torch
 
 import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
-from lumctl.training.torch import persistence as room
-from lumctl.training.torch.checkpoints import Checkpoints, of_rank, read
-from lumctl.training.torch.persistence import Persistence
-from lumctl.training.torch.training_state import TrainingState
+from lumctl.training.torch import checkpoints as room
+from lumctl.training.torch.checkpoints import Checkpoints, Persistence, of_rank, read
+from lumctl.training.torch.states import TrainingState
 
 
 def saved(folder, *dones, rank=None):

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from lumctl.training.torch import group as room
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
-from lumctl.training.torch.stores import GivenUpError, Patient
+from lumctl.training.torch.stores import CancellableStore, GivenUpError
 
 ALONE = 1
 
@@ -56,7 +56,7 @@ def at_its_end(one: socket.socket) -> bool:
 
 def at_the_first(monkeypatch, name, act):
     """Have something done when the group's store is first asked for something."""
-    known, done = getattr(Patient, name), []
+    known, done = getattr(CancellableStore, name), []
 
     def first(self, *what, **more):
         if not done:
@@ -64,7 +64,7 @@ def at_the_first(monkeypatch, name, act):
             act()
         return known(self, *what, **more)
 
-    monkeypatch.setattr(Patient, name, first)
+    monkeypatch.setattr(CancellableStore, name, first)
 
 
 def test_a_connection_that_came_while_it_was_made_outlives_it(group, served, monkeypatch):

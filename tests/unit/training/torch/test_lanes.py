@@ -12,7 +12,7 @@ import pytest
 from torch.distributed import HashStore
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.training.torch.lanes import LaneStore
+from lumctl.training.torch.stores import LaneStore
 
 PLACEMENT = ["a0", "b0", "c0"]
 KEY = "0//cpu//0/{}"

@@ -6,10 +6,10 @@ import torch.distributed as dist
 
 import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
+from lumctl.training.torch.agent_link import Environment
 from lumctl.training.torch.collectives import average
-from lumctl.training.torch.environment import Environment
-from lumctl.training.torch.failures import in_short, of_group
-from lumctl.training.torch.training_state import TrainingState
+from lumctl.training.torch.member import in_short, of_group
+from lumctl.training.torch.states import TrainingState
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,366 @@
+"""``python -m lumctl.training.example.serve``: the model behind HTTP, its parts on the ranks of a job."""
+
+import argparse
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+import lumctl.training.torch as recovery
+from lumctl.errors import LumctlError, UnreachableError
+from lumctl.training.example.__main__ import told
+from lumctl.training.example.learner import Served
+from lumctl.training.example.model import SIZES, Llama
+from lumctl.training.example.parallelism import SERVED, served
+from lumctl.training.torch.stores import family_of
+
+MOST_WAITING = 64
+MOST_TOGETHER = 8
+"""Sequences of one turn; the rest wait."""
+
+
+class BusyError(Exception):
+    """Not now: too many wait, or the ranks are being replaced for longer than we let anyone wait."""
+
+
+@dataclass(eq=False)
+class Request:
+    """One sequence on its way."""
+
+    tokens: list[int]
+    wanted: int
+    """Tokens that are still to come."""
+    made: list[int] = field(default_factory=list)
+
+
+class RequestQueue:
+    """A request is answered whole or refused. What the ranks lose with a turn is nothing: its tokens are here.
+
+    Args:
+        patience_s: how long requests wait for ranks that finish no turn.
+        now: the time in seconds.
+    """
+
+    def __init__(self, *, patience_s: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._patience_s = patience_s
+        self._now = now
+        self._changed = threading.Condition()
+        self._waiting: list[Request] = []
+        self._turn_at = now()
+        self._closed = False
+        self.turns = 0
+
+    def ask(self, tokens: list[int], wanted: int) -> list[int]:
+        """Wait until all tokens are made; the tokens.
+
+        Raises:
+            BusyError: it is not served now.
+        """
+        request = Request(tokens, wanted)
+        with self._changed:
+            if self._closed or len(self._waiting) >= MOST_WAITING:
+                raise BusyError("too many requests wait" if not self._closed else "this rank serves no more")
+            self._waiting.append(request)
+            self._changed.notify_all()
+            asked_at = self._now()
+            while request.wanted:
+                left = self._patience_s - (self._now() - max(asked_at, self._turn_at))
+                if self._closed or left <= 0:
+                    self._waiting.remove(request)
+                    raise BusyError("the ranks that compute are being replaced")
+                self._changed.wait(left)
+        return request.made
+
+    def batch(self, *, wait_s: float) -> list[Request]:
+        """What to work on in this turn; waits a moment for the first."""
+        with self._changed:
+            if not self._waiting:
+                self._changed.wait(wait_s)
+            return self._waiting[:MOST_TOGETHER]
+
+    def finish(self, batch: list[Request], made: list[int]) -> None:
+        """A turn is done; each sequence of the batch has got one token more."""
+        with self._changed:
+            self._turn_at = self._now()
+            self.turns += 1
+            for request, token in zip(batch, made, strict=True):
+                request.made.append(token)
+                request.wanted -= 1
+            # One that gave up meanwhile is in the batch and here no more.
+            self._waiting = [request for request in self._waiting if request.wanted]
+            self._changed.notify_all()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last turn."""
+        return self._now() - self._turn_at
+
+    @property
+    def well(self) -> bool:
+        """Whether turns are being done."""
+        return self.silent_s <= self._patience_s
+
+    def close(self) -> None:
+        """Refuse all that wait and all that come."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+MOST_BYTES = 64 * 1024
+MOST_TOKENS = 1024
+SLOW_CLIENT_S = 10
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """What is asked cannot be done."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class HttpServer:
+    """Serves a queue from threads of its own, until closed.
+
+    Args:
+        address: the interface to listen on.
+        port: 0 takes any that is free.
+        queue: where requests go.
+        patience_s: after which those who are refused should ask again.
+
+    Raises:
+        UnreachableError: the address cannot be listened on.
+    """
+
+    def __init__(self, address: str, port: int, queue: RequestQueue, *, patience_s: float) -> None:
+        handler = type("Handler", (_Handler,), {"queue": queue, "retry_s": math.ceil(patience_s)})
+        try:
+            self._server = _server_class(address)((address, port), handler)
+        except OSError as error:
+            raise UnreachableError(
+                f"{address}:{port} cannot be listened on: {error.strerror}", hint="choose another --port"
+            ) from error
+        self._queue = queue
+        host = f"[{address}]" if ":" in address else address
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Refuse those who wait and listen no more."""
+        self._queue.close()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _server_class(address: str) -> type[ThreadingHTTPServer]:
+    return type("Server", (ThreadingHTTPServer,), {"address_family": family_of(address), "daemon_threads": True})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    queue: ClassVar[RequestQueue]
+    retry_s: ClassVar[int]
+    timeout = SLOW_CLIENT_S
+
+    def do_GET(self) -> None:
+        """Whether turns are being done."""
+        if self.path != "/health":
+            self._answer(HTTPStatus.NOT_FOUND, {"error": "there is POST /generate and GET /health"})
+            return
+        status = HTTPStatus.OK if self.queue.well else HTTPStatus.SERVICE_UNAVAILABLE
+        self._answer(status, {"turns": self.queue.turns, "silent_s": round(self.queue.silent_s, 3)})
+
+    def do_POST(self) -> None:
+        """Go on with a text."""
+        try:
+            prompt, wanted = self._asked()
+            made = self.queue.ask(list(prompt), wanted)
+        except Refusal as refusal:
+            self._answer(refusal.status, {"error": refusal.reason})
+        except BusyError as error:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        else:
+            self._answer(HTTPStatus.OK, {"text": bytes(made).decode(errors="replace"), "tokens": made})
+
+    def _asked(self) -> tuple[bytes, int]:
+        if self.path != "/generate":
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is POST /generate and GET /health")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "say how long the request is (Content-Length)")
+        if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
+        try:
+            asked = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError) as error:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "the request is no JSON") from error
+        prompt, wanted = (asked.get("prompt"), asked.get("tokens", 16)) if isinstance(asked, dict) else (None, 0)
+        if not isinstance(prompt, str) or not prompt:
+            raise Refusal(HTTPStatus.BAD_REQUEST, '"prompt" is a text of at least one character')
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or not 1 <= wanted <= MOST_TOKENS:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f'"tokens" is a number from 1 to {MOST_TOKENS}')
+        return prompt.encode(errors="replace"), wanted
+
+    def _answer(self, status: HTTPStatus, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            self.send_header("Retry-After", str(self.retry_s))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - named by http.server
+        """Say nothing: who asked for what is nobody's business here."""
+
+
+IDLE_S = 0.05
+"""How long rank 0 waits for a request before it tells the others that there is none: a wait that a `hold` of the
+coordinator has to sit out, so short."""
+
+
+def lead(served: Served, queue: RequestQueue, world: int) -> None:
+    """Rank 0's part.
+
+    Raises:
+        RuntimeError: the process group broke; nothing has been taken off the queue.
+    """
+    batch = queue.batch(wait_s=IDLE_S)
+    tokens = _padded(batch, served.size.context)
+    _share(torch.tensor(tokens.shape), world)
+    if not batch:
+        queue.finish([], [])
+        return
+    _share(tokens, world)
+    logits = served.logits(tokens)
+    if logits is None:
+        raise AssertionError("the logits are not on rank 0")
+    last = torch.tensor([min(len(request.tokens) + len(request.made), tokens.shape[1]) - 1 for request in batch])
+    # The likeliest token, always: a turn that is done again gives the same.
+    queue.finish(batch, [int(token) for token in logits[torch.arange(len(batch)), last].argmax(-1)])
+
+
+def follow(served: Served, world: int) -> None:
+    """Every other rank's part.
+
+    Raises:
+        RuntimeError: the process group broke.
+    """
+    shape = torch.zeros(2, dtype=torch.long)
+    _share(shape, world)
+    sequences, length = (int(number) for number in shape)
+    if sequences:
+        tokens = torch.zeros(sequences, length, dtype=torch.long)
+        _share(tokens, world)
+        served.logits(tokens)
+
+
+def _padded(batch: list[Request], context: int) -> Tensor:
+    """The last tokens of each, filled up on the right, where nothing that matters looks."""
+    rows = [[*request.tokens, *request.made][-context:] for request in batch]
+    length = max(map(len, rows), default=0)
+    return torch.tensor([row + [0] * (length - len(row)) for row in rows], dtype=torch.long).reshape(len(rows), length)
+
+
+def _share(tensor: Tensor, world: int) -> None:
+    if world > 1:
+        dist.broadcast(tensor, 0)
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """What is served, and where."""
+
+    parallel: str
+    size: str
+    seed: int
+    port: int
+    patience: float
+    announce: Path | None
+
+
+def serve(options: ServeOptions) -> None:
+    """Take part in turns until the job is stopped.
+
+    The weights come from the seed and never change, so no state is handed over: a spare has made its own.
+
+    Raises:
+        UnreachableError: rank 0 cannot listen.
+        UsageError: the ranks are too many.
+    """
+    torch.set_num_threads(1)
+    size = SIZES[options.size]
+    ours = served(options.parallel, size, seed=options.seed)
+    with torch.no_grad():  # what PyTorch does at its first step must not keep others waiting for a spare
+        Llama(size, seed=0)(torch.zeros(1, size.context, dtype=torch.long))
+    front: tuple[HttpServer, RequestQueue] | None = None
+    try:
+        with recovery.attach(layout=ours.layout, shape=ours.shape, seed=options.seed) as job:
+            for step in job.steps(None):
+                if job.rank == 0:
+                    front = front or _open(options)
+                elif front is not None:
+                    front[0].close()
+                    front = None
+                with step:
+                    if front is not None:
+                        lead(ours, front[1], job.world)
+                    else:
+                        follow(ours, job.world)
+    finally:
+        if front is not None:
+            front[0].close()
+
+
+def _open(options: ServeOptions) -> tuple[HttpServer, RequestQueue]:
+    address = os.environ.get("LUMCTL_JOB_ADDRESS", "127.0.0.1")
+    queue = RequestQueue(patience_s=options.patience)
+    front = HttpServer(address, options.port, queue, patience_s=options.patience)
+    if options.announce is not None:
+        new = options.announce.with_name(f".{options.announce.name}.{os.getpid()}")
+        new.write_text(front.url + "\n")
+        new.replace(options.announce)
+    print(f"serving on {front.url}", flush=True)  # noqa: T201 - the script's own output
+    return front, queue
+
+
+def main() -> int:
+    """Serve to the end; an exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lumctl.training.example.serve", description="Serve a small Llama.")
+    parser.add_argument("--parallel", choices=tuple(SERVED), default="pipeline", help="how ranks hold the weights")
+    parser.add_argument("--size", choices=tuple(SIZES), default="tiny")
+    parser.add_argument("--seed", type=int, default=1, help="of the weights")
+    parser.add_argument("--port", type=int, default=8080, help="where rank 0 listens; 0: any that is free")
+    parser.add_argument("--patience", type=float, default=5.0, help="seconds that a request waits for a recovery")
+    parser.add_argument("--announce", type=Path, metavar="FILE", help="write the address to this file")
+    try:
+        serve(ServeOptions(**vars(parser.parse_args())))
+    except LumctlError as error:
+        return told(error)
+    except OSError as error:
+        return told(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

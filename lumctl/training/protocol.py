@@ -1,0 +1,177 @@
+"""What the processes of a job agree on: the environment variables of a worker, and JSON messages, one a line."""
+
+import contextlib
+import json
+import select
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+Message = dict[str, Any]
+Reply = Callable[[Mapping[str, Any]], None]
+"""Sends the one answer to a request."""
+
+JOB = "LUMCTL_JOB"
+WORKER = "LUMCTL_JOB_WORKER"
+ACCELERATOR = "LUMCTL_JOB_ACCELERATOR"
+SOCKET = "LUMCTL_JOB_SOCKET"
+"""The path of the agent's socket; only processes that an agent started have this variable."""
+FOLDER = "LUMCTL_JOB_FOLDER"
+BEAT_S = "LUMCTL_JOB_BEAT_S"
+DEATH_WATCH = "LUMCTL_JOB_DEATH_WATCH"
+"""The path of the lock that tells the agent that the worker dies."""
+ADDRESS = "LUMCTL_JOB_ADDRESS"
+"""The address at which the worker's servers listen."""
+TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
+"""The secret that all workers of the job share."""
+
+MOST_BYTES = 4 * 1024 * 1024
+"""The longest line that is read."""
+LONGEST_SHOWN = 240
+"""The most characters shown of a line that another process has written."""
+
+
+def printable_line(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """Text of another process as one line that is safe to show: no control characters, limited length."""
+    words = " ".join(text[: 4 * longest].split())
+    shown = "".join(sign for sign in words if sign.isprintable())
+    return shown if len(shown) <= longest else f"{shown[:longest]}..."
+
+
+class BrokenLineError(ValueError):
+    """The received bytes are no message."""
+
+
+class ByteStream(Protocol):
+    """A connected byte stream that is no socket, such as a channel of an SSH session."""
+
+    def recv(self, count: int, /) -> bytes:
+        """Up to ``count`` bytes; none at its end. Raises ``OSError``."""
+        ...
+
+    def sendall(self, data: bytes, /) -> None:
+        """Send everything. Raises ``OSError``."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class StreamLine:
+    """Messages over a byte stream. One thread may receive while others send."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._received = bytearray()
+        self._sending = threading.Lock()
+
+    @property
+    def pending(self) -> bool:
+        """Whether a whole message was received already."""
+        return b"\n" in self._received
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message.
+
+        Raises:
+            OSError: the peer is gone, or does not read.
+        """
+        with self._sending:
+            self._send(encoded(message))
+
+    def _send(self, data: bytes) -> None:
+        self._stream.sendall(data)
+
+    def receive(self) -> Message | None:
+        """The next message; ``None`` when the peer has closed.
+
+        Raises:
+            BrokenLineError: the received line is no message.
+            OSError: the connection broke.
+        """
+        while True:
+            end = self._received.find(b"\n")
+            if end >= 0:
+                line = bytes(self._received[:end])
+                del self._received[: end + 1]
+                return decoded(line)
+            if len(self._received) > MOST_BYTES:
+                raise BrokenLineError("a line without end")
+            chunk = self._stream.recv(65536)
+            if not chunk:
+                return None
+            self._received += chunk
+
+    def close(self) -> None:
+        """Close it."""
+        self._stream.close()
+
+
+class MessageLine(StreamLine):
+    """Messages over a socket. A send fails after ``patience_s`` if the peer does not read."""
+
+    def __init__(self, connection: socket.socket, *, patience_s: float = 5.0) -> None:
+        super().__init__(connection)
+        self._connection = connection
+        self._patience_s = patience_s
+
+    def fileno(self) -> int:
+        """The socket's descriptor; a message may be buffered already, see :meth:`pending`."""
+        return self._connection.fileno()
+
+    def _send(self, data: bytes) -> None:
+        # Not settimeout: it would hold for the thread that receives too.
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self._connection.send(left, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+            except BlockingIOError:
+                poll = select.poll()
+                poll.register(self._connection, select.POLLOUT)
+                if not poll.poll(1000 * self._patience_s):
+                    raise TimeoutError(f"nothing was read from us for {self._patience_s:g} s") from None
+
+    def close(self) -> None:
+        """Close it; a thread that receives wakes up with ``None``."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+
+def connected(path: Path | str, *, within_s: float) -> MessageLine:
+    """A line to a Unix socket; connecting and each receive may take ``within_s``.
+
+    Raises:
+        OSError: nothing listens there.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(within_s)
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return MessageLine(connection)
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """A message as the bytes of one line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def decoded(line: bytes) -> Message:
+    """The message of one line.
+
+    Raises:
+        BrokenLineError: it is no message.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BrokenLineError(f"no JSON: {line[:80]!r}") from error
+    if not isinstance(found, dict):
+        raise BrokenLineError(f"no object: {line[:80]!r}")
+    return found
