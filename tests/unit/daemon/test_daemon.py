@@ -422,7 +422,7 @@ def test_a_supervisor_hears_of_it_between_beats_that_are_far_apart(stage, monkey
         if told.count("WATCHDOG=1") >= 3:
             enough.set()
 
-    monkeypatch.setattr("lumctl.daemon.loop.tell", tell)
+    monkeypatch.setattr("lumctl.daemon.loop.notify_systemd", tell)
     monkeypatch.setattr("lumctl.daemon.loop.ALIVE_S", 0.01)
     daemon = stage.daemon(interval_s=3600.0, monotonic=time.monotonic)
     thread = run_in_thread(daemon)
