@@ -17,7 +17,7 @@ from lumctl.cli.words import kept_text
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
 
 if TYPE_CHECKING:
-    from lumctl.daemon.autopilot.switch import Written
+    from lumctl.daemon.autopilot.stop_switch import StopResult
     from lumctl.inventory.model import Inventory
 
 app = noun_app(NOUNS["autopilot"].help)
@@ -51,21 +51,21 @@ def stop(
     Where no way works, the daemon of this user is ended (SIGTERM), and watches no more.
     """
     from lumctl.change.origin import origin
-    from lumctl.daemon.autopilot import stopping, switch
+    from lumctl.daemon.autopilot import stop_switch
     from lumctl.store import files_of, open_store
 
     who, at = origin(), time.time()
     said = said_in_files(who, at, comment)
     inventory = _inventory(cx)
-    racks = racks_named(inventory, rack) if inventory is not None else list(rack or [switch.ALL])
+    racks = racks_named(inventory, rack) if inventory is not None else list(rack or [stop_switch.ALL])
     files = [files_of(inventory, name, cx.target) for name in racks] if inventory is not None else []
-    ways = stopping.stop_by_files(switch.places(racks, files, alone=True), said)
-    ways += stopping.order_daemons(sockets_of(cx, inventory), "stop", who) if not rack else []
+    ways = stop_switch.stop_by_files(stop_switch.places(racks, files, alone=True), said)
+    ways += stop_switch.order_daemons(sockets_of(cx, inventory), "stop", who) if not rack else []
     runs: list[dict[str, Any]] = []
     if inventory is not None:
         for name in racks:
             ways.append(
-                stopping.stop_in_store(
+                stop_switch.stop_in_store(
                     partial(open_store, inventory, name, cx.target), name, who=who, comment=comment, at=at
                 )
             )
@@ -74,11 +74,13 @@ def stop(
                 _keep_runbook(cx, inventory, name, "stopped", comment)
     pids = daemon_pids(cx, inventory)
     if all(way.trouble for way in ways):
-        ways += [stopping.end_daemon(pid) for pid in pids]
+        ways += [stop_switch.end_daemon(pid) for pid in pids]
     _say_stopped(cx, racks, ways, runs)
     if all(way.trouble for way in ways):
         raise UnreachableError("the autopilot could not be stopped by any way", hint=_by_force(pids))
-    shared = {str(path / switch.FILE) for path in files} | {str(switch.SYSTEM / switch.FOLDER / name) for name in racks}
+    shared = {str(path / stop_switch.FILE) for path in files} | {
+        str(stop_switch.SYSTEM / stop_switch.FOLDER / name) for name in racks
+    }
     if not any(
         way.way.removeprefix("file ") in shared or way.way.startswith("store ") for way in ways if not way.trouble
     ):
@@ -101,8 +103,8 @@ def start(
     found while it stood still is left to people if it has become older than a policy's oldest_s.
     """
     from lumctl.change.origin import origin
-    from lumctl.daemon.autopilot import stopping, switch
-    from lumctl.daemon.autopilot.status import rack_status
+    from lumctl.daemon.autopilot import stop_switch
+    from lumctl.daemon.autopilot.journal import rack_status
     from lumctl.site import Site
 
     racks = racks_named(cx.inventory, rack)
@@ -113,10 +115,10 @@ def start(
         cx.confirm(f"Let the autopilot act in {', '.join(racks)}?", yes=yes)
         for name in racks:
             store = site.store(name)
-            stopping.start_in_store(store, who=origin(), comment=comment, at=site.now())
-            for path in stopping.release_files(switch.places([name], [store.files])):
+            stop_switch.start_in_store(store, who=origin(), comment=comment, at=site.now())
+            for path in stop_switch.release_files(stop_switch.places([name], [store.files])):
                 cx.out.narrate(f"removed {path}")
-    told = stopping.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
+    told = stop_switch.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
     for name in racks:
         _keep_runbook(cx, cx.inventory, name, "running", comment)
     if cx.out.structured:
@@ -150,7 +152,7 @@ def _inventory(cx: Invocation) -> "Inventory | None":
 
 def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:
     """How the runs that are under way end, as far as they do in time."""
-    from lumctl.daemon.autopilot.stopping import own_runs
+    from lumctl.daemon.autopilot.stop_switch import own_runs
     from lumctl.site import Site
 
     with Site(inventory, cx.target) as site:
@@ -190,7 +192,7 @@ def keep_runbook(inventory: "Inventory", target: str, rack: str, after: str, com
         return error.message
 
 
-def _say_stopped(cx: Invocation, racks: list[str], ways: "list[Written]", runs: list[dict[str, Any]]) -> None:
+def _say_stopped(cx: Invocation, racks: list[str], ways: "list[StopResult]", runs: list[dict[str, Any]]) -> None:
     told = [{"way": way.way, "worked": not way.trouble, "told": way.trouble or "yes"} for way in ways]
     if cx.out.structured:
         document = {"target": str(cx.target), "racks": racks, "stopped": any(way["worked"] for way in told)}

@@ -97,11 +97,11 @@ def racks_named(inventory: "Inventory", named: list[str] | None) -> list[str]:
 
 def sockets_of(cx: Invocation, inventory: "Inventory | None") -> list[Path]:
     """Where the daemon of an inventory answers, if one runs; without one, where those of this user do."""
-    from lumctl.daemon.autopilot import orders
-    from lumctl.daemon.place import socket_path
+    from lumctl.daemon import client
+    from lumctl.daemon.client import socket_path
 
     if inventory is None:
-        return list(orders.sockets())
+        return list(client.daemon_sockets())
     try:
         return [socket_path(inventory, cx.target)]
     except LumctlError:
@@ -114,20 +114,20 @@ def daemon_pids(cx: Invocation, inventory: "Inventory | None") -> list[int]:
 
 
 def _pid(socket: Path) -> int | None:
-    from lumctl.daemon.claim import held_by
-    from lumctl.daemon.place import LOCK
+    from lumctl.daemon.client import LOCK
+    from lumctl.daemon.process import lock_holder
 
-    return held_by(socket.parent / LOCK)
+    return lock_holder(socket.parent / LOCK)
 
 
 def _daemons(cx: Invocation) -> list[dict[str, Any]]:
     """The daemons of this user that watch this inventory; one that hangs is one as well."""
-    from lumctl.daemon.autopilot import orders
+    from lumctl.daemon import client
 
     found: list[dict[str, Any]] = []
     for path in sockets_of(cx, cx.inventory):
         try:
-            answer = orders.send(path, "status")
+            answer = client.send_order(path, "status")
         except (FileNotFoundError, ConnectionRefusedError):
             continue
         except (OSError, ValueError):
@@ -139,15 +139,15 @@ def _daemons(cx: Invocation) -> list[dict[str, Any]]:
 
 
 def _of(cx: Invocation, site: "Site", rack: str, *, watched: bool) -> dict[str, Any]:
-    from lumctl.daemon.autopilot import switch
-    from lumctl.daemon.autopilot.status import rack_status
+    from lumctl.daemon.autopilot import stop_switch
+    from lumctl.daemon.autopilot.journal import rack_status
     from lumctl.store import files_of
 
     try:
         return rack_status(cx.inventory, rack, site.store(rack), now=site.now(), watched=watched)
     except LumctlError as error:
         files = files_of(cx.inventory, rack, cx.target)
-        thrown = switch.thrown(switch.places([rack], [files]))
+        thrown = stop_switch.thrown(stop_switch.places([rack], [files]))
         state = UNKNOWN if thrown is None else "stopped"
         nothing: dict[str, Any] = {"last_decided_at": None}
         nothing |= {name: [] for name in ("policies", "waiting", "failed_attempts", "decisions")}

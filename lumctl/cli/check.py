@@ -103,7 +103,7 @@ def check(
         raise UsageError(f"--short is a line for people, -o {cx.out.format} is data: ask for one of them")
     observation = observed(cx, fresh=fresh) if from_capture is None else captured(cx, from_capture)
     if textfile is not None:
-        from lumctl.daemon.textfile import metrics_text
+        from lumctl.daemon.metrics.collectors import metrics_text
 
         write_atomically(textfile, metrics_text(observation))
     state = overall(observation)

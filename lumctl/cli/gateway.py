@@ -67,7 +67,7 @@ def run(
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
     from lumctl.daemon.gateway.service import service
-    from lumctl.daemon.supervisor import tell
+    from lumctl.daemon.process import notify_systemd
     from lumctl.devices.gated.place import default_socket, gateways_of
     from lumctl.site import Site
 
@@ -81,9 +81,9 @@ def run(
             say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
             if named is None or named.path != place:
                 say(naming(cx.target, place))
-            tell("READY=1")
+            notify_systemd("READY=1")
             ended.wait()
-            tell("STOPPING=1")
+            notify_systemd("STOPPING=1")
     say("ended")
 
 
@@ -116,9 +116,9 @@ def connect(
     The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
     """
     del cx
-    from lumctl.daemon.gateway.relay import joined
+    from lumctl.daemon.gateway.service import relay
 
-    joined(socket, sink=sys.stdout.fileno())  # no longer 1: see lumctl.cli.main
+    relay(socket, sink=sys.stdout.fileno())  # no longer 1: see lumctl.cli.main
 
 
 def warn_of_folder(cx: Invocation, place: Path) -> None:

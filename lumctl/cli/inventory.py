@@ -98,7 +98,7 @@ def validate(
     try:
         inventory = load_inventory(path)
         if inventory.policies:
-            from lumctl.daemon.autopilot.checking import require_sound
+            from lumctl.daemon.autopilot.policy import require_sound
 
             require_sound(inventory)
     except InventoryError as error:

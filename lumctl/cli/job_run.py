@@ -141,7 +141,7 @@ def _how_to_begin_again(job: str, why: str) -> str:
 
 def _who(job: str) -> str:
     from lumctl.change.origin import origin
-    from lumctl.daemon.autopilot.stopping import JOB_RUN
+    from lumctl.daemon.autopilot.stop_switch import JOB_RUN
 
     return f"{JOB_RUN}{job} by {origin()}"
 

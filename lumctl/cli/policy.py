@@ -13,7 +13,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.daemon.autopilot.decide import Decision
+    from lumctl.daemon.autopilot.decision import Decision
     from lumctl.inventory.policies import Policy
     from lumctl.site import Observation, Site
 
@@ -33,7 +33,7 @@ CONDITIONS = (Column("CONDITION", "name"), Column("HOLDS", "holds"), Column("VAL
 @verb(app, "validate")
 def validate(cx: Invocation) -> None:
     """Check the policies of the inventory, also for rules that there are not. Exits with 2 if something is wrong."""
-    from lumctl.daemon.autopilot.checking import remarks, require_sound
+    from lumctl.daemon.autopilot.policy import remarks, require_sound
 
     require_sound(cx.inventory)
     warnings = list(remarks(cx.inventory))
@@ -63,8 +63,8 @@ def explain(
     Every condition is shown with its value; nothing is done. A daemon, if one runs, decides by the same memory.
     """
     from lumctl.cli.components import circuits, rack_of_named
-    from lumctl.daemon.autopilot.checking import require_sound
-    from lumctl.daemon.autopilot.telling import decision_document
+    from lumctl.daemon.autopilot.decision import decision_document
+    from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.site import Site
 
     require_sound(cx.inventory)
@@ -86,9 +86,10 @@ def explain(
                 f"{rule} finds no fault of {component} now", hint=f"see: lumctl health explain {component}"
             )
     if cx.out.structured:
-        told = [decision_document(decision) for decision in decided]
+        documents = [decision_document(decision) for decision in decided]
         cx.out.document(
-            "policy-explanation", {"target": str(cx.target), "component": component, "rack": rack, "decisions": told}
+            "policy-explanation",
+            {"target": str(cx.target), "component": component, "rack": rack, "decisions": documents},
         )
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([decision.act for decision in decided])
@@ -109,16 +110,17 @@ def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, 
     """What would be decided in a rack by a look, with the memory of its store; nothing is done."""
     from dataclasses import replace
 
-    from lumctl.daemon.autopilot import breaker, switch
-    from lumctl.daemon.autopilot.decide import decide
-    from lumctl.daemon.autopilot.notebook import Notebook
+    from lumctl.daemon.autopilot import stop_switch
+    from lumctl.daemon.autopilot.decision import decide
+    from lumctl.daemon.autopilot.journal import AutopilotJournal
+    from lumctl.daemon.autopilot.policy import onsets_of
 
     store, now = site.store(rack), seen.at
-    notebook = Notebook(store)
+    notebook = AutopilotJournal(store)
     memory = notebook.recall(site.inventory.policies, now)
     keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in site.inventory.policies), default=0.0) + 1.0
-    onsets = breaker.onsets_of(seen, rack, notebook.onsets(since=now - keep_s), keep_s=keep_s)
-    stopped = switch.thrown(switch.places([rack], [store.files])) or memory.stopped
+    onsets = onsets_of(seen, rack, notebook.onsets(since=now - keep_s), keep_s=keep_s)
+    stopped = stop_switch.thrown(stop_switch.places([rack], [store.files])) or memory.stopped
     return decide(site.inventory.policies, seen, rack, replace(memory, stopped=stopped), onsets, now=now)
 
 
@@ -128,7 +130,7 @@ def _print(cx: Invocation, decision: "Decision") -> None:
     cx.out.text(f"{decision.trouble.component}  {decision.trouble.kind}  {cx.out.state(finding.state)}  {finding.rule}")
     cx.out.text(f"{decision.act}{policy}: {decision.because}")
     rows: list[dict[str, Any]] = [
-        {"name": c.name, "holds": "yes" if c.holds else "NO", "told": c.told, "until": clock(c.until)}
+        {"name": c.name, "holds": "yes" if c.holds else "NO", "told": c.text, "until": clock(c.until)}
         for c in decision.conditions
     ]
     if rows:
@@ -136,7 +138,7 @@ def _print(cx: Invocation, decision: "Decision") -> None:
 
 
 def _row(policy: "Policy") -> dict[str, Any]:
-    from lumctl.daemon.autopilot.hours import told
+    from lumctl.daemon.autopilot.policy import hours_text
 
     meant = policy.matching
     return {
@@ -145,5 +147,5 @@ def _row(policy: "Policy") -> dict[str, Any]:
         "rules": list(meant.rules),
         "kinds": [kind.value for kind in meant.kinds],
         "states": list(meant.states),
-        "hours": told(policy),
+        "hours": hours_text(policy),
     }

@@ -69,7 +69,7 @@ def on_history(
     that stood when a state changed: what was found later, without making the state worse, is not in it, nor who
     acknowledged it and what people changed meanwhile.
     """
-    from lumctl.daemon.autopilot.checking import require_sound
+    from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.daemon.autopilot.rehearsal import Rehearsal
 
     require_sound(cx.inventory)
@@ -115,7 +115,7 @@ def _history(
     if sum(each is not None for each in (file, since, capture)) != 1:
         raise UsageError("name one history", hint="--history FILE, --since TIME or --from-capture DIR")
     if file is not None:
-        from lumctl.daemon.autopilot.history import read_history
+        from lumctl.daemon.autopilot.rehearsal import read_history
 
         return read_history(file), 0.0
     if capture is not None:

@@ -89,7 +89,7 @@ def copy(
     """
     from lumctl.change.origin import origin
     from lumctl.change.plan import plan_digest
-    from lumctl.daemon.gateway.lease_numbers import FILE, HighestLease
+    from lumctl.daemon.gateway.fencing import HIGHEST_FILE, HighestLease
     from lumctl.inventory.store_urls import complaints, is_url
     from lumctl.store import files_of, place_of
     from lumctl.store.copying import copy as copied
@@ -105,7 +105,7 @@ def copy(
     source = place_of(cx.inventory, name, "rack")
     by = None
     if retire:
-        seen = HighestLease(files_of(cx.inventory, name, "rack") / FILE, cx.out.narrate).number
+        seen = HighestLease(files_of(cx.inventory, name, "rack") / HIGHEST_FILE, cx.out.narrate).number
         by = Retirement(origin(), seen)
     done = copied(source, to, name, digest=plan_digest, now=time.time(), retire=by)
     place = shown(to if is_url(to) else str(Path(to).expanduser().absolute()))

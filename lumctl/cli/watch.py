@@ -18,7 +18,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.daemon.daemon import Daemon
+    from lumctl.daemon.loop import Daemon
 
 app = noun_app(NOUNS["watch"].help)
 
@@ -94,23 +94,23 @@ def watch(
     if print_rules and print_dashboard:
         raise UsageError("--print-rules and --print-dashboard are two files", hint="ask for one of them at a time")
     if print_rules:
-        from lumctl.daemon.alert_rules import alert_rules
+        from lumctl.daemon.metrics.monitoring import alert_rules
 
         cx.out.text(alert_rules())
         return
     if print_dashboard:
-        from lumctl.daemon.grafana import dashboard
+        from lumctl.daemon.metrics.monitoring import dashboard
 
         cx.out.text(dashboard())
         return
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
-    from lumctl.daemon.command import parse_command
-    from lumctl.daemon.exporter import parse_listen
-    from lumctl.daemon.service import Settings, service
-    from lumctl.daemon.settings import alertmanager_at, webhook_from
+    from lumctl.daemon.metrics.exporter import parse_listen
+    from lumctl.daemon.notifications.receivers import parse_command
+    from lumctl.daemon.notifications.webhook import alertmanager_at, webhook_from
+    from lumctl.daemon.service import DaemonSettings, service
 
-    settings = Settings(
+    settings = DaemonSettings(
         interval_s=interval,
         listen=parse_listen(listen),
         webhook=webhook_from(webhook_file, token_file),
@@ -141,9 +141,9 @@ def sayer(cx: Invocation) -> Callable[[str], None]:
 @contextmanager
 def _ordered_by_signals(daemon: "Daemon") -> Iterator[None]:
     """While inside, signals are orders; the daemon takes them between two looks."""
-    from lumctl.daemon.daemon import Order
+    from lumctl.daemon.loop import DaemonOrder
 
-    orders = {signal.SIGTERM: Order.STOP, signal.SIGINT: Order.STOP, signal.SIGHUP: Order.RELOAD}
+    orders = {signal.SIGTERM: DaemonOrder.STOP, signal.SIGINT: DaemonOrder.STOP, signal.SIGHUP: DaemonOrder.RELOAD}
     before = {
         number: signal.signal(number, lambda *_, order=order: daemon.orders.put(order))
         for number, order in orders.items()

@@ -1,25 +1,91 @@
 """Asks the daemon for its newest look. Whoever asks reads directly where the answer is ``None``."""
 
+import hashlib
 import json
+import os
 import socket
 import time
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from lumctl.daemon.place import socket_path
+from pydantic import BaseModel, ConfigDict, create_model
+
+from lumctl import __version__
+from lumctl.devices.endpoints import private_runtime_folder
 from lumctl.errors import LumctlError
 from lumctl.inventory.model import Inventory
+from lumctl.site.observation import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from lumctl.site.observation import Observation
+SCHEMA = f"lumctl/daemon-state/v1 {__version__}"
+"""Both sides must be of one version: the fields are those of its own types."""
+_LEFT_OUT = {"snapshot": {"hosts": {"__all__": {"gpus": {"__all__": {"raw"}}}}}}
+
+
+def encode(observation: Observation) -> bytes:
+    """All of an observation but its inventory; what is as its type has it anyway is left out, for most of it is."""
+    look = _model().model_construct(**{name: getattr(observation, name) for name in _names()})
+    return look.model_dump_json(exclude=_LEFT_OUT, exclude_defaults=True).encode()
+
+
+def decode(data: bytes, inventory: Inventory) -> Observation:
+    """The observation of this inventory.
+
+    Raises:
+        ValueError: this is none.
+    """
+    look = _model().model_validate_json(data)
+    return Observation(inventory=inventory, **{name: getattr(look, name) for name in _names()})
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Observation) if field.name != "inventory")
+
+
+@cache
+def _model() -> type[BaseModel]:
+    """Made from the observation's own fields when first needed: it takes longer than to find that no daemon runs."""
+    hints = get_type_hints(Observation)
+    members: dict[str, Any] = {name: (hints[name], ...) for name in _names()}
+    return create_model("Look", __config__=ConfigDict(ser_json_inf_nan="constants"), **members)
+
+
+SOCKET = "state.sock"
+LOCK = "watch.lock"
+
+
+def daemon_folder(inventory: Inventory, target: str) -> Path:
+    """The folder of the daemon of an inventory and a target; it need not exist.
+
+    Where the stores are is part of its name: who runs where comes from them, so a daemon that uses other stores is not
+    the one that is meant.
+
+    Raises:
+        UsageError, RefusedError: this user has no private runtime folder.
+    """
+    state = os.environ.get("LUMCTL_STATE")
+    default = os.environ.get("XDG_STATE_HOME", "")
+    stores = [state or rack.store or default for rack in inventory.racks.values()]
+    named = "\0".join([str(inventory.path.resolve()), target, *stores])
+    return private_runtime_folder() / f"watch-{hashlib.sha256(named.encode()).hexdigest()[:12]}"
+
+
+def socket_path(inventory: Inventory, target: str) -> Path:
+    """Where the daemon answers, if one runs."""
+    return daemon_folder(inventory, target) / SOCKET
+
 
 MAX_AGE_S = 10.0
 """A look that is older is no better than none."""
 TIMEOUT_S = 2.0
 LEFT_ALONE_S = 30.0
 """How long a daemon that hung is not asked again by those who ask all the time."""
+ORDER_SCHEMA = "lumctl/daemon/autopilot-order/v1"
 _MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -38,7 +104,6 @@ def observation_of(
         return None
     if not data:
         return None
-    from lumctl.daemon.wire import decode  # noqa: PLC0415 - pydantic's models are built only when there is something
 
     try:
         return decode(data, inventory)
@@ -46,7 +111,7 @@ def observation_of(
         return None
 
 
-class Asking:
+class ObservationClient:
     """Asks again and again. A daemon that hangs costs a question its whole time-out: it is left alone for a while."""
 
     def __init__(
@@ -73,7 +138,6 @@ def _ask(path: Path, digest: str, max_age_s: float, deadline: float) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(max(deadline - time.monotonic(), 0.001))
         connection.connect(str(path))
-        from lumctl.daemon.wire import SCHEMA  # noqa: PLC0415 - as above
 
         request = {"schema": SCHEMA, "digest": digest, "max_age_s": max_age_s}
         connection.sendall(json.dumps(request).encode() + b"\n")
@@ -97,3 +161,35 @@ def _piece(connection: socket.socket, deadline: float) -> bytes:
     if not piece:
         raise ConnectionError("the daemon hung up")
     return piece
+
+
+def daemon_sockets() -> "Iterator[Path]":
+    """The sockets of all daemons of this user, whatever they watch: for when no inventory can be read."""
+    try:
+        folder = private_runtime_folder()
+    except LumctlError:
+        return
+    yield from sorted(folder.glob("watch-*/state.sock"))
+
+
+def send_order(path: Path, do: str, *, who: str = "", timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
+    """Order the daemon at a socket to ``stop``, ``start``, or only tell its ``status``.
+
+    Raises:
+        OSError: no daemon is there, or it does not answer in time.
+        ValueError: what it answers is no answer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        connection.sendall(json.dumps({"schema": ORDER_SCHEMA, "do": do, "who": who[:200]}).encode() + b"\n")
+        received = b""
+        while b"\n" not in received:
+            piece = connection.recv(_MOST_BYTES)
+            if not piece:
+                raise ConnectionError("the daemon hung up")
+            received += piece
+    answer = json.loads(received)
+    if not isinstance(answer, dict) or answer.get("schema") != ORDER_SCHEMA:
+        raise ValueError("a daemon of another version")
+    return answer

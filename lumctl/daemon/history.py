@@ -1,22 +1,198 @@
-"""Transitions that a store had no room for: kept in memory, as far as that goes, until it has."""
+"""Readings over time, on their way into the stores: folded beside each look, written in a thread of their own.
 
+A store that is full, locked or gone holds up no look: its minutes wait in memory, as far as that goes.
+"""
+
+import math
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
+from lumctl.daemon.process import ErrorLog
+from lumctl.health.states import State
 from lumctl.health.transitions import Transition
+from lumctl.inventory.model import Inventory
+from lumctl.site.measured import measured
+from lumctl.site.observation import Observation
+from lumctl.store import Store, StoreError, open_store
+from lumctl.store.packing import MINUTE_S, Values, both
 
-MOST_KEPT = 10_000
+Folded = dict[int, dict[str, dict[str, Values]]]
+"""By minute (counted since the epoch), then component, then name of the reading."""
+
+_LOW, _SUM, _COUNT, _HIGH, _DARK = range(5)
+
+
+class MinuteFolds:
+    """The minutes of one rack that are not handed on yet. A reading that was not taken anew counts once."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, float] = {}
+        self._minutes: dict[int, dict[str, dict[str, list[float]]]] = {}
+
+    def add(self, component: str, at: float, values: Iterable[tuple[str, float]]) -> None:
+        """A reading of a component that was taken ``at`` (seconds since the epoch)."""
+        if self._newest.get(component) == at:
+            return
+        self._newest[component] = at
+        named = self._minutes.setdefault(int(at // MINUTE_S), {}).setdefault(component, {})
+        for name, value in values:
+            if math.isnan(value):
+                continue
+            one = named.get(name)
+            if one is None:
+                one = named[name] = [value, 0.0, 0, value, value]
+            elif value < one[_LOW]:
+                one[_LOW] = value
+            elif value > one[_HIGH]:
+                one[_HIGH] = value
+            if not math.isinf(value):  # no light at all has no place in a mean of dBm
+                one[_SUM] += value
+                one[_COUNT] += 1
+
+    def take(self, before: float = math.inf) -> Folded:
+        """Hand on the minutes that ended by a time, and know them no more."""
+        over = [minute for minute in self._minutes if (minute + 1) * MINUTE_S <= before]
+        return {
+            minute: {
+                component: {name: _values(one) for name, one in named.items()}
+                for component, named in self._minutes.pop(minute).items()
+            }
+            for minute in over
+        }
+
+
+def merged_minutes(some: Folded, more: Folded) -> Folded:
+    """Minutes of two hand-outs as one; ``some`` is changed."""
+    for minute, components in more.items():
+        for component, named in components.items():
+            known = some.setdefault(minute, {}).setdefault(component, {})
+            for name, values in named.items():
+                known[name] = both(known[name], values) if name in known else values
+    return some
+
+
+def _values(one: list[float]) -> Values:
+    mean = one[_SUM] / one[_COUNT] if one[_COUNT] else one[_DARK]
+    return Values(float(one[_LOW]), mean, float(one[_HIGH]))
+
+
+MOST_MINUTES = 15
+"""How many minutes wait for a store that takes none; then the oldest go."""
+ENDS_WITHIN_S = 5.0
+"""How long the end of the daemon waits for the last minutes to be written."""
+
+
+class ReadingStore(Protocol):
+    """The part of a :class:`lumctl.store.Store` that is used here."""
+
+    def add_readings(self, minutes: Folded, /) -> None:
+        """Add minutes to what is kept."""
+
+    def close(self) -> None:
+        """Give back the database."""
+
+
+class ReadingHistory:
+    """``see`` is for the thread that looks and never waits; everything else is done in another one."""
+
+    def __init__(
+        self, open_store: Callable[[str], ReadingStore], troubles: ErrorLog, *, most: int = MOST_MINUTES
+    ) -> None:
+        self._open_store = open_store
+        self._troubles = troubles
+        self._most = most
+        self._folding: dict[str, MinuteFolds] = {}
+        self._minute: int | None = None
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Folded] = {}
+        self._stores: dict[str, ReadingStore] = {}
+        self._work = threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="lumctl-readings", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hand_on(float("inf"))
+        self._ended = True
+        self._work.set()
+        self._thread.join(ENDS_WITHIN_S)
+
+    def see(self, look: Observation) -> None:
+        """Fold a look; what belongs to minutes that are over is handed on."""
+        for read in measured(look):
+            self._folding.setdefault(read.rack, MinuteFolds()).add(read.component, read.at, read.values())
+        minute = int(look.at // MINUTE_S)
+        if self._minute not in {None, minute}:
+            self._hand_on(look.at)
+        self._minute = minute
+
+    def write(self) -> None:
+        """Write what waits. What a store does not take waits on, and the other stores get theirs."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        failed = False
+        for rack, minutes in waiting.items():
+            try:
+                self._store(rack).add_readings(minutes)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on and the minutes wait
+                failed = True
+                self._troubles.arose("readings", error)
+                # One that was opened while the disk was full stays closed to writing: the next attempt needs another.
+                self._close(rack)
+                self._wait(rack, minutes)
+        if waiting and not failed:
+            self._troubles.passed("readings")
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._work.wait()
+            self._work.clear()
+            self.write()
+        for rack in tuple(self._stores):
+            self._close(rack)
+
+    def _hand_on(self, before: float) -> None:
+        for rack, folding in self._folding.items():
+            if minutes := folding.take(before):
+                self._wait(rack, minutes)
+        self._work.set()
+
+    def _wait(self, rack: str, minutes: Folded) -> None:
+        with self._lock:
+            whole = merged_minutes(minutes, self._waiting.get(rack, {}))
+            self._waiting[rack] = {minute: whole[minute] for minute in sorted(whole)[-self._most :]}
+
+    def _store(self, rack: str) -> ReadingStore:
+        if rack not in self._stores:
+            self._stores[rack] = self._open_store(rack)
+        return self._stores[rack]
+
+    def _close(self, rack: str) -> None:
+        if (store := self._stores.pop(rack, None)) is not None:
+            store.close()
+
+
+MAX_WAITING = 10_000
 PAUSE_S = 5.0
 """Between two attempts to write into a store that refused: one that is locked holds up a beat each time."""
 
 Write = Callable[[str, Sequence[Transition]], None]
 
 
-class History:
+class TransitionQueue:
     """Writes transitions into the store of their rack, in order. Used by one thread."""
 
-    def __init__(self, write: Write, *, most: int = MOST_KEPT, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, write: Write, *, most: int = MAX_WAITING, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.write = write
         self.dropped = 0
         """The oldest ones, for which memory had no room any more."""
@@ -57,3 +233,59 @@ class History:
             self._not_before = self._monotonic() + PAUSE_S
             raise refused
         return True
+
+
+class RackStores:
+    """Kept open beside the site that looks, which may be opened anew at any time."""
+
+    def __init__(self, inventory: Inventory, target: str) -> None:
+        """Open the store of each rack.
+
+        Raises:
+            UsageError, RefusedError: one cannot be opened.
+        """
+        self._inventory, self._target = inventory, target
+        self._stores: dict[str, Store] = {}
+        try:
+            for rack in inventory.racks:
+                self._stores[rack] = open_store(inventory, rack, target)
+        except BaseException:
+            self.close()
+            raise
+
+    def files(self, rack: str) -> Path:
+        """The folder for files that belong to the store of a rack."""
+        return self._stores[rack].files
+
+    def last_states(self) -> dict[tuple[str, str], State]:
+        """The state in which the histories leave each component, by its id and kind."""
+        return {key: state for store in self._stores.values() for key, state in store.last_states().items()}
+
+    def write(self, rack: str, changes: Sequence[Transition]) -> None:
+        """Add to the history of a rack; of a rack that was not there when the daemon began, the site alone does it.
+
+        Raises:
+            StoreError: the store has no room.
+        """
+        if rack not in self._stores:
+            return
+        try:
+            self._stores[rack].add_transitions(changes)
+        except StoreError:
+            # One that was opened while the disk was full stays closed to writing: the next attempt needs another.
+            self._stores[rack].close()
+            self._stores[rack] = open_store(self._inventory, rack, self._target)
+            raise
+
+    def close(self) -> None:
+        """Give back the databases."""
+        for store in self._stores.values():
+            store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -5,28 +5,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lumctl.daemon.alertmanager import Alertmanager
-from lumctl.daemon.answering import Answering
-from lumctl.daemon.claim import claimed
-from lumctl.daemon.command import run
-from lumctl.daemon.daemon import Daemon, Sinks
-from lumctl.daemon.escalating import named_by, require_ready
-from lumctl.daemon.exporter import Exporter
-from lumctl.daemon.history import History
-from lumctl.daemon.ledger import Ledger
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.notes import FILE, Notes
-from lumctl.daemon.notification import Notification
-from lumctl.daemon.piloting import Piloting, pilot_of
-from lumctl.daemon.place import LOCK, meeting_folder, socket_path
-from lumctl.daemon.readings import Readings
-from lumctl.daemon.receivers import Deliver, Receivers
-from lumctl.daemon.settings import Webhook
-from lumctl.daemon.stores import Stores
-from lumctl.daemon.supervisor import tell
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.vitals import Vitals
-from lumctl.daemon.webhook import post
+from lumctl.daemon.autopilot.pilot import Notify, Pilot
+from lumctl.daemon.autopilot.policy import require_sound
+from lumctl.daemon.client import LOCK, daemon_folder, socket_path
+from lumctl.daemon.history import RackStores, ReadingHistory, TransitionQueue
+from lumctl.daemon.loop import Daemon, Sinks
+from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, SelfMetrics
+from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
+from lumctl.daemon.notifications.message import Notification
+from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
+from lumctl.daemon.notifications.webhook import Webhook, post
+from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
+from lumctl.daemon.server import LatestObservation, ObservationServer
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
@@ -34,7 +25,7 @@ from lumctl.store import open_store
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DaemonSettings:
     """What an operator decides about a daemon. ``settle_s`` 0: tell at once; ``remind_after_s`` 0: tell once."""
 
     interval_s: float = 1.0
@@ -47,7 +38,9 @@ class Settings:
 
 
 @contextmanager
-def service(inventory: Inventory, target: str, settings: Settings, say: Callable[[str], None]) -> Iterator[Daemon]:
+def service(
+    inventory: Inventory, target: str, settings: DaemonSettings, say: Callable[[str], None]
+) -> Iterator[Daemon]:
     """A daemon that is ready to run; it serves metrics and answers those who ask from now on.
 
     Raises:
@@ -55,16 +48,18 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
         UsageError: a socket, a port or a store cannot be had.
     """
     with ExitStack() as stack:
-        stack.callback(tell, "STOPPING=1")
-        stack.enter_context(claimed(meeting_folder(inventory, target) / LOCK, f"{inventory.path} on target {target}"))
-        stores = stack.enter_context(Stores(inventory, target))
+        stack.callback(notify_systemd, "STOPPING=1")
+        stack.enter_context(
+            exclusive_lock(daemon_folder(inventory, target) / LOCK, f"{inventory.path} on target {target}")
+        )
+        stores = stack.enter_context(RackStores(inventory, target))
         for rack in inventory.racks:
             _claim_store(stack, stores.files(rack), rack, say)
-        troubles = Troubles(say)
-        notes = Notes(stores.files(next(iter(inventory.racks))) / FILE)
-        ledger = Ledger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
-        newest = Newest()
-        require_ready(inventory)
+        troubles = ErrorLog(say)
+        notes = NotificationFile(stores.files(next(iter(inventory.racks))) / FILE)
+        ledger = NotificationLedger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
+        newest = LatestObservation()
+        require_reachable(inventory)
 
         def current() -> Inventory:
             return newest.look.inventory if newest.look is not None else inventory
@@ -76,17 +71,17 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
             manager.start()
             stack.callback(manager.close)
         outbox = receivers if receivers.usual else None
-        history = History(stores.write)
-        pilot = pilot_of(inventory, target, troubles, say, receivers.tell)
+        history = TransitionQueue(stores.write)
+        pilot = _pilot(inventory, target, troubles, say, receivers.tell)
         stack.callback(pilot.close)
         counted = receivers if receivers.usual or inventory.receivers else None
-        vitals = Vitals(newest, settings.interval_s, troubles, history, counted)
-        vitals.registry.register(Piloting(pilot))
+        vitals = SelfMetrics(newest, settings.interval_s, troubles, history, counted)
+        vitals.registry.register(AutopilotMetrics(pilot))
         if settings.listen is not None:
-            exporter = stack.enter_context(Exporter(settings.listen, vitals))
+            exporter = stack.enter_context(MetricsServer(settings.listen, vitals))
             say(f"metrics: {exporter.url}")
-        readings = stack.enter_context(Readings(lambda rack: open_store(current(), rack, target), troubles))
-        stack.enter_context(Answering(socket_path(inventory, target), newest, pilot))
+        readings = stack.enter_context(ReadingHistory(lambda rack: open_store(current(), rack, target), troubles))
+        stack.enter_context(ObservationServer(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
             lambda current: Site(current, target),
@@ -101,17 +96,17 @@ def service(inventory: Inventory, target: str, settings: Settings, say: Callable
 def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], None]) -> None:
     """One daemon for each store, whoever runs it and from whichever copy of the inventory."""
     try:
-        stack.enter_context(claimed(files / LOCK, f"rack {rack}"))
+        stack.enter_context(exclusive_lock(files / LOCK, f"rack {rack}"))
     except UsageError as error:  # a disk that is full or read-only: it is watched all the same
         say(f"store: {error.message}; another daemon could use it too")
 
 
 def _receivers(
-    settings: Settings,
+    settings: DaemonSettings,
     target: str,
-    ledger: Ledger,
-    notes: Notes,
-    troubles: Troubles,
+    ledger: NotificationLedger,
+    notes: NotificationFile,
+    troubles: ErrorLog,
     current: Callable[[], Inventory],
     *,
     managers: Iterable[Alertmanager],
@@ -131,4 +126,27 @@ def _receivers(
         with suppress(OSError):  # the next beat tries again, and tells of it
             notes.save()
 
-    return Receivers(deliveries, told, troubles, target=target, named=named_by(current))
+    return Receivers(deliveries, told, troubles, target=target, named=receiver_lookup(current))
+
+
+def _pilot(inventory: Inventory, target: str, troubles: ErrorLog, say: Callable[[str], None], tell: Notify) -> Pilot:
+    """The autopilot of an inventory; it does nothing before it sees a look by an inventory with policies.
+
+    Raises:
+        InventoryError: a policy names a rule that there is not.
+    """
+    require_sound(inventory)
+
+    def trouble(place: str, error: Exception | None) -> None:
+        if error is None:
+            troubles.passed(place)
+        else:
+            troubles.arose(place, error)
+
+    return Pilot(
+        lambda current: Site(current, target),
+        lambda rack: open_store(inventory, rack, target),
+        say,
+        tell=tell,
+        trouble=trouble,
+    )

@@ -11,7 +11,7 @@ from lumctl.change.light import LightProof
 from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
 from lumctl.change.standby import Standby
-from lumctl.daemon.autopilot.notebook import stopped_by_anybody
+from lumctl.daemon.autopilot.journal import stopped_by_anybody
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import State

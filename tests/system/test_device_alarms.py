@@ -11,7 +11,7 @@ from gateways import serving, through
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
-from lumctl.daemon.cases import cases_of
+from lumctl.daemon.notifications.message import cases_of
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext

@@ -11,7 +11,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.top import policies as top_policies
 from lumctl.cli.top import runbooks as top_runbooks
 from lumctl.cli.top.records import RENEWED_S, Recorder
-from lumctl.daemon.autopilot import switch
+from lumctl.daemon.autopilot import stop_switch
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
@@ -110,7 +110,7 @@ def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack
 
     told = top_policies.stop_autopilot(rack.cx, rack.rack, "smoke")
     assert told.done, told
-    assert switch.thrown(switch.places([rack.rack], [store.files]))
+    assert stop_switch.thrown(stop_switch.places([rack.rack], [store.files]))
     with Recorder(site.inventory, "sim") as records:
         (autopilot,) = records().autopilots
         assert (autopilot["state"], "smoke" in autopilot["why"]) == ("stopped", True)

@@ -113,7 +113,7 @@ def top(
     from lumctl.tui.sources import Sources
 
     glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
-    from lumctl.daemon.client import MAX_AGE_S, Asking, observation_of
+    from lumctl.daemon.client import MAX_AGE_S, ObservationClient, observation_of
 
     def ask_daemon() -> "Observation | None":
         return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))
@@ -121,7 +121,7 @@ def top(
     forbidden = why_read_only(cx.inventory, str(cx.target), asked=read_only)
     recorder = Recorder(cx.inventory, str(cx.target), watched=partial(policies.daemon_answers, cx))
     kept = Historian(cx.inventory, str(cx.target))
-    with Observer(lambda: _open(cx), Asking(ask_daemon)) as observe, recorder as records, kept as history:
+    with Observer(lambda: _open(cx), ObservationClient(ask_daemon)) as observe, recorder as records, kept as history:
         sources, acts = (
             Sources(
                 observe,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lumctl.change import Plan
     from lumctl.cli.invocation import Invocation
-    from lumctl.daemon.autopilot.switch import Written
+    from lumctl.daemon.autopilot.stop_switch import StopResult
     from lumctl.site import Site
     from lumctl.site.observation import Observation
     from lumctl.tui.actions import ApplyView, PlanView
@@ -24,8 +24,8 @@ ANSWERS_WITHIN_S = 0.5
 def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
     """What would be decided in a rack by a look, with every condition; nothing is done."""
     from lumctl.cli.policy import decisions
-    from lumctl.daemon.autopilot.checking import require_sound
-    from lumctl.daemon.autopilot.telling import decision_document
+    from lumctl.daemon.autopilot.decision import decision_document
+    from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.site import Site
 
     require_sound(cx.inventory)
@@ -82,17 +82,17 @@ def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     from lumctl.change.origin import origin
     from lumctl.cli.autopilot import keep_runbook, said_in_files
     from lumctl.cli.autopilot_status import sockets_of
-    from lumctl.daemon.autopilot import stopping, switch
+    from lumctl.daemon.autopilot import stop_switch
     from lumctl.store import files_of, open_store
     from lumctl.tui.actions import ApplyView
 
     who, at = origin(), time.time()
     files = [files_of(cx.inventory, rack, cx.target)]
-    ways = stopping.stop_by_files(switch.places([rack], files, alone=True), said_in_files(who, at, comment))
+    ways = stop_switch.stop_by_files(stop_switch.places([rack], files, alone=True), said_in_files(who, at, comment))
     if len(cx.inventory.racks) == 1:  # an order to a daemon is about all of its racks
-        ways += stopping.order_daemons(sockets_of(cx, cx.inventory), "stop", who)
+        ways += stop_switch.order_daemons(sockets_of(cx, cx.inventory), "stop", who)
     opened = partial(open_store, cx.inventory, rack, cx.target)
-    ways.append(stopping.stop_in_store(opened, rack, who=who, comment=comment, at=at))
+    ways.append(stop_switch.stop_in_store(opened, rack, who=who, comment=comment, at=at))
     if all(way.trouble for way in ways):
         raise UnreachableError(
             f"the autopilot of {rack} could not be stopped by any way: {ways[0].trouble}", hint="lumctl autopilot stop"
@@ -110,15 +110,15 @@ def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     from lumctl.change.origin import origin
     from lumctl.cli.autopilot import keep_runbook
     from lumctl.cli.autopilot_status import sockets_of
-    from lumctl.daemon.autopilot import stopping, switch
+    from lumctl.daemon.autopilot import stop_switch
     from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
     with Site(cx.inventory, cx.target) as site:
         store = site.store(rack)
-        stopping.start_in_store(store, who=origin(), comment=comment, at=site.now())
-        stopping.release_files(switch.places([rack], [store.files]))
-    ways = stopping.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
+        stop_switch.start_in_store(store, who=origin(), comment=comment, at=site.now())
+        stop_switch.release_files(stop_switch.places([rack], [store.files]))
+    ways = stop_switch.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
     lines = _told(way for way in ways if way.trouble)
     trouble = keep_runbook(cx.inventory, cx.target, rack, "running", comment)
     lines += [f"warning: no runbook was written: {trouble}"] if trouble else []
@@ -128,18 +128,18 @@ def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
 def daemon_answers(cx: "Invocation") -> bool:
     """Whether a daemon of this user watches the inventory and says so."""
     from lumctl.cli.autopilot_status import sockets_of
-    from lumctl.daemon.autopilot import orders
+    from lumctl.daemon import client
 
     for path in sockets_of(cx, cx.inventory):
         try:
-            orders.send(path, "status", timeout_s=ANSWERS_WITHIN_S)
+            client.send_order(path, "status", timeout_s=ANSWERS_WITHIN_S)
         except (OSError, ValueError):
             continue
         return True
     return False
 
 
-def _told(ways: "Iterable[Written]") -> list[str]:
+def _told(ways: "Iterable[StopResult]") -> list[str]:
     """The ways that did not work, with why; of those that did, how many there are."""
     found = list(ways)
     worked = sum(not way.trouble for way in found)
@@ -149,7 +149,7 @@ def _told(ways: "Iterable[Written]") -> list[str]:
 
 def _under_way(cx: "Invocation", rack: str) -> list[str]:
     """What the autopilot is in the midst of: that goes on to its end."""
-    from lumctl.daemon.autopilot.stopping import own_runs
+    from lumctl.daemon.autopilot.stop_switch import own_runs
     from lumctl.site import Site
 
     try:

@@ -82,7 +82,7 @@ class Recorder:
 
     def _renew(self, rack: str, watched: Callable[[], bool]) -> None:
         from lumctl.cli.top.log import log_of
-        from lumctl.daemon.autopilot.status import rack_status
+        from lumctl.daemon.autopilot.journal import rack_status
 
         store = self._stores.get(rack)
         if store is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from lumctl.daemon.autopilot.breaker import BreakerState
+from lumctl.daemon.autopilot.policy import BreakerState
 
 REMARK, DECISION = "autopilot", "decision"
 """The kinds of its remarks."""
@@ -33,7 +33,7 @@ class Event(StrEnum):
     ESCALATED = "escalated"
 
 
-class Told(Protocol):
+class RemarkEntry(Protocol):
     """A remark as the journal holds it."""
 
     @property
@@ -94,7 +94,7 @@ class Ask:
 
 
 @dataclass(slots=True)
-class Memory:
+class AutopilotMemory:
     """All of it for one rack. ``asks`` and ``last_change`` are kept by the store itself and laid beside it."""
 
     stopped: str | None = None
@@ -108,7 +108,7 @@ class Memory:
     last_change: float | None = None
     """When the last change of the rack by anybody ended, or that one goes on (seconds since the epoch)."""
 
-    def take(self, remarks: Iterable[Told]) -> None:
+    def take(self, remarks: Iterable[RemarkEntry]) -> None:
         """Take in remarks in their order; what another version wrote and this one does not know is passed over."""
         for remark in remarks:
             try:

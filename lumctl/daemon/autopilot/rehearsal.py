@@ -1,23 +1,204 @@
 """What policies would have done in the face of a history: the same decisions, no device, and a clock that is given."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
 from typing import Any
 
-from lumctl.daemon.autopilot import breaker
-from lumctl.daemon.autopilot.breaker import BreakerState
-from lumctl.daemon.autopilot.decide import Act, Decision, decide
-from lumctl.daemon.autopilot.history import look_at
-from lumctl.daemon.autopilot.memory import REMARK, Ask, AskState, Event, Memory
-from lumctl.daemon.autopilot.telling import decision_document
+from lumctl.daemon.autopilot.decision import Decision, Response, decide, decision_document
+from lumctl.daemon.autopilot.memory import REMARK, Ask, AskState, AutopilotMemory, Event
+from lumctl.daemon.autopilot.policy import BreakerState, closes_at, next_breaker_state, onsets_of
 from lumctl.errors import UsageError
-from lumctl.health.states import State
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.incidents import with_incidents
+from lumctl.health.look import Look
+from lumctl.health.rulebook import lines_of, rulebook
+from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.policies import How, Policy
-from lumctl.inventory.wiring import initial_assignment, job_circuits
+from lumctl.inventory.problems import listing, nearest
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, job_circuits
 from lumctl.site.observation import Observation
+
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_SHOWN = 40
+_KINDS = ("accelerator", "host", "link", "device", "circuit")
+_STATES = tuple(state.value for state in State)
+_XID = re.compile(r"\bXID (\d+)")
+_MAINTENANCE = "in maintenance: "
+
+States = Mapping[tuple[str, str], Transition]
+"""The last change of each component, by kind and id."""
+
+
+def read_history(path: Path) -> tuple[Transition, ...]:
+    """The transitions of a file of JSON lines, oldest first.
+
+    Raises:
+        UsageError: it cannot be read, or a line of it is no transition; the line is named.
+    """
+    try:
+        with path.open("rb") as opened:
+            text = opened.read(_MOST_BYTES + 1)  # whatever its size is said to be: it may be no regular file
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than {_MOST_BYTES >> 20} MiB")
+    try:
+        lines = text.decode().splitlines()
+    except UnicodeDecodeError as error:
+        line, column = text.count(b"\n", 0, error.start) + 1, error.start - text.rfind(b"\n", 0, error.start)
+        raise _wrong(path, f"{line}:{column}", "this is no text in UTF-8") from None
+    found = [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not found:
+        raise UsageError(f"{path} is empty: there is no history in it")
+    return tuple(sorted(found, key=lambda row: row.at))
+
+
+def _read(path: Path, number: int, line: str) -> Transition:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        rest = _shown(line[error.pos :]) or "the end of the line"
+        raise _wrong(path, f"{number}:{error.colno}", f"found {rest}, expected JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"{number}:1", f"this cannot be read as JSON: {error}") from None
+    try:
+        return _transition(row)
+    except _MistakeError as error:
+        column = line.find(json.dumps(error.key)) + 1 or 1
+        raise _wrong(path, f"{number}:{column}", str(error)) from None
+
+
+class _MistakeError(Exception):
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(said)
+        self.key = key
+
+
+def _transition(row: Any) -> Transition:
+    if not isinstance(row, dict):
+        raise _MistakeError("", f"found {_shown(json.dumps(row))}, expected a mapping")
+    for key in ("at", "component", "kind", "after"):
+        if key not in row:
+            raise _MistakeError(key, f"key {key!r} is missing here")
+    at, rules = row["at"], row.get("rules", [])
+    if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
+        raise _MistakeError("at", f"at: found {_shown(json.dumps(at))}, expected seconds since the epoch")
+    if not isinstance(rules, list):
+        raise _MistakeError("rules", f"rules: found {_shown(json.dumps(rules))}, expected a list")
+    before = row.get("before")
+    return Transition(
+        float(at),
+        str(row["component"]),
+        _word(row, "kind", _KINDS),
+        State(_word(row, "before", _STATES)) if before is not None else None,
+        State(_word(row, "after", _STATES)),
+        tuple(map(str, rules)),
+        str(row.get("evidence", "")),
+    )
+
+
+def _word(row: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
+    if row[key] not in known:
+        near = nearest(str(row[key]), known)
+        meant = f"; did you mean {near!r}?" if near else ""
+        raise _MistakeError(key, f"{key}: found {_shown(json.dumps(row[key]))}, expected {listing(known)}{meant}")
+    return str(row[key])
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _wrong(path: Path, place: str, said: str) -> UsageError:
+    return UsageError(
+        f"{path}:{place}: {said}",
+        hint='a line is {"at": SECONDS, "component": ID, "kind": "accelerator", "after": "failed", "rules": [...]}; '
+        "lumctl health explain COMPONENT -o json has them under history",
+    )
+
+
+def look_at(inventory: Inventory, target: str, states: States, assignment: Assignment, now: float) -> Observation:
+    """The look that a history implies: everything that it does not tell of is well."""
+    circuits = circuits_of(inventory, assignment)
+    placed = {accelerator for ranks in assignment.values() for accelerator in ranks}
+    first = {accelerator for job in inventory.jobs.values() for accelerator in job.ranks}
+    swapped_out = first - placed
+
+    def health(kind: str, names: Iterable[str]) -> dict[str, ComponentHealth]:
+        return {
+            name: _health(kind, name, states, disabled=kind == "accelerator" and name in swapped_out) for name in names
+        }
+
+    report = HealthReport(
+        at=now,
+        hosts=health("host", inventory.hosts),
+        accelerators=health("accelerator", inventory.accelerators),
+        links=health("link", inventory.transponders),
+        devices=health("device", [device.id for device in inventory.light_devices]),
+        circuits={circuit.id: _circuit(circuit, states) for circuit in circuits},
+    )
+    snapshot = Snapshot(now, 0.0, {})
+    report = with_incidents(report, Look(inventory, snapshot, circuits, swapped_out, now))
+    return Observation(now, target, inventory, assignment, circuits, {}, snapshot, report)
+
+
+def _health(kind: str, name: str, states: States, *, disabled: bool) -> ComponentHealth:
+    state, findings, maintenance = _said(states.get((kind, name)))
+    out = disabled or maintenance is not None or state is State.DISABLED
+    shown = State.DISABLED if out else state
+    return ComponentHealth(name, kind, shown, findings, maintenance=maintenance, disabled=out)
+
+
+def _circuit(circuit: Circuit, states: States) -> CircuitHealth:
+    state, findings, maintenance = _said(states.get(("circuit", circuit.id)))
+    ends = tuple(CircuitEndHealth(end.transponder, end.port, None, None, None) for end in (circuit.a, circuit.b))
+    return CircuitHealth(
+        circuit.id,
+        circuit.owner,
+        circuit.device,
+        circuit.direction.value,
+        state,
+        ends,
+        None,
+        findings,
+        maintenance=maintenance,
+        disabled=maintenance is not None,
+    )
+
+
+def _said(row: Transition | None) -> tuple[State, tuple[Finding, ...], str | None]:
+    if row is None:
+        return State.OK, (), None
+    if row.evidence.startswith(_MAINTENANCE):
+        return State.DISABLED, (), row.evidence.removeprefix(_MAINTENANCE)
+    findings = () if row.after in {State.OK, State.DISABLED} else tuple(_finding(row, rule) for rule in row.rules)
+    return row.after, findings, None
+
+
+def _finding(row: Transition, rule: str) -> Finding:
+    case, advice = _case(row, rule)
+    return Finding(row.component, rule, row.after, row.evidence, advice, row.at, case)
+
+
+def _case(row: Transition, rule: str) -> tuple[str, str]:
+    """A history tells rules, not their cases: the XID stands in the evidence, else the first of that state it is."""
+    lines = every = lines_of(rule)
+    if rule == "gpu.xid":
+        number = _XID.search(row.evidence)
+        action = rulebook().xid_actions.get(int(number[1]), "unknown") if number else "unknown"
+        decoded = every if number and int(number[1]) in rulebook().xid_units else ()
+        # A sub-code may weigh more or less than the number.
+        lines = (*(line for line in every if line.case == action), *decoded)
+    fitting: Sequence[Any] = [line for line in lines if line.state is row.after] or lines
+    return (fitting[0].case, fitting[0].advice) if fitting else ("", "")
+
 
 TICK_S = 1.0
 """The daemon does one thing in a rack at each look."""
@@ -25,7 +206,7 @@ _MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class RehearsedEvent:
     """Something that would have happened: ``what`` is what was decided, a breaker's change, or a swap's outcome."""
 
     at: float
@@ -53,7 +234,7 @@ class _Remark:
 @dataclass
 class _Rack:
     name: str
-    memory: Memory = field(default_factory=Memory)
+    memory: AutopilotMemory = field(default_factory=AutopilotMemory)
     onsets: dict[tuple[str, str], float] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     """Troubles for which there was no spare."""
@@ -73,7 +254,7 @@ class Rehearsal:
         self._racks = [_Rack(name) for name in inventory.racks]
         self._plans = 0
 
-    def run(self, history: Sequence[Transition], *, ends_at: float) -> Iterator[Happening]:
+    def run(self, history: Sequence[Transition], *, ends_at: float) -> Iterator[RehearsedEvent]:
         """Everything that would have happened, in order, until a time (seconds since the epoch)."""
         waiting = list(history)
         now: float | None = waiting[0].at if waiting else None
@@ -88,7 +269,7 @@ class Rehearsal:
                 yield from self._one_look(rack, now, times)
             now = min((at for at in times if at > now), default=None)
 
-    def _one_look(self, rack: _Rack, now: float, times: list[float]) -> Iterator[Happening]:
+    def _one_look(self, rack: _Rack, now: float, times: list[float]) -> Iterator[RehearsedEvent]:
         """One look at one rack; adds to ``times`` when something may be otherwise."""
         look = look_at(self._inventory, self._target, self._states, self._assignment, now)
         yield from self._breakers(rack, look, now, times)
@@ -100,7 +281,7 @@ class Rehearsal:
                 rack.memory.decided[key] = decision.signature
                 policy = decision.policy.name if decision.policy else ""
                 name = decision.trouble.component
-                yield Happening(now, rack.name, decision.act, name, policy, decision.because, decision)
+                yield RehearsedEvent(now, rack.name, decision.act, name, policy, decision.because, decision)
             if decision.until is not None:
                 times.append(decision.until)
         for decision in decisions:
@@ -108,26 +289,26 @@ class Rehearsal:
                 continue
             told = list(self._do(rack, look, decision, decision.policy, now))
             yield from told
-            if decision.act in {Act.PLAN, Act.ASK, Act.APPLY}:
+            if decision.act in {Response.PLAN, Response.ASK, Response.APPLY}:
                 times.append(now + TICK_S)
                 return
 
-    def _breakers(self, rack: _Rack, look: Observation, now: float, times: list[float]) -> Iterator[Happening]:
+    def _breakers(self, rack: _Rack, look: Observation, now: float, times: list[float]) -> Iterator[RehearsedEvent]:
         policies = [policy for policy in self._inventory.policies if policy.how is not How.NOTIFY]
         keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
-        rack.onsets = breaker.onsets_of(look, rack.name, rack.onsets, keep_s=keep_s)
+        rack.onsets = onsets_of(look, rack.name, rack.onsets, keep_s=keep_s)
         for policy in policies:
             before = rack.memory.breakers.get(policy.name, BreakerState())
-            after = breaker.step(before, policy.breaker, look, rack.name, rack.onsets, now)
+            after = next_breaker_state(before, policy.breaker, look, rack.name, rack.onsets, now)
             if after.open_since is not None:
-                times.append(max(breaker.closes_at(policy.breaker, rack.onsets), now + TICK_S))
+                times.append(max(closes_at(policy.breaker, rack.onsets), now + TICK_S))
             if after == before:
                 continue
             opened = after.open_since is not None
             event = Event.BREAKER_OPENED if opened else Event.BREAKER_CLOSED
             why = after.why if opened else f"nothing more has failed for {policy.breaker.quiet_s:g} s"
             rack.remark(now, event, policy=policy.name, why=why)
-            yield Happening(now, rack.name, event, rack.name, policy.name, why)
+            yield RehearsedEvent(now, rack.name, event, rack.name, policy.name, why)
 
     def _answer(self, rack: _Rack, now: float, times: list[float]) -> None:
         """A person approves, if one is there."""
@@ -144,18 +325,18 @@ class Rehearsal:
 
     def _do(
         self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
-    ) -> Iterator[Happening]:
+    ) -> Iterator[RehearsedEvent]:
         key, name = decision.trouble.key, decision.trouble.component
         match decision.act:
-            case Act.NOTIFY:
+            case Response.NOTIFY:
                 rack.remark(now, Event.TOLD, key=key, policy=policy.name)
-            case Act.PLAN:
+            case Response.PLAN:
                 rack.remark(now, Event.PLANNED, key=key, policy=policy.name, plan=self._new_plan())
-            case Act.ASK:
+            case Response.ASK:
                 plan = self._new_plan()
                 rack.memory.asks[plan] = Ask(plan, now, now + policy.approval.expires_s, AskState.ASKED)
                 rack.remark(now, Event.ASKED, key=key, policy=policy.name, plan=plan)
-            case Act.APPLY:
+            case Response.APPLY:
                 yield self._applied(rack, look, decision, policy, now)
             case _:
                 ask = rack.memory.asks.get(decision.plan or "")
@@ -163,9 +344,11 @@ class Rehearsal:
                 if ask is not None and overdue and rack.memory.handled[key].event is not Event.ESCALATED:
                     rack.remark(now, Event.ESCALATED, key=key, policy=policy.name, plan=ask.plan)
                     because = f"{ask.plan} waits for approval since {now - ask.at:.0f} s"
-                    yield Happening(now, rack.name, Event.ESCALATED, name, policy.name, because)
+                    yield RehearsedEvent(now, rack.name, Event.ESCALATED, name, policy.name, because)
 
-    def _applied(self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float) -> Happening:
+    def _applied(
+        self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
+    ) -> RehearsedEvent:
         """A swap is taken to succeed where there is a spare of the same kind; which one, the planner would know."""
         plan = decision.plan or self._new_plan()
         pairs: list[tuple[str, str]] = []
@@ -175,7 +358,7 @@ class Rehearsal:
                 if spare is None:
                     rack.given_up.add(decision.trouble.key)
                     because = f"no spare of its kind is left for {failed}"
-                    return Happening(now, rack.name, "failed", failed, policy.name, because)
+                    return RehearsedEvent(now, rack.name, "failed", failed, policy.name, because)
                 pairs.append((failed, spare))
         by = dict(pairs)
         for job in decision.trouble.jobs:
@@ -188,7 +371,7 @@ class Rehearsal:
             ask = rack.memory.asks[plan]
             rack.memory.asks[plan] = Ask(plan, ask.at, ask.expires_at, AskState.SPENT, ask.by)
         told = ", ".join(f"{failed} by {spare}" for failed, spare in pairs)
-        return Happening(now, rack.name, "applied", decision.trouble.component, policy.name, f"replace {told}")
+        return RehearsedEvent(now, rack.name, "applied", decision.trouble.component, policy.name, f"replace {told}")
 
     def _spare(self, look: Observation, job: str, failed: str, taken: Mapping[str, str]) -> str | None:
         """The first spare of its kind whose lanes lead where the job's links need them."""

@@ -1,14 +1,16 @@
 """One request to a gateway: its subject, whether it is allowed, its arguments' types, and the driver's answer."""
 
+import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lumctl.daemon.gateway.fencing import Fence
-from lumctl.daemon.gateway.write_log import WriteLog
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
 from lumctl.devices.gated.subject import Subject, rack_of, written
 from lumctl.devices.gated.wire import FENCED, error_said
@@ -21,6 +23,47 @@ from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.model import DeviceKind, Inventory, PartOf
 
 Check = Callable[[Any], bool]
+
+LOG_FILE = "gateway.log"
+MAX_LOG_BYTES = 4 * 1024 * 1024
+"""A longer log is renamed to gateway.log.1 and a new one begins."""
+
+
+class GatewayLog:
+    """Appends to a file. A disk that is full is told once, and keeps no write from its device."""
+
+    def __init__(self, path: Path, say: Callable[[str], None], max_bytes: int = MAX_LOG_BYTES) -> None:
+        self._path = path
+        self._say = say
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._told = False
+        self.sent = 0
+        self.refused = 0
+
+    def add(self, line: Mapping[str, Any], *, refused: bool) -> None:
+        """Note a write."""
+        text = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        with self._lock:
+            self.sent, self.refused = self.sent + (not refused), self.refused + refused
+            try:
+                self._append(text)
+                self._told = False
+            except OSError as error:
+                if not self._told:
+                    self._say(f"{self._path} cannot be written: {error.strerror}")
+                self._told = True
+
+    def _append(self, text: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            os.write(file, text)
+        finally:
+            os.close(file)
+        if size + len(text) > self._max_bytes:
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +89,7 @@ class RequestHandler:
         rack: str,
         devices: DeviceSet,
         fence: Fence,
-        log: WriteLog,
+        log: GatewayLog,
         *,
         now: Callable[[], float],
         say: Callable[[str], None],

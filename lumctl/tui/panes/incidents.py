@@ -1,6 +1,6 @@
 """What an operator is called for: each incident, and each component in trouble that is part of none."""
 
-from lumctl.daemon.cases import Case, cases_of
+from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.columns import FOR, STATE

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lumctl.counts import counted
-from lumctl.daemon.cases import Case, cases_of
+from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from lumctl.daemon.autopilot.hours import told as hours_told
+from lumctl.daemon.autopilot.policy import hours_text
 from lumctl.health.states import State
 from lumctl.inventory.policies import How, Policy
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
@@ -165,7 +165,7 @@ def _written(policy: Policy) -> Iterator[tuple[str, str]]:
     for label, names in (("components", meant.components), ("jobs", meant.jobs), ("quiet", policy.quiet)):
         if names:
             yield label, ", ".join(names)
-    yield "hours", hours_told(policy)
+    yield "hours", hours_text(policy)
     if policy.how is How.NOTIFY:
         return
     yield "fault", f"must stand for {policy.stands_s:g} s, and be {policy.oldest_s:g} s old at most"

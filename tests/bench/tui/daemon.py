@@ -8,9 +8,8 @@ from pathlib import Path
 
 from looks import Looks
 
-from lumctl.daemon.answering import Answering
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.place import socket_path
+from lumctl.daemon.client import socket_path
+from lumctl.daemon.server import LatestObservation, ObservationServer
 from lumctl.inventory.load import load_inventory
 
 EACH_S = 1.0
@@ -19,12 +18,12 @@ EACH_S = 1.0
 def main(path: str, target: str, *failed: str) -> None:
     """Serve until the process is told to end."""
     inventory = load_inventory(Path(path))
-    looks, newest, ended = Looks(inventory, target=target), Newest(), threading.Event()
+    looks, newest, ended = Looks(inventory, target=target), LatestObservation(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     place = socket_path(inventory, target)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     newest.put(looks.look(time.time(), failed=failed))
-    with Answering(place, newest):
+    with ObservationServer(place, newest):
         print("ready", flush=True)
         while not ended.wait(EACH_S):
             newest.put(looks.look(time.time(), failed=failed))

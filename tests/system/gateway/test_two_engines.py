@@ -18,7 +18,7 @@ from racks import Rack, rack_of
 
 from lumctl.change import apply
 from lumctl.change.resumption import abort
-from lumctl.daemon.gateway.write_log import FILE
+from lumctl.daemon.gateway.service import LOG_FILE
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError
 from lumctl.site import Site
@@ -84,7 +84,7 @@ class Contended:
 
     @property
     def log(self) -> list[dict]:
-        path = self.folder / FILE
+        path = self.folder / LOG_FILE
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def is_consistent(self) -> None:

@@ -11,9 +11,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
-from lumctl.daemon.answering import Answering
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.place import socket_path
+from lumctl.daemon.client import socket_path
+from lumctl.daemon.server import LatestObservation, ObservationServer
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.site import Site
 
@@ -176,11 +175,11 @@ def test_where_a_daemon_runs_its_look_is_judged(rack, monkeypatch, capsys):
     short = Path(tempfile.mkdtemp(prefix="lumctl-"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     monkeypatch.setattr(Site, "observe", lambda *_, **__: rack.observation())
-    well, newest = rack.observation(), Newest()
+    well, newest = rack.observation(), LatestObservation()
     newest.put(well)
     rack.xid(GPU, 79)
     command = ["-i", str(rack.inventory.path), "check", "-v"]
-    with Answering(socket_path(rack.inventory, "rack"), newest):
+    with ObservationServer(socket_path(rack.inventory, "rack"), newest):
         assert run(command) == 0
         assert "as the daemon (lumctl watch) saw it" in capsys.readouterr().err
         assert run([*command, "--fresh"]) == 2

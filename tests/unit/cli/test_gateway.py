@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.gateway import _asked
-from lumctl.daemon.gateway.server import GatewayServer
+from lumctl.daemon.gateway.service import GatewayServer
 from lumctl.devices.endpoints import GatewayEndpoint
 from lumctl.devices.gated.client import dial_socket
 from lumctl.inventory.files import folder_writable_by_others

@@ -9,12 +9,11 @@ import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.alert_rules import alert_rules
-from lumctl.daemon.grafana import dashboard
-from lumctl.daemon.history import History
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.vitals import Vitals
+from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.metrics.exporter import SelfMetrics
+from lumctl.daemon.metrics.monitoring import alert_rules, dashboard
+from lumctl.daemon.process import ErrorLog
+from lumctl.daemon.server import LatestObservation
 from lumctl.health.states import State
 
 INTERVAL, AGE = "lumctl_watch_interval_seconds", "lumctl_watch_look_age_seconds"
@@ -124,9 +123,11 @@ class Told:
 def exported(seen, clock, said):
     """The names of the metrics that a daemon exports of a rack with a fault; those of an autopilot beside them."""
     seen.find("s1-gpu0", State.FAILED, "gpu.xid")
-    newest = Newest(clock)
+    newest = LatestObservation(clock)
     newest.put(seen.look(unfinished=("swap-1",)))
-    vitals = Vitals(newest, 1.0, Troubles(said.append), History(lambda *_: None), Told(), now=lambda: seen.now)
+    vitals = SelfMetrics(
+        newest, 1.0, ErrorLog(said.append), TransitionQueue(lambda *_: None), Told(), now=lambda: seen.now
+    )
     text = generate_latest(vitals.registry).decode()
     return {family.name for family in text_string_to_metric_families(text)} | {"lumctl_autopilot_breaker_open"}
 

@@ -9,13 +9,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from lumctl.daemon.alertmanager import Alertmanager
-from lumctl.daemon.ledger import Ledger
-from lumctl.daemon.letter import of_autopilot, of_case
-from lumctl.daemon.notes import Notes
-from lumctl.daemon.settings import alertmanager_at
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.webhook import DeliveryError
+from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
+from lumctl.daemon.notifications.message import autopilot_message, case_message
+from lumctl.daemon.notifications.webhook import DeliveryError, alertmanager_at
+from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 
@@ -77,13 +75,13 @@ def server(require_program, tmp_path):
 
 @pytest.fixture
 def ledger(tmp_path):
-    return Ledger(Notes(tmp_path / "watch.json"))
+    return NotificationLedger(NotificationFile(tmp_path / "watch.json"))
 
 
 @pytest.fixture
 def manager(server, ledger, said):
     return Alertmanager(
-        alertmanager_at(f"{server.url}/", None), lambda: ledger.still_open("sim"), Troubles(said.append)
+        alertmanager_at(f"{server.url}/", None), lambda: ledger.still_open("sim"), ErrorLog(said.append)
     )
 
 
@@ -94,7 +92,7 @@ def look(seen, ledger, manager):
     def act():
         seen.now = time.time()
         for notification in ledger.review(seen.look()):
-            manager.deliver(of_case(notification))
+            manager.deliver(case_message(notification))
 
     return act
 
@@ -145,7 +143,7 @@ def test_what_is_acknowledged_calls_no_more_and_calls_again_when_that_is_over(se
 
 
 def test_what_the_autopilot_says_is_an_alert(server, manager):
-    letter = of_autopilot("swapped", "s1-gpu0 was replaced", {"rack": "r1"}, target="sim", at=time.time())
+    letter = autopilot_message("swapped", "s1-gpu0 was replaced", {"rack": "r1"}, target="sim", at=time.time())
     manager.deliver(letter)
     assert server.alerts() == [("warning", "", "s1-gpu0 was replaced")]
 

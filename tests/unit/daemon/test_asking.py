@@ -14,11 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.answering import Answering
-from lumctl.daemon.bounded import MOST_AT_ONCE
-from lumctl.daemon.client import LEFT_ALONE_S, TIMEOUT_S, Asking, observation_of
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.place import meeting_folder, socket_path
+from lumctl.daemon.client import LEFT_ALONE_S, TIMEOUT_S, ObservationClient, daemon_folder, observation_of, socket_path
+from lumctl.daemon.server import MOST_AT_ONCE, LatestObservation, ObservationServer
 from lumctl.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("short")
@@ -26,14 +23,14 @@ pytestmark = pytest.mark.usefixtures("short")
 
 @pytest.fixture
 def newest(clock):
-    return Newest(clock)
+    return LatestObservation(clock)
 
 
 @pytest.fixture
 def answering(short, seen, newest):
     path = socket_path(seen.inventory, "sim")
     assert path.is_relative_to(short)
-    with Answering(path, newest) as opened:
+    with ObservationServer(path, newest) as opened:
         yield opened
 
 
@@ -79,7 +76,7 @@ def test_another_text_of_the_inventory_is_none(seen, newest):
 @pytest.mark.usefixtures("answering")
 def test_another_version_of_the_program_is_none(seen, newest, monkeypatch):
     newest.put(seen.look())
-    monkeypatch.setattr("lumctl.daemon.answering.SCHEMA", "lumctl/daemon-state/v1 0.0.0")
+    monkeypatch.setattr("lumctl.daemon.server.SCHEMA", "lumctl/daemon-state/v1 0.0.0")
     assert observation_of(seen.inventory, "sim") is None
 
 
@@ -190,7 +187,7 @@ def test_what_a_killed_daemon_left_is_replaced_and_the_end_leaves_nothing(seen, 
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     assert observation_of(seen.inventory, "sim") is None
-    with Answering(path, newest):
+    with ObservationServer(path, newest):
         newest.put(seen.look())
         assert observation_of(seen.inventory, "sim") is not None
     assert list(path.parent.iterdir()) == []
@@ -217,14 +214,14 @@ def test_somebody_else_is_not_let_in_even_if_the_folders_are_open(seen, short):
 
 def test_a_name_that_is_too_long_for_a_socket_is_said(newest, tmp_path):
     with pytest.raises(UsageError, match="no socket can be had") as told:
-        Answering(tmp_path / ("x" * 100) / "state.sock", newest)
+        ObservationServer(tmp_path / ("x" * 100) / "state.sock", newest)
     assert "XDG_RUNTIME_DIR" in told.value.hint
 
 
 @pytest.mark.usefixtures("answering")
 def test_a_look_is_encoded_once_for_all_who_ask(seen, newest, monkeypatch):
     calls = []
-    monkeypatch.setattr("lumctl.daemon.answering.encode", lambda look: calls.append(look) or b'{"x": 1}')
+    monkeypatch.setattr("lumctl.daemon.server.encode", lambda look: calls.append(look) or b'{"x": 1}')
     newest.put(seen.look())
     for _ in range(3):
         observation_of(seen.inventory, "sim")
@@ -242,9 +239,9 @@ def test_the_header_names_the_daemon(seen, newest):
 
 
 def test_the_folder_is_the_same_however_the_inventory_is_named(seen, monkeypatch):
-    absolute = meeting_folder(seen.inventory, "sim")
+    absolute = daemon_folder(seen.inventory, "sim")
     monkeypatch.chdir(seen.inventory.path.parent)
-    assert meeting_folder(replace(seen.inventory, path=Path(seen.inventory.path.name)), "sim") == absolute
+    assert daemon_folder(replace(seen.inventory, path=Path(seen.inventory.path.name)), "sim") == absolute
 
 
 def test_a_daemon_that_hung_is_left_alone_for_a_while(clock):
@@ -254,7 +251,7 @@ def test_a_daemon_that_hung_is_left_alone_for_a_while(clock):
         asked.append(clock.at)
         clock.at += TIMEOUT_S
 
-    asking = Asking(hang, clock)
+    asking = ObservationClient(hang, clock)
     assert asking() is None
     assert asking() is None
     clock.at += LEFT_ALONE_S
@@ -264,7 +261,7 @@ def test_a_daemon_that_hung_is_left_alone_for_a_while(clock):
 
 def test_where_no_daemon_runs_it_is_asked_each_time(clock):
     asked = []
-    asking = Asking(lambda: asked.append(1), clock)
+    asking = ObservationClient(lambda: asked.append(1), clock)
     asking()
     asking()
     assert len(asked) == 2

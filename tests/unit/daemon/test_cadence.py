@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.daemon.cadence import Cadence
+from lumctl.daemon.loop import Cadence
 
 
 def test_a_short_look_waits_for_the_next_beat(clock):

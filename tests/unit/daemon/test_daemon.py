@@ -6,15 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.daemon.clock import Clock
-from lumctl.daemon.daemon import PAUSE_S, Daemon, Order, Sinks
-from lumctl.daemon.history import History
-from lumctl.daemon.ledger import Ledger
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.notes import Notes
-from lumctl.daemon.remembering import REMEMBER_S
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.vitals import Vitals
+from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.loop import PAUSE_S, REMEMBER_S, Daemon, DaemonOrder, Sinks, WatchedClock
+from lumctl.daemon.metrics.exporter import SelfMetrics
+from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
+from lumctl.daemon.process import ErrorLog
+from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
@@ -37,12 +34,12 @@ class Stage:
         self.told = []
         self.looks = 0
         self.on_look = lambda: None
-        self.notes = Notes(folder / "watch.json")
-        self.history = History(self.write, monotonic=clock)
-        self.newest = Newest(clock)
-        self.troubles = Troubles(said.append)
-        self.vitals = Vitals(self.newest, 1.0, self.troubles, self.history, None)
-        self.ledger = Ledger(self.notes)
+        self.notes = NotificationFile(folder / "watch.json")
+        self.history = TransitionQueue(self.write, monotonic=clock)
+        self.newest = LatestObservation(clock)
+        self.troubles = ErrorLog(said.append)
+        self.vitals = SelfMetrics(self.newest, 1.0, self.troubles, self.history, None)
+        self.ledger = NotificationLedger(self.notes)
         self.load = lambda _: seen.inventory
         self.known = {}
 
@@ -57,7 +54,7 @@ class Stage:
             interval_s=options.get("interval_s", 1.0),
             known=self.known,
             load=self.load,
-            clock=Clock(lambda: self.clock() + self.set_by, options.get("monotonic", self.clock)),
+            clock=WatchedClock(lambda: self.clock() + self.set_by, options.get("monotonic", self.clock)),
         )
 
     def open(self, inventory):
@@ -168,7 +165,7 @@ def test_a_restart_beside_a_fault_reports_nothing_twice(stage, said):
     found = dict(stage.seen.findings)
     stage.seen.heal()
     not_read_yet(stage, GPU)
-    stage.ledger = Ledger(stage.notes)
+    stage.ledger = NotificationLedger(stage.notes)
     again = stage.daemon()
     again.beat()
     stage.seen.awaited, stage.seen.findings = (), found
@@ -322,7 +319,7 @@ def test_stop_ends_it_and_gives_everything_back(stage):
     stage.on_look = looked.set
     thread = run_in_thread(daemon)
     assert looked.wait(20)
-    daemon.orders.put(Order.STOP)
+    daemon.orders.put(DaemonOrder.STOP)
     thread.join(20)
     assert not thread.is_alive()
     assert (stage.looks, stage.closed) == (1, 1)
@@ -333,7 +330,7 @@ def test_looks_that_take_too_long_are_left_out_and_counted(stage, clock):
 
     def slow():
         clock.at += 3.5
-        daemon.orders.put(Order.STOP)
+        daemon.orders.put(DaemonOrder.STOP)
 
     stage.on_look = slow
     daemon.run()
@@ -343,8 +340,8 @@ def test_looks_that_take_too_long_are_left_out_and_counted(stage, clock):
 
 def reload_once(stage):
     daemon = stage.daemon()
-    daemon.orders.put(Order.RELOAD)
-    daemon.orders.put(Order.STOP)
+    daemon.orders.put(DaemonOrder.RELOAD)
+    daemon.orders.put(DaemonOrder.STOP)
     daemon.run()
     return daemon
 
@@ -425,11 +422,11 @@ def test_a_supervisor_hears_of_it_between_beats_that_are_far_apart(stage, monkey
         if told.count("WATCHDOG=1") >= 3:
             enough.set()
 
-    monkeypatch.setattr("lumctl.daemon.daemon.tell", tell)
-    monkeypatch.setattr("lumctl.daemon.daemon.ALIVE_S", 0.01)
+    monkeypatch.setattr("lumctl.daemon.loop.notify_systemd", tell)
+    monkeypatch.setattr("lumctl.daemon.loop.ALIVE_S", 0.01)
     daemon = stage.daemon(interval_s=3600.0, monotonic=time.monotonic)
     thread = run_in_thread(daemon)
     assert enough.wait(20)
-    daemon.orders.put(Order.STOP)
+    daemon.orders.put(DaemonOrder.STOP)
     thread.join(20)
     assert stage.looks == 1

@@ -9,9 +9,8 @@ from queue import Queue
 
 import pytest
 
-from lumctl.daemon.escalating import named_by, require_ready
-from lumctl.daemon.receivers import Receivers
-from lumctl.daemon.troubles import Troubles
+from lumctl.daemon.notifications.receivers import Receivers, receiver_lookup, require_reachable
+from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.inventory.load import example, load_inventory
 
@@ -82,9 +81,9 @@ def made(place: Path):
     receivers = Receivers(
         {"notifications": lambda letter: usual.put(letter.document["occasion"])},
         lambda *_: None,
-        Troubles(lines.append),
+        ErrorLog(lines.append),
         target="sim",
-        named=named_by(lambda: inventory),
+        named=receiver_lookup(lambda: inventory),
     )
     receivers.lines, receivers.heard = lines, usual
     yield receivers
@@ -130,7 +129,7 @@ def test_a_name_that_the_inventory_has_no_more_is_said(made):
     ("file", "told"), [("oncall.url", "cannot read"), ("oncall.token", "cannot read"), ("page", "there is no program")]
 )
 def test_a_daemon_does_not_begin_with_a_receiver_that_could_not_be_told(place, file, told):
-    require_ready(load_inventory(place))
+    require_reachable(load_inventory(place))
     (place.parent / file).unlink()
     with pytest.raises(UsageError, match=f"^receiver (oncall|pager): {told} .*{file}"):
-        require_ready(load_inventory(place))
+        require_reachable(load_inventory(place))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.textfile import metrics_text
+from lumctl.daemon.metrics.collectors import metrics_text
 from lumctl.devices.types import Alarm, DeviceReading, OpticsReading
 from lumctl.fleet.readings import (
     ALL_NVLINKS,

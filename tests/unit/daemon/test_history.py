@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.daemon.history import PAUSE_S, History
+from lumctl.daemon.history import PAUSE_S, TransitionQueue
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 
@@ -32,7 +32,7 @@ def store():
 
 
 def test_what_waits_is_written_once(store, clock):
-    history = History(store.write, monotonic=clock)
+    history = TransitionQueue(store.write, monotonic=clock)
     history.add("r1", change(1))
     history.add("r1", change(2))
     assert history.flush() is True
@@ -41,7 +41,7 @@ def test_what_waits_is_written_once(store, clock):
 
 
 def test_a_full_store_is_left_alone_for_a_while_and_loses_nothing(store, clock):
-    history = History(store.write, monotonic=clock)
+    history = TransitionQueue(store.write, monotonic=clock)
     store.full = {"r1"}
     history.add("r1", change(1))
     history.add("r2", change(2))
@@ -59,7 +59,7 @@ def test_a_full_store_is_left_alone_for_a_while_and_loses_nothing(store, clock):
 
 
 def test_memory_is_bounded_and_the_oldest_go(store, clock):
-    history = History(store.write, most=3, monotonic=clock)
+    history = TransitionQueue(store.write, most=3, monotonic=clock)
     for number in range(5):
         history.add("r1", change(number))
     assert (history.waiting, history.dropped) == (3, 2)
@@ -70,7 +70,7 @@ def test_memory_is_bounded_and_the_oldest_go(store, clock):
 @given(st.lists(st.one_of(st.sampled_from(["r1", "r2"]), st.sampled_from(["full r1", "full r2", "room", "flush"]))))
 def test_whatever_happens_each_is_written_once_and_in_order(script):
     store, at = Store(), [0.0]
-    history = History(store.write, monotonic=lambda: at[0])
+    history = TransitionQueue(store.write, monotonic=lambda: at[0])
     added = []
     for number, word in enumerate([*script, "room", "flush"]):
         at[0] += PAUSE_S

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.daemon.ledger import AGAIN_AFTER_S, Ledger
-from lumctl.daemon.notes import Notes
-from lumctl.daemon.notification import MOST_MEMBERS, Occasion, document_of, text_of
+from lumctl.daemon.notifications.ledger import AGAIN_AFTER_S, NotificationFile, NotificationLedger
+from lumctl.daemon.notifications.message import MOST_MEMBERS, CaseOccasion, document_of, text_of
 from lumctl.health.states import Incident, State
 
 GPU = "s1-gpu0"
@@ -14,12 +13,12 @@ GPU = "s1-gpu0"
 
 @pytest.fixture
 def notes(tmp_path):
-    return Notes(tmp_path / "watch.json")
+    return NotificationFile(tmp_path / "watch.json")
 
 
 @pytest.fixture
 def ledger(notes):
-    return Ledger(notes)
+    return NotificationLedger(notes)
 
 
 def occasions(notifications):
@@ -88,7 +87,7 @@ def test_what_may_be_nothing_is_not_told_yet(ledger, seen):
 
 
 def test_what_passes_before_it_has_settled_is_not_told(notes, seen):
-    ledger = Ledger(notes, settle_s=5)
+    ledger = NotificationLedger(notes, settle_s=5)
     seen.find(GPU)
     assert ledger.review(seen.look()) == []
     seen.now += 4.9
@@ -134,11 +133,11 @@ def test_maintenance_on_a_known_fault_says_nothing_until_it_is_over(ledger, seen
     seen.states[GPU] = State.DISABLED
     assert ledger.review(seen.look()) == []
     seen.heal()
-    assert [n.occasion for n in ledger.review(seen.look())] == [Occasion.RESOLVED]
+    assert [n.occasion for n in ledger.review(seen.look())] == [CaseOccasion.RESOLVED]
 
 
 def test_reminders_come_at_their_interval(notes, seen):
-    ledger = Ledger(notes, remind_after_s=3600)
+    ledger = NotificationLedger(notes, remind_after_s=3600)
     seen.find(GPU)
     first = ledger.review(seen.look())
     seen.now += 3599
@@ -159,7 +158,7 @@ def test_the_next_daemon_tells_nothing_twice(ledger, notes, seen, tmp_path):
     first, undelivered = ledger.review(seen.look())
     ledger.delivered(first)
     assert notes.save() is True
-    after = Ledger(Notes(tmp_path / "watch.json"))
+    after = NotificationLedger(NotificationFile(tmp_path / "watch.json"))
     (again,) = after.review(seen.look())
     assert again.case == undelivered.case
     assert again.id == undelivered.id
@@ -174,12 +173,12 @@ def test_an_end_that_was_not_delivered_is_told_by_the_next_daemon(ledger, notes,
     seen.heal()
     (over,) = ledger.review(seen.look())
     notes.save()
-    (again,) = Ledger(Notes(tmp_path / "watch.json")).review(seen.look())
-    assert again.occasion is Occasion.RESOLVED
+    (again,) = NotificationLedger(NotificationFile(tmp_path / "watch.json")).review(seen.look())
+    assert again.occasion is CaseOccasion.RESOLVED
     assert (again.case.key, again.id) == (over.case.key, over.id)
     ledger.delivered(over)
     notes.save()
-    assert Ledger(Notes(tmp_path / "watch.json")).review(seen.look()) == []
+    assert NotificationLedger(NotificationFile(tmp_path / "watch.json")).review(seen.look()) == []
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_an_end_that_was_not_delivered_is_told_by_the_next_daemon(ledger, notes,
 )  # fmt: skip
 def test_notes_that_make_no_sense_are_passed_over(tmp_path, seen, left):
     (tmp_path / "watch.json").write_text(left)
-    ledger = Ledger(Notes(tmp_path / "watch.json"))
+    ledger = NotificationLedger(NotificationFile(tmp_path / "watch.json"))
     seen.find(GPU)
     assert len(ledger.review(seen.look())) == 1
 
@@ -202,13 +201,13 @@ def test_notes_without_room_are_kept_and_written_later(notes, tmp_path, monkeypa
         def full(_):
             raise OSError(28, "No space left on device")
 
-        patch.setattr("lumctl.daemon.notes.os.fsync", full)
+        patch.setattr("lumctl.daemon.notifications.ledger.os.fsync", full)
         with pytest.raises(OSError, match="No space"):
             notes.save()
     assert list(tmp_path.iterdir()) == []
     assert notes.save() is True
     assert notes.save() is False
-    assert Notes(tmp_path / "watch.json").told == {"a": {}}
+    assert NotificationFile(tmp_path / "watch.json").told == {"a": {}}
 
 
 def test_a_huge_incident_is_a_bounded_message(ledger, seen):
@@ -247,7 +246,7 @@ def test_and_so_is_its_end(ledger, seen):
 
 
 def test_a_clock_that_is_set_back_keeps_nothing_untold(notes, seen):
-    ledger = Ledger(notes, settle_s=5.0)
+    ledger = NotificationLedger(notes, settle_s=5.0)
     seen.find(GPU)
     assert ledger.review(seen.look()) == []
     seen.now -= 7200

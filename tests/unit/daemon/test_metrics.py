@@ -10,12 +10,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.exporter import DEFAULT_LISTEN, Exporter, parse_listen
-from lumctl.daemon.history import History
-from lumctl.daemon.newest import Newest
-from lumctl.daemon.textfile import metrics_text
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.vitals import Vitals
+from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.metrics.collectors import metrics_text
+from lumctl.daemon.metrics.exporter import DEFAULT_LISTEN, MetricsServer, SelfMetrics, parse_listen
+from lumctl.daemon.process import ErrorLog
+from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
@@ -36,22 +35,22 @@ class Counted:
 
 @pytest.fixture
 def newest(clock):
-    return Newest(clock)
+    return LatestObservation(clock)
 
 
 @pytest.fixture
 def troubles(said):
-    return Troubles(said.append)
+    return ErrorLog(said.append)
 
 
 @pytest.fixture
 def vitals(newest, troubles, seen):
-    return Vitals(newest, 1.0, troubles, History(lambda *_: None), Counted(), now=lambda: seen.now)
+    return SelfMetrics(newest, 1.0, troubles, TransitionQueue(lambda *_: None), Counted(), now=lambda: seen.now)
 
 
 @pytest.fixture
 def exporter(vitals):
-    with Exporter(("127.0.0.1", 0), vitals) as opened:
+    with MetricsServer(("127.0.0.1", 0), vitals) as opened:
         yield opened
 
 
@@ -289,9 +288,9 @@ def test_who_says_nothing_or_nonsense_harms_nobody(exporter):
 
 def test_a_port_that_is_taken_is_said(exporter, vitals):
     with pytest.raises(UsageError, match="cannot listen at 127"):
-        Exporter(("127.0.0.1", exporter.port), vitals)
+        MetricsServer(("127.0.0.1", exporter.port), vitals)
     with pytest.raises(UsageError, match="cannot listen"):
-        Exporter(("host.invalid", 1), vitals)
+        MetricsServer(("host.invalid", 1), vitals)
 
 
 @pytest.mark.parametrize(

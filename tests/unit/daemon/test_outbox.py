@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.daemon.outbox import Outbox, Outcome
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.webhook import DeliveryError
+from lumctl.daemon.notifications.receivers import DeliveryOutcome, Outbox
+from lumctl.daemon.notifications.webhook import DeliveryError
+from lumctl.daemon.process import ErrorLog
 
 WAIT_S = 20
 
@@ -32,7 +32,7 @@ class Receiver:
 
     def settled(self, notification, outcome):
         self.ended.append((notification.name, outcome.value))
-        if outcome is not Outcome.SENT:
+        if outcome is not DeliveryOutcome.SENT:
             return
         self.wanted -= 1
         if self.wanted == 0:
@@ -54,7 +54,7 @@ def outbox_of(receiver, said):
 
     def make(**options):
         options = {"first_pause_s": 0.001, "chance": lambda: 1.0, **options}
-        made.append(Outbox(receiver, receiver.settled, Troubles(said.append), **options))
+        made.append(Outbox(receiver, receiver.settled, ErrorLog(said.append), **options))
         return made[-1]
 
     yield make

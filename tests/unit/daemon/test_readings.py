@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumctl.daemon.readings import Readings
-from lumctl.daemon.troubles import Troubles
+from lumctl.daemon.history import ReadingHistory
+from lumctl.daemon.process import ErrorLog
 from lumctl.store.packing import Values
 
 GPU, LANE = "s1-gpu0", "s1-gpu0-l0"
@@ -38,7 +38,7 @@ def store():
 
 @pytest.fixture
 def readings(store, said):
-    return Readings(store.open, Troubles(said.append), most=3)
+    return ReadingHistory(store.open, ErrorLog(said.append), most=3)
 
 
 def look_at(readings, seen, seconds):

@@ -6,13 +6,10 @@ from queue import Queue
 
 import pytest
 
-from lumctl.daemon.cases import Case
-from lumctl.daemon.command import parse_command, run
-from lumctl.daemon.letter import of_autopilot, of_case
-from lumctl.daemon.notification import Notification, Occasion
-from lumctl.daemon.receivers import Named, Receivers
-from lumctl.daemon.troubles import Troubles
-from lumctl.daemon.webhook import DeliveryError
+from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, autopilot_message, case_message
+from lumctl.daemon.notifications.receivers import NamedReceiver, Receivers, parse_command, run
+from lumctl.daemon.notifications.webhook import DeliveryError
+from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 
@@ -21,7 +18,7 @@ WAIT_S = 20
 
 def case(evidence="the driver has lost it"):
     found = Case("gpu0:xid", "gpu0", "xid", State.FAILED, 1.0, (), evidence, (), silent=False)
-    return Notification(Occasion.OPENED, found, State.OK, State.FAILED, 2.0, 2.0, "sim", "r1")
+    return Notification(CaseOccasion.OPENED, found, State.OK, State.FAILED, 2.0, 2.0, "sim", "r1")
 
 
 @pytest.fixture
@@ -39,17 +36,17 @@ def hook(tmp_path):
 
 def test_a_program_gets_the_document_and_its_main_fields(hook, tmp_path):
     command = hook('cat >"$1"; echo "$LUMCTL_OCCASION $LUMCTL_RACK $LUMCTL_STATE_AFTER $LUMCTL_COMPONENT" >>"$1"')
-    run(command, of_case(case("a\0b")))
+    run(command, case_message(case("a\0b")))
     document, fields = (tmp_path / "heard").read_text().split("}o")
     assert json.loads(document + "}")["incident"] == "gpu0:xid"
     assert fields.strip() == "pened r1 failed gpu0"
 
 
 def test_what_is_told_holds_nothing_that_a_terminal_obeys():
-    told = of_case(case("lost \x1b]52;c;aGk=\x07\u202e\r")).document
+    told = case_message(case("lost \x1b]52;c;aGk=\x07\u202e\r")).document
     assert told["text"] == "r1 (sim): failed: lost \\x1b]52;c;aGk=\\x07\\u202e\\r"
     assert told["text"].endswith(told["summary"])
-    assert of_autopilot("opened", "\x9b2J", {"why": ["\x7f"]}, target="sim", at=1.0).document["autopilot"] == {
+    assert autopilot_message("opened", "\x9b2J", {"why": ["\x7f"]}, target="sim", at=1.0).document["autopilot"] == {
         "why": ["\\x7f"]
     }
 
@@ -64,20 +61,20 @@ def test_what_is_told_holds_nothing_that_a_terminal_obeys():
 )
 def test_a_program_that_does_not_take_it(hook, code, said, again):
     with pytest.raises(DeliveryError) as failed:
-        run(hook(code), of_case(case()))
+        run(hook(code), case_message(case()))
     assert (failed.value.message, failed.value.again) == (said, again)
 
 
 def test_a_program_that_takes_too_long(hook):
     with pytest.raises(DeliveryError, match=r"^notify had not ended after 0.2 s, and was ended$") as failed:
-        run(hook("sleep 300"), of_case(case()), timeout_s=0.2)
+        run(hook("sleep 300"), case_message(case()), timeout_s=0.2)
     assert failed.value.again
 
 
 def test_a_program_that_has_gone(hook):
     command = hook("exit 0")
     with pytest.raises(DeliveryError, match="cannot be run") as failed:
-        run((f"{command[0]}-gone",), of_case(case()))
+        run((f"{command[0]}-gone",), case_message(case()))
     assert failed.value.again
 
 
@@ -99,7 +96,7 @@ class Both:
         self.refuses = False
         self.got, self.told = [], []
         receivers = {"notifications": self.slow, "command": self.quick}
-        self.receivers = Receivers(receivers, self.done, Troubles([].append), target="sim", now=lambda: 5.0)
+        self.receivers = Receivers(receivers, self.done, ErrorLog([].append), target="sim", now=lambda: 5.0)
 
     def slow(self, letter):
         assert self.let_go.wait(WAIT_S)
@@ -153,7 +150,7 @@ def test_what_the_autopilot_tells_is_about_no_case(both):
 
 
 def test_the_document_of_the_autopilot():
-    letter = of_autopilot("approval", "waits", {"rack": "r1", "plan": "p"}, target="sim", at=1.0)
+    letter = autopilot_message("approval", "waits", {"rack": "r1", "plan": "p"}, target="sim", at=1.0)
     assert json.loads(letter.body) == {
         "schema": "lumctl/notification/v1",
         "id": "autopilot:r1:approval:1.000",
@@ -171,9 +168,9 @@ def test_two_threads_that_escalate_to_one_at_once_share_its_outbox():
 
     def named(_name):
         met.wait()  # both have seen that there is none yet
-        return Named(lambda letter: got.put((threading.current_thread(), letter.id)), 60.0)
+        return NamedReceiver(lambda letter: got.put((threading.current_thread(), letter.id)), 60.0)
 
-    receivers = Receivers({}, lambda *_: None, Troubles([].append), now=lambda: 5.0, named=named)
+    receivers = Receivers({}, lambda *_: None, ErrorLog([].append), now=lambda: 5.0, named=named)
     tellers = [
         threading.Thread(target=receivers.tell, args=("approval-overdue", "waits", {"rack": "r1", "hook": "pager"}))
         for _ in range(2)

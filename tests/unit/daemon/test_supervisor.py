@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from lumctl.daemon.supervisor import tell
+from lumctl.daemon.process import notify_systemd
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -13,7 +13,7 @@ def test_whoever_listens_hears_it(short, monkeypatch, abstract):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(f"\0{address}" if abstract else address)
         monkeypatch.setenv("NOTIFY_SOCKET", f"@{address}" if abstract else address)
-        tell("READY=1")
+        notify_systemd("READY=1")
         supervisor.settimeout(10)
         assert supervisor.recv(64) == b"READY=1"
 
@@ -23,4 +23,4 @@ def test_where_nobody_listens_nothing_happens(monkeypatch, address):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     if address is not None:
         monkeypatch.setenv("NOTIFY_SOCKET", address)
-    tell("READY=1")
+    notify_systemd("READY=1")

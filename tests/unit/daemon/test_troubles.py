@@ -2,13 +2,13 @@
 
 import pytest
 
-from lumctl.daemon.troubles import Troubles
+from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 
 
 @pytest.fixture
 def troubles(said):
-    return Troubles(said.append)
+    return ErrorLog(said.append)
 
 
 def test_each_kind_is_told_once_and_counted_each_time(troubles, said):

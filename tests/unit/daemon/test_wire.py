@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumctl.daemon.wire import decode, encode
+from lumctl.daemon.client import decode, encode
 from lumctl.devices.types import Alarm, DeviceReading
 from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow
 from lumctl.health.states import State

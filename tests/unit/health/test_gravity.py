@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 import yaml
 
-from lumctl.daemon.cases import cases_of
+from lumctl.daemon.notifications.message import cases_of
 from lumctl.health.rulebook import found, rulebook
 from lumctl.health.states import DEFAULT_GRAVITY, Finding, State, gravest_first, weight
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from lumctl.daemon.autopilot.checking import remarks, require_sound
+from lumctl.daemon.autopilot.policy import remarks, require_sound
 from lumctl.inventory import document, policy_entries
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.mesh_file import MeshFile

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.autopilot.checking import remarks, require_sound
+from lumctl.daemon.autopilot.policy import remarks, require_sound
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.policies import How, Limits, PolicySubject
 from lumctl.inventory.problems import InventoryError

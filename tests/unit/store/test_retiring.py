@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.gateway.fencing import Fence
-from lumctl.daemon.gateway.lease_numbers import HighestLease
+from lumctl.daemon.gateway.fencing import Fence, HighestLease
 from lumctl.errors import RefusedError
 from lumctl.store import LeaseLostError, Record, Store, StoreError, copying, store_at
 from lumctl.store.copying import copy

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lumctl.daemon.autopilot import breaker
-from lumctl.daemon.autopilot.decide import Decision, decide
-from lumctl.daemon.autopilot.history import look_at
-from lumctl.daemon.autopilot.memory import DECISION, REMARK, Event, Memory
+from lumctl.daemon.autopilot.decision import Decision, decide
+from lumctl.daemon.autopilot.memory import DECISION, REMARK, AutopilotMemory, Event
+from lumctl.daemon.autopilot.policy import BreakerState, next_breaker_state, onsets_of
+from lumctl.daemon.autopilot.rehearsal import look_at
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.load import example, load_inventory
@@ -38,7 +38,7 @@ class Scene:
         self.states: dict[tuple[str, str], Transition] = {}
         self.assignment = dict(initial_assignment(inventory))
         self.policies: list[Policy] = []
-        self.memory = Memory()
+        self.memory = AutopilotMemory()
         self.onsets: dict[tuple[str, str], float] = {}
 
     def policy(self, how: How = How.APPLY, *, name: str = "p", match: dict[str, Any] | None = None, **fields: Any):
@@ -67,10 +67,10 @@ class Scene:
         """One look of the autopilot: breakers first, then decisions by what they are about."""
         look = self.look()
         keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in self.policies), default=0.0) + 1
-        self.onsets = breaker.onsets_of(look, RACK, self.onsets, keep_s=keep_s)
+        self.onsets = onsets_of(look, RACK, self.onsets, keep_s=keep_s)
         for policy in self.policies:
-            before = self.memory.breakers.get(policy.name, breaker.BreakerState())
-            after = breaker.step(before, policy.breaker, look, RACK, self.onsets, self.now)
+            before = self.memory.breakers.get(policy.name, BreakerState())
+            after = next_breaker_state(before, policy.breaker, look, RACK, self.onsets, self.now)
             if after != before:
                 event = Event.BREAKER_CLOSED if after.open_since is None else Event.BREAKER_OPENED
                 self.remark(event, policy=policy.name, why=after.why)

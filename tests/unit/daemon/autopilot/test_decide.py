@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.daemon.autopilot.decide import Act
+from lumctl.daemon.autopilot.decision import Response
 from lumctl.daemon.autopilot.memory import Ask, AskState, Event
 from lumctl.health.states import State
 from lumctl.inventory.model import JobHook
@@ -22,19 +22,19 @@ def settled(scene, component: str = GPU, **fields) -> None:
 def test_without_policies_nothing_is_done(scene):
     settled(scene)
     decision = scene.decide()[GPU]
-    assert (decision.act, decision.policy, decision.reason) == (Act.NOTHING, None, "no-policy")
+    assert (decision.act, decision.policy, decision.reason) == (Response.NOTHING, None, "no-policy")
 
 
 def test_a_dead_gpu_is_swapped_once_it_has_stood(scene):
     scene.policy()
     scene.fail(GPU)
     first = scene.decide()[GPU]
-    assert (first.act, first.reason, first.until) == (Act.NOTHING, "stands", scene.now + 30)
+    assert (first.act, first.reason, first.until) == (Response.NOTHING, "stands", scene.now + 30)
     scene.now += 29.9
-    assert scene.decide()[GPU].act is Act.NOTHING
+    assert scene.decide()[GPU].act is Response.NOTHING
     scene.now += 0.2
     decision = scene.decide()[GPU]
-    assert decision.act is Act.APPLY
+    assert decision.act is Response.APPLY
     assert all(condition.holds for condition in decision.conditions)
     assert decision.trouble.jobs == {"train-a": (GPU,)}
 
@@ -63,7 +63,7 @@ def test_an_unknown_xid_never_causes_a_swap(scene, evidence, reason):
     settled(scene, rule="gpu.xid", evidence=evidence)
     decision = scene.decide()[GPU]
     assert decision.reason == reason
-    assert (decision.act is Act.APPLY) is (reason == "allowed")
+    assert (decision.act is Response.APPLY) is (reason == "allowed")
 
 
 def test_a_host_that_is_gone_is_not_four_gpus(scene):
@@ -74,14 +74,14 @@ def test_a_host_that_is_gone_is_not_four_gpus(scene):
     decided = scene.decide()
     assert {decided[f"h03-gpu{n}"].reason for n in range(4)} == {"cause"}
     assert "part of host:h03" in decided["h03-gpu0"].because
-    assert not any(decision.act is Act.APPLY for decision in decided.values())
+    assert not any(decision.act is Response.APPLY for decision in decided.values())
 
 
 def test_a_policy_for_hosts_replaces_all_that_run_on_one(scene):
     scene.policy(match={"rules": ("host.unreachable",), "kinds": ("host",)})
     settled(scene, "h03", rule="host.unreachable", kind="host")
     decision = scene.decide()["h03"]
-    assert decision.act is Act.APPLY
+    assert decision.act is Response.APPLY
     assert decision.trouble.jobs == {"train-a": tuple(f"h03-gpu{n}" for n in range(4))}
 
 
@@ -95,15 +95,15 @@ def test_what_is_in_maintenance_is_left_alone(scene):
 
 
 def test_what_is_acknowledged_is_left_alone(scene):
-    from lumctl.daemon.autopilot.decide import decide_one
-    from lumctl.daemon.autopilot.troubles import troubles_of
+    from lumctl.daemon.autopilot.decision import decide_one
+    from lumctl.daemon.autopilot.faults import faults_of
 
     scene.policy()
     settled(scene)
-    trouble = troubles_of(scene.look())[0]
+    trouble = faults_of(scene.look())[0]
     known = replace(trouble, findings=(replace(trouble.findings[0], acknowledged="by ops: on it"),))
     decision = decide_one(scene.policies, known, scene.look(), scene.memory, {}, now=scene.now)
-    assert (decision.act, decision.because) == (Act.NOTHING, "acknowledged by ops: on it")
+    assert (decision.act, decision.because) == (Response.NOTHING, "acknowledged by ops: on it")
 
 
 def test_a_spare_that_dies_works_in_no_job(scene):
@@ -116,7 +116,7 @@ def test_an_old_finding_is_left_to_people(scene):
     scene.policy(oldest_s=900.0)
     scene.fail(GPU)
     scene.now += 900
-    assert scene.decide()[GPU].act is Act.APPLY
+    assert scene.decide()[GPU].act is Response.APPLY
     scene.now += 1
     assert scene.decide()[GPU].reason == "age"
 
@@ -148,7 +148,7 @@ def test_the_first_policy_that_matches_decides(scene):
     scene.policy(How.NOTIFY, name="first", match={"jobs": ("train-a",)})
     scene.policy(How.APPLY, name="second")
     settled(scene)
-    assert (scene.decide()[GPU].policy.name, scene.decide()[GPU].act) == ("first", Act.NOTIFY)
+    assert (scene.decide()[GPU].policy.name, scene.decide()[GPU].act) == ("first", Response.NOTIFY)
 
 
 def test_attempts_are_counted_and_one_that_never_began_is_not(scene):
@@ -157,14 +157,14 @@ def test_attempts_are_counted_and_one_that_never_began_is_not(scene):
     told = {"policy": "p", "key": f"accelerator:{GPU}", "accelerators": [GPU]}
     scene.remark(Event.ATTEMPT, plan="plan-1", **told)
     scene.remark(Event.OUTCOME, plan="plan-1", outcome="refused")
-    assert scene.decide()[GPU].act is Act.APPLY
+    assert scene.decide()[GPU].act is Response.APPLY
     scene.remark(Event.ATTEMPT, plan="plan-2", **told)
     missing = [c.name for c in scene.decide()[GPU].conditions if not c.holds]
     assert missing == ["accelerator-week", "rack-hour"]
     scene.now += 7 * 86_400 + 1
     scene.fail(GPU)
     scene.now += 31
-    assert scene.decide()[GPU].act is Act.APPLY
+    assert scene.decide()[GPU].act is Response.APPLY
 
 
 def test_after_any_change_of_the_rack_it_cools_down(scene):
@@ -182,19 +182,19 @@ def test_once_stopped_it_needs_a_person_to_start(scene, event):
     scene.remark(event, who="ops@console", comment="", why="how swap-0001 ended is not known")
     assert scene.decide()[GPU].reason in {"switch", "halt"}
     scene.remark(Event.START, who="ops@console")
-    assert scene.decide()[GPU].act is Act.APPLY
+    assert scene.decide()[GPU].act is Response.APPLY
 
 
 def test_notices_are_given_once_for_each_finding(scene):
     scene.policy(How.NOTIFY)
     settled(scene)
-    assert scene.decide()[GPU].act is Act.NOTIFY
+    assert scene.decide()[GPU].act is Response.NOTIFY
     scene.remark(Event.TOLD, key=f"accelerator:{GPU}", policy="p")
     assert scene.decide()[GPU].reason == "told"
     scene.heal(GPU)
     scene.now += 60
     settled(scene)
-    assert scene.decide()[GPU].act is Act.NOTIFY
+    assert scene.decide()[GPU].act is Response.NOTIFY
 
 
 class TestApproval:
@@ -202,7 +202,7 @@ class TestApproval:
     def asked(self, scene):
         scene.policy(How.APPROVE, approval=ApprovalTerms(expires_s=600.0))
         settled(scene)
-        assert scene.decide()[GPU].act is Act.ASK
+        assert scene.decide()[GPU].act is Response.ASK
         scene.remark(Event.ASKED, key=f"accelerator:{GPU}", policy="p", plan="plan-1")
         scene.memory.asks["plan-1"] = Ask("plan-1", scene.now, scene.now + 600, AskState.ASKED)
         return scene
@@ -212,15 +212,15 @@ class TestApproval:
 
     def test_it_waits(self, asked):
         decision = asked.decide()[GPU]
-        assert (decision.act, decision.plan) == (Act.WAIT, "plan-1")
+        assert (decision.act, decision.plan) == (Response.WAIT, "plan-1")
 
     def test_it_is_applied_after_a_yes_however_old_it_has_become(self, asked):
         asked.policies[0] = replace(asked.policies[0], oldest_s=60.0)
         asked.now += 300
-        assert asked.decide()[GPU].act is Act.WAIT
+        assert asked.decide()[GPU].act is Response.WAIT
         self.answered(asked, AskState.APPROVED)
         decision = asked.decide()[GPU]
-        assert (decision.act, decision.plan) == (Act.APPLY, "plan-1")
+        assert (decision.act, decision.plan) == (Response.APPLY, "plan-1")
 
     def test_after_a_no_nothing_is_done(self, asked):
         self.answered(asked, AskState.REJECTED)
@@ -233,14 +233,14 @@ class TestApproval:
 
     def test_a_plan_that_went_stale_is_asked_for_anew(self, asked):
         self.answered(asked, AskState.SPENT)
-        assert asked.decide()[GPU].act is Act.ASK
+        assert asked.decide()[GPU].act is Response.ASK
 
     def test_an_approval_is_of_one_fault(self, asked):
         self.answered(asked, AskState.APPROVED)
         asked.heal(GPU)
         asked.now += 60
         settled(asked)
-        assert asked.decide()[GPU].act is Act.ASK
+        assert asked.decide()[GPU].act is Response.ASK
 
 
 def test_a_rack_whose_hosts_were_missed_once_is_no_trouble_yet(scene):
@@ -251,7 +251,9 @@ def test_a_rack_whose_hosts_were_missed_once_is_no_trouble_yet(scene):
     assert scene.decide() == {}
 
 
-@pytest.mark.parametrize(("how", "act"), [(How.APPLY, Act.NOTHING), (How.APPROVE, Act.NOTHING), (How.PLAN, Act.PLAN)])
+@pytest.mark.parametrize(
+    ("how", "act"), [(How.APPLY, Response.NOTHING), (How.APPROVE, Response.NOTHING), (How.PLAN, Response.PLAN)]
+)
 def test_what_only_a_person_can_stop_is_left_to_people(scene, how, act):
     """The policy may apply swaps, but the job that would be moved has no hook."""
     jobs = scene.inventory.jobs
@@ -260,7 +262,7 @@ def test_what_only_a_person_can_stop_is_left_to_people(scene, how, act):
     settled(scene)
     decision = scene.decide()[GPU]
     assert decision.act is act
-    if act is Act.NOTHING:
+    if act is Response.NOTHING:
         assert decision.reason == "pause"
         assert decision.because == (
             "only a person can stop train-a before its light moves: give it a hook, or needs_no_pause: true"
@@ -273,4 +275,4 @@ def test_a_job_with_a_hook_is_paused_by_it(scene):
     scene.inventory = replace(scene.inventory, jobs={**jobs, "train-a": hooked})
     scene.policy()
     settled(scene)
-    assert scene.decide()[GPU].act is Act.APPLY
+    assert scene.decide()[GPU].act is Response.APPLY

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lumctl.daemon.autopilot.hours import open_now, told
+from lumctl.daemon.autopilot.policy import hours_text, open_now
 from lumctl.inventory.policies import Hours, How, Policy, Selector
 
 BERLIN = "Europe/Berlin"
@@ -54,5 +54,5 @@ def test_on_the_day_on_which_clocks_change_eight_is_eight():
 
 
 def test_in_words():
-    assert told(policy(Hours(WORKDAYS, 480, 1080))) == "mon-fri 08:00-18:00 (Europe/Berlin)"
-    assert told(policy(Hours(frozenset({1, 5}), 0, 1440), zone="UTC")) == "tue,sat 00:00-24:00 (UTC)"
+    assert hours_text(policy(Hours(WORKDAYS, 480, 1080))) == "mon-fri 08:00-18:00 (Europe/Berlin)"
+    assert hours_text(policy(Hours(frozenset({1, 5}), 0, 1440), zone="UTC")) == "tue,sat 00:00-24:00 (UTC)"

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import update
 
 from lumctl.change.plan import Plan, Replacement, Start
-from lumctl.daemon.autopilot import rackpilot, switch
-from lumctl.daemon.autopilot.acting import Ended
-from lumctl.daemon.autopilot.rackpilot import RETRY_S, RackPilot
+from lumctl.daemon.autopilot import pilot, stop_switch
+from lumctl.daemon.autopilot.attempt import AttemptResult
+from lumctl.daemon.autopilot.pilot import RETRY_S, RackPilot
 from lumctl.errors import RefusedError
 from lumctl.inventory.policies import How
 from lumctl.store import APPROVED, Store, StoreError, store_at
@@ -29,12 +29,12 @@ class Flight:
         self.scene, self.store = scene, store
         self.told: list[str] = []
         self.applied: list[str] = []
-        self.ends = Ended("done", "swap-0001")
+        self.ends = AttemptResult("done", "swap-0001")
         self.refuses: str | None = None
         self.before_apply = lambda: None
         self.stopped: str | None = None
-        monkeypatch.setattr(rackpilot, "plan_for", self._plan)
-        monkeypatch.setattr(rackpilot, "carry_out", self._carry_out)
+        monkeypatch.setattr(pilot, "plan_for", self._plan)
+        monkeypatch.setattr(pilot, "carry_out", self._carry_out)
         self.begin()
 
     def begin(self) -> None:
@@ -72,12 +72,12 @@ class Flight:
         start = Start({job: ()})
         return Plan("swap", "t", RACK, "rack", self.scene.now, "d", start, replacements=replaced).sealed()
 
-    def _carry_out(self, _site, plan, _policy, _progress, require_wanted) -> Ended:
+    def _carry_out(self, _site, plan, _policy, _progress, require_wanted) -> AttemptResult:
         self.before_apply()
         try:
             require_wanted()
         except RefusedError as error:
-            return Ended("refused", told=error.message)
+            return AttemptResult("refused", told=error.message)
         self.applied.append(plan.id)
         return self.ends
 
@@ -137,7 +137,7 @@ def test_what_is_over_by_a_fresh_reading_is_left(flight):
 
 def test_an_outcome_that_nobody_knows_stops_it_also_after_a_restart(flight):
     flight.scene.policy(cool_down_s=0.0)
-    flight.ends = Ended(None, "swap-0001", "the database is gone")
+    flight.ends = AttemptResult(None, "swap-0001", "the database is gone")
     flight.scene.fail(GPU)
     flight.look(31)
     assert (flight.told, flight.events()) == (["halted"], ["attempt", "halt", "outcome"])
@@ -193,7 +193,7 @@ def test_a_stop_after_the_attempt_was_written_down_is_seen_by_the_run_that_begin
         if said == "journal":
             flight.store.remark("autopilot", {"event": "stop"}, at=flight.scene.now, who="ops@elsewhere")
         elif said == "file":
-            switch.throw(switch.places([RACK], [flight.store.files]), "ops")
+            stop_switch.throw(stop_switch.places([RACK], [flight.store.files]), "ops")
         else:
             flight.stopped = "by ops"
 
@@ -210,7 +210,7 @@ def test_each_way_stops(flight, way):
     flight.scene.policy()
     flight.scene.fail(GPU)
     if way == "file":
-        switch.throw(switch.places([RACK], alone=True)[:1], "ops")
+        stop_switch.throw(stop_switch.places([RACK], alone=True)[:1], "ops")
     else:
         flight.stopped = "by ops"
     flight.look(31)

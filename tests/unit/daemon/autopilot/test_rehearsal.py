@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.autopilot.history import read_history
-from lumctl.daemon.autopilot.rehearsal import Rehearsal
+from lumctl.daemon.autopilot.rehearsal import Rehearsal, read_history
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition

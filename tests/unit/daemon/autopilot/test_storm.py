@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.daemon.autopilot.decide import Act
+from lumctl.daemon.autopilot.decision import Response
 from lumctl.daemon.autopilot.memory import Event
 from lumctl.inventory.policies import How
 
@@ -26,7 +26,7 @@ def storm(scene, *, hosts: bool) -> list[str]:
 @pytest.mark.parametrize("hosts", [False, True])
 def test_no_swap_and_the_breaker_says_why(scene, hosts):
     scene.policy(match={"rules": ("gpu.lost", "host.unreachable"), "kinds": ("accelerator", "host")})
-    assert set(storm(scene, hosts=hosts)) == {Act.NOTHING}
+    assert set(storm(scene, hosts=hosts)) == {Response.NOTHING}
     state = scene.memory.breakers["p"]
     assert state.open_since is not None
     assert "hosts of rack64 began to fail within 300 s" in state.why
@@ -39,16 +39,16 @@ def test_it_closes_and_what_began_before_causes_nothing(scene):
     storm(scene, hosts=False)
     for _ in range(30):
         scene.now += 30
-        assert not any(decision.act is Act.APPLY for decision in scene.decide().values())
+        assert not any(decision.act is Response.APPLY for decision in scene.decide().values())
     assert scene.memory.breakers["p"].open_since is None
     scene.now += 600
     for name in WORKING[1:]:
         scene.heal(name)
     stale = scene.decide()[WORKING[0]]
-    assert (stale.act, stale.reason) == (Act.NOTHING, "news")
+    assert (stale.act, stale.reason) == (Response.NOTHING, "news")
     scene.fail("h12-gpu0")
     scene.now += 31
-    assert scene.decide()["h12-gpu0"].act is Act.APPLY
+    assert scene.decide()["h12-gpu0"].act is Response.APPLY
 
 
 def test_one_that_comes_again_after_it_closed_is_news(scene):
@@ -61,7 +61,7 @@ def test_one_that_comes_again_after_it_closed_is_news(scene):
     scene.now += 1
     scene.fail(WORKING[0])
     scene.now += 31
-    assert scene.decide()[WORKING[0]].act is Act.APPLY
+    assert scene.decide()[WORKING[0]].act is Response.APPLY
 
 
 def test_a_restart_neither_forgets_nor_replays(scene, remark):
@@ -73,7 +73,7 @@ def test_a_restart_neither_forgets_nor_replays(scene, remark):
         [remark(opened_at, "autopilot", {"event": Event.BREAKER_OPENED, "policy": "p", "why": "as before"})]
     )
     decided = scene.decide()
-    assert decided[WORKING[0]].act is Act.NOTHING
+    assert decided[WORKING[0]].act is Response.NOTHING
     assert scene.memory.breakers["p"].why == "as before"
 
 
@@ -83,7 +83,7 @@ def test_planned_work_does_not_open_it(scene):
         scene.fail(f"h{host:02}", kind="host", evidence="in maintenance: rack64 by ops")
     scene.fail("h12-gpu0")
     scene.now += 31
-    assert scene.decide()["h12-gpu0"].act is Act.APPLY
+    assert scene.decide()["h12-gpu0"].act is Response.APPLY
 
 
 def test_two_single_faults_far_apart_do_not_open_it(scene):
@@ -92,4 +92,4 @@ def test_two_single_faults_far_apart_do_not_open_it(scene):
     scene.now += 3600
     scene.fail("h12-gpu0")
     scene.now += 31
-    assert scene.decide()["h12-gpu0"].act is Act.APPLY
+    assert scene.decide()["h12-gpu0"].act is Response.APPLY

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.autopilot import stopping, switch
-from lumctl.daemon.autopilot.notebook import stopped_by_anybody
+from lumctl.daemon.autopilot import stop_switch
+from lumctl.daemon.autopilot.journal import stopped_by_anybody
 from lumctl.store import store_at
 
 
@@ -22,24 +22,26 @@ def _own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def test_nothing_stops_at_first(tmp_path: Path):
-    assert switch.thrown(switch.places(["r1"], [tmp_path / "store"])) is None
+    assert stop_switch.thrown(stop_switch.places(["r1"], [tmp_path / "store"])) is None
 
 
 @pytest.mark.parametrize("which", range(4))
 def test_any_one_file_stops(tmp_path: Path, which: int):
-    own = [p for p in switch.places(["r1"], [tmp_path / "store"], alone=True) if p.parent.parent != switch.SYSTEM]
-    path = (*own, switch.places([])[0])[which]
-    assert not switch.throw([path], "ops")[0].trouble
-    assert f"by the file {path} (ops)" == switch.thrown(switch.places(["r1"], [tmp_path / "store"]))
+    own = [
+        p for p in stop_switch.places(["r1"], [tmp_path / "store"], alone=True) if p.parent.parent != stop_switch.SYSTEM
+    ]
+    path = (*own, stop_switch.places([])[0])[which]
+    assert not stop_switch.throw([path], "ops")[0].trouble
+    assert f"by the file {path} (ops)" == stop_switch.thrown(stop_switch.places(["r1"], [tmp_path / "store"]))
     if which < 3:
-        assert switch.thrown(switch.places(["r2"], [tmp_path / "other"])) is None
-    assert [each.way for each in switch.release(switch.places(["r1"], [tmp_path / "store"]))] == [str(path)]
-    assert switch.thrown(switch.places(["r1"], [tmp_path / "store"])) is None
+        assert stop_switch.thrown(stop_switch.places(["r2"], [tmp_path / "other"])) is None
+    assert [each.way for each in stop_switch.release(stop_switch.places(["r1"], [tmp_path / "store"]))] == [str(path)]
+    assert stop_switch.thrown(stop_switch.places(["r1"], [tmp_path / "store"])) is None
 
 
 def test_a_place_that_cannot_be_made_hinders_no_other(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    done = switch.throw([tmp_path / "file" / "r1", tmp_path / "well" / "r1"], "ops")
+    done = stop_switch.throw([tmp_path / "file" / "r1", tmp_path / "well" / "r1"], "ops")
     assert [bool(each.trouble) for each in done] == [True, False]
 
 
@@ -48,22 +50,22 @@ def test_what_cannot_be_looked_at_stops(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "lstat", denied)
-    assert "cannot be looked for: Permission denied" in str(switch.thrown([tmp_path / "r1"]))
+    assert "cannot be looked for: Permission denied" in str(stop_switch.thrown([tmp_path / "r1"]))
 
 
 def test_a_daemon_that_no_other_way_reaches_is_ended():
     with subprocess.Popen(["sleep", "300"]) as process:
-        assert stopping.end_daemon(process.pid).trouble == ""
+        assert stop_switch.end_daemon(process.pid).trouble == ""
         assert process.wait() == -signal.SIGTERM
-    assert stopping.end_daemon(process.pid).trouble == "No such process"
+    assert stop_switch.end_daemon(process.pid).trouble == "No such process"
 
 
 def test_one_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stopping, "ENDS_S", 0.05)
+    monkeypatch.setattr(stop_switch, "ENDS_S", 0.05)
     with subprocess.Popen(["sleep", "300"]) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        assert stopping.end_daemon(process.pid).trouble == "it has not ended within 0.05 s"
+        assert stop_switch.end_daemon(process.pid).trouble == "it has not ended within 0.05 s"
         process.kill()
 
 
@@ -82,4 +84,4 @@ def test_whoever_stops_waits_for_runs_that_no_person_started_by_hand(tmp_path: P
     with closing(store_at(str(tmp_path / "store"), rack="r1")) as store:
         lease = store.acquire("r1", who, term_s=30.0, now=1.0)
         store.begin_run(lease, {**dict.fromkeys(words, "swap"), "who": who}, {"digest": "d", "id": "p"}, now=1.0)
-        assert len(stopping.own_runs(store, now=2.0)) == awaited
+        assert len(stop_switch.own_runs(store, now=2.0)) == awaited

@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from lumctl.daemon.gateway import fencing
-from lumctl.daemon.gateway.fencing import MOST_UNTOLD, Fence
-from lumctl.daemon.gateway.lease_numbers import HighestLease, NewestLease
+from lumctl.daemon.gateway.fencing import MOST_UNTOLD, Fence, HighestLease, NewestLease
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, StaleFenceError
 from lumctl.errors import LumctlError
 

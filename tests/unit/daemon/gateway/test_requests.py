@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.daemon.gateway.fencing import Fence
-from lumctl.daemon.gateway.lease_numbers import HighestLease
-from lumctl.daemon.gateway.requests import CHECKS, Peer, RequestHandler, arguments
-from lumctl.daemon.gateway.write_log import WriteLog
+from lumctl.daemon.gateway.fencing import Fence, HighestLease
+from lumctl.daemon.gateway.requests import CHECKS, GatewayLog, Peer, RequestHandler, arguments
 from lumctl.devices.base import BaseMesh
 from lumctl.devices.drivers import KINDS
 from lumctl.devices.errors import (
@@ -65,7 +63,7 @@ class Rack:
         self.newest = 1
         self.mesh = Mesh()
         self.said = []
-        self.log = WriteLog(folder / "gateway.log", self.said.append)
+        self.log = GatewayLog(folder / "gateway.log", self.said.append)
         devices = SimpleNamespace(mesh=lambda _: self.mesh)
         newest, highest = lambda: self.newest, HighestLease(folder / "fence", self.said.append)
         self.fence = Fence("prototype", newest, lambda _: None, highest)
@@ -241,7 +239,7 @@ def test_every_argument_of_every_call_is_checked():
 
 
 def test_a_log_that_has_grown_begins_anew_and_keeps_the_one_before(tmp_path):
-    log = WriteLog(tmp_path / "log", pytest.fail, most_bytes=40)
+    log = GatewayLog(tmp_path / "log", pytest.fail, max_bytes=40)
     for number in range(5):
         log.add({"number": number, "text": "x" * 10}, refused=False)
     assert '"number": 4' in (tmp_path / "log").read_text()
@@ -250,7 +248,7 @@ def test_a_log_that_has_grown_begins_anew_and_keeps_the_one_before(tmp_path):
 
 def test_a_log_that_cannot_be_written_is_told_once(tmp_path):
     said = []
-    log = WriteLog(tmp_path / "gone" / "log", said.append)
+    log = GatewayLog(tmp_path / "gone" / "log", said.append)
     log.add({}, refused=False)
     log.add({}, refused=True)
     assert len(said) == 1

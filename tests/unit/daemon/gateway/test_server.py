@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.daemon.gateway import server
-from lumctl.daemon.gateway.relay import joined
-from lumctl.daemon.gateway.server import GatewayServer
+from lumctl.daemon.gateway import service
+from lumctl.daemon.gateway.service import GatewayServer, relay
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated import client
 from lumctl.devices.gated.client import Gateway, dial_socket
@@ -200,7 +199,7 @@ def test_an_answer_that_is_none_leaves_a_write_unknown(path, answer):
 
 
 def test_when_all_places_are_taken_whoever_comes_hears_it(path, monkeypatch):
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(service, "MOST_CONNECTIONS", 2)
     with ExitStack() as held, GatewayServer(path, GREETING, echo):
         for _ in range(2):
             held.enter_context(connected(path)[0])
@@ -235,7 +234,7 @@ def test_a_line_without_end_is_not_kept(path, monkeypatch):
 
 
 def test_half_a_request_is_never_acted_on(path, monkeypatch):
-    monkeypatch.setattr(server, "_REQUEST_WITHIN_S", 0.05)
+    monkeypatch.setattr(service, "_REQUEST_WITHIN_S", 0.05)
     asked_of = []
     with GatewayServer(path, GREETING, lambda request, _: asked_of.append(request)):
         for closes in (True, False):
@@ -295,7 +294,7 @@ def test_standard_input_and_output_are_joined_to_the_socket(path):
     ours, theirs = os.pipe()
     heard, told = os.pipe()
     with GatewayServer(path, GREETING, echo):
-        thread = threading.Thread(target=joined, args=(Path(path), ours, told))
+        thread = threading.Thread(target=relay, args=(Path(path), ours, told))
         thread.start()
         with os.fdopen(heard) as said:
             assert json.loads(said.readline())["rack"] == "r1"

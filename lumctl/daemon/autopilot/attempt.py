@@ -1,0 +1,119 @@
+"""Acting by a decision: the fault is read anew, the attempt is written down, and only then is anything moved."""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lumctl.change.approval import AUTOPILOT
+from lumctl.change.engine import apply
+from lumctl.change.plan import Plan
+from lumctl.change.standby import Standby
+from lumctl.daemon.autopilot.decision import Decision, decide_one
+from lumctl.daemon.autopilot.faults import ComponentFault, faults_of
+from lumctl.daemon.autopilot.memory import AutopilotMemory
+from lumctl.inventory.policies import Policy
+from lumctl.runbook.files import save
+from lumctl.site import Observation, Site
+from lumctl.store import Store, StoreError
+from lumctl.swap.planning import plan_swap
+
+if TYPE_CHECKING:
+    from lumctl.daemon.autopilot.policy import Onsets
+
+SETTLED = frozenset({"done", "rolled-back", "refused", "undone", "superseded"})
+"""Run states after which everybody knows what the rack holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """How an attempt ended. ``outcome`` is that of its run, ``refused`` where none began, ``None`` if nobody knows."""
+
+    outcome: str | None
+    run: str | None = None
+    told: str = ""
+
+
+def name_of(policy: Policy) -> str:
+    """As whom the autopilot acts, in leases, runs and the journal."""
+    return f"{AUTOPILOT}policy {policy.name} on {socket.gethostname()}"
+
+
+def again(
+    decision: Decision, seen: Observation, memory: AutopilotMemory, onsets: "Onsets", *, now: float
+) -> Decision | None:
+    """The same decision by a fresh look; ``None`` if nothing is wrong any more.
+
+    A fresh process has not seen how long the fault has stood: that is taken from the decision.
+    """
+    for trouble in faults_of(seen):
+        if trouble.key == decision.trouble.key:
+            stood = _with_since(trouble, decision)
+            return decide_one(seen.inventory.policies, stood, seen, memory, onsets, now=now)
+    return None
+
+
+def _with_since(trouble: ComponentFault, decision: Decision) -> ComponentFault:
+    known = decision.finding
+    return replace(
+        trouble,
+        findings=tuple(
+            replace(f, since=min(f.since, known.since)) if (f.rule, f.case) == (known.rule, known.case) else f
+            for f in trouble.findings
+        ),
+    )
+
+
+def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
+    """A plan that replaces what the trouble is about.
+
+    Raises:
+        LumctlError: there is none: no spare is left, or what a device holds is not certain.
+    """
+    accelerators = [a for accelerators in decision.trouble.jobs.values() for a in accelerators]
+    return plan_swap(site, None, accelerators, seen=seen)
+
+
+def carry_out(
+    site: Site, plan: Plan, policy: Policy, progress: Callable[[str], None], require_wanted: Callable[[], None]
+) -> AttemptResult:
+    """Apply a plan. The result is always read from the store's record of the run, even after an error.
+
+    ``require_wanted`` may refuse the run; it is called after the store lists the run and before anything is changed.
+    """
+    store, began_at = site.store(plan.rack), site.now()
+    try:
+        with Standby(site) as standby:
+            standby.ready(plan.rack)  # it comes up while the preconditions are looked at
+            who = name_of(policy)
+            result = apply(site, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
+    except Exception as error:  # noqa: BLE001 - what it left behind counts, not how it was told
+        ended = how_it_ended(store, plan.digest, since=began_at, now=site.now())
+        return replace(ended, told=str(error) or type(error).__name__)
+    return AttemptResult("done", result.run, _runbook(site, result.run, plan.rack))
+
+
+def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> AttemptResult:
+    """What became of a plan that was applied since a time, by the journal alone.
+
+    ``outcome`` is ``None`` for a run that is open and whose lease is over, and where the store cannot be read; it is
+    ``running`` while somebody, be it its guard, is still at work on it.
+    """
+    try:
+        found = [run for run in store.runs() if run.plan_digest == digest and run.started_at >= since]
+        if not found:
+            return AttemptResult("refused")
+        newest = max(found, key=lambda run: run.started_at)
+        if newest.state in SETTLED:
+            return AttemptResult(newest.state, newest.id)
+        at_work = newest.state == "running" and newest.id not in store.unfinished(now=now)
+    except StoreError as error:
+        return AttemptResult(None, told=error.message)
+    return AttemptResult("running" if at_work else None, newest.id)
+
+
+def _runbook(site: Site, run: str, rack: str) -> str:
+    try:
+        return f"runbook: {save(site, run, rack)}"
+    except Exception as error:  # noqa: BLE001 - the run is done and in the journal, whatever becomes of the file
+        return f"no runbook was written: {error}"

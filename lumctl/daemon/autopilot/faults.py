@@ -1,0 +1,109 @@
+"""What decisions are made about: one trouble for each component with a fault, one for a host or rack as a whole."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State, gravest_first, is_fault
+from lumctl.inventory.policies import PolicySubject
+from lumctl.site.observation import Observation
+from lumctl.site.racks import rack_of
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentFault:
+    """A component with its faults, gravest first.
+
+    ``incident`` is the id of the incident that it is a part of where the cause is another component: then it is not
+    for itself that anything should be done about it. ``out_of_service`` says why it is, if it is. ``jobs`` are the
+    accelerators that work in each job and would lose their place.
+    """
+
+    kind: PolicySubject
+    component: str
+    rack: str
+    findings: tuple[Finding, ...]
+    jobs: Mapping[str, tuple[str, ...]]
+    incident: str | None = None
+    out_of_service: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others: a host and its only accelerator may share a name."""
+        return f"{self.kind}:{self.component}"
+
+
+def faults_of(look: Observation) -> tuple[ComponentFault, ...]:
+    """Everything at fault in one look: racks, hosts, then what is on them."""
+    found = [*_whole_racks(look), *_components(look)]
+    order = (
+        PolicySubject.RACK,
+        PolicySubject.HOST,
+        *(kind for kind in PolicySubject if kind not in {PolicySubject.RACK, PolicySubject.HOST}),
+    )
+    return tuple(sorted(found, key=lambda trouble: order.index(trouble.kind)))
+
+
+def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str, tuple[str, ...]]:
+    """The accelerators of each job that a component carries now."""
+    inventory = look.inventory
+    if kind is PolicySubject.ACCELERATOR:
+        meant = [component]
+    elif kind is PolicySubject.LINK:
+        meant = [inventory.transponders[component].accelerator]
+    elif kind is PolicySubject.HOST:
+        meant = [accelerator.id for accelerator in inventory.accelerators_of(component)]
+    else:
+        meant = []
+    jobs: dict[str, list[str]] = {}
+    for accelerator in meant:
+        place = look.place_of(accelerator)
+        if place is not None:
+            jobs.setdefault(place[0], []).append(accelerator)
+    return {job: tuple(accelerators) for job, accelerators in jobs.items()}
+
+
+def _whole_racks(look: Observation) -> Iterator[ComponentFault]:
+    for incident in look.report.incidents:
+        of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{PolicySubject.RACK}:{incident.cause}"
+        # Hosts that were missed once may only be slow: nothing is certain of the rack until one is lost.
+        if of_a_rack and (findings := _speaking(look, incident)):
+            yield ComponentFault(PolicySubject.RACK, incident.cause, incident.cause, findings, {})
+
+
+def _components(look: Observation) -> Iterator[ComponentFault]:
+    incidents = {incident.id: incident for incident in look.report.incidents}
+    # Where no reading tells which end of a circuit is at fault, nothing is replaced unasked.
+    uncertain = {remedy.key for remedy in look.remedies if not remedy.certain}
+    for group, components in look.report.groups().items():
+        kind = PolicySubject(group.removesuffix("s"))
+        for name, health in components.items():
+            own = incidents.get(f"{kind}:{name}")
+            faults = _faults(health)
+            if own is not None and kind is PolicySubject.HOST:
+                faults = gravest_first([*faults, *(f for f in _speaking(look, own) if f.component != name)])
+            if faults:
+                yield ComponentFault(
+                    kind,
+                    name,
+                    rack_of(look.inventory, name, look.circuits) or "",
+                    faults,
+                    jobs_on(look, kind, name) if f"{kind}:{name}" not in uncertain else {},
+                    incident=next((f.incident for f in health.findings if f.incident), None) if own is None else None,
+                    out_of_service=_out_of_service(health),
+                )
+
+
+def _faults(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
+    return gravest_first([finding for finding in health.findings if is_fault(finding.state)])
+
+
+def _speaking(look: Observation, incident: Incident) -> tuple[Finding, ...]:
+    """The findings that speak for the cause of an incident."""
+    everything = look.report.findings()
+    return tuple(f for f in everything if f.incident == incident.id and f.rule == incident.rule and is_fault(f.state))
+
+
+def _out_of_service(health: ComponentHealth | CircuitHealth) -> str | None:
+    if health.maintenance is not None:
+        return f"in maintenance: {health.maintenance}"
+    return "out of service" if health.disabled or health.state is State.DISABLED else None

@@ -1,0 +1,203 @@
+"""Whether policies speak of rules that there are: the inventory does not know the rules, and a slip never matches."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from fnmatch import fnmatchcase
+from zoneinfo import ZoneInfo
+
+from lumctl.health.rulebook import all_lines
+from lumctl.health.states import ComponentHealth, State, is_fault
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.policies import DAYS, Breaker, Hours, How, Policy
+from lumctl.inventory.problems import Problems
+from lumctl.site.observation import Observation
+
+
+def require_sound(inventory: Inventory) -> None:
+    """Refuse policies that could never mean anything.
+
+    Raises:
+        InventoryError: a rule is not known; each is named with file, line and column.
+    """
+    problems = Problems(inventory.path)
+    lines = all_lines()
+    known = [*dict.fromkeys(line.rule for line in lines), *(f"{line.rule}/{line.case}" for line in lines)]
+    for policy in inventory.policies:
+        for pattern, mark in zip(policy.matching.rules, policy.rule_marks, strict=False):
+            if not any(fnmatchcase(word, pattern) for word in known):
+                problems.unknown(mark, "rule", pattern, known)
+    if problems:
+        raise problems.error()
+
+
+def remarks(inventory: Inventory) -> Iterator[str]:
+    """What is allowed, and may not be what was meant."""
+    for policy in inventory.policies:
+        yield from (f"{policy.name}: {said}" for said in _remarks(policy))
+    for at, policy in enumerate(inventory.policies):
+        for earlier in inventory.policies[:at]:
+            if _covers(earlier, policy):
+                yield f"{policy.name}: it never decides, for {earlier.name} before it speaks of all that it does"
+                break
+
+
+def _remarks(policy: Policy) -> Iterator[str]:
+    if policy.how is How.NOTIFY:
+        return
+    if policy.stands_s < 1:
+        yield f"stands_s is {policy.stands_s:g}: the first fault of a storm is acted upon before the storm is seen"
+    if policy.breaker.share >= 1:
+        yield "breaker.share is 1: the breaker never opens"
+    limits = policy.limits
+    if 0 in {limits.accelerator_week, limits.rack_hour, limits.rack_day}:
+        yield "a limit is 0: it never acts"
+    if policy.how is How.APPLY and policy.approval.by_another:
+        yield "approval.by_another means nothing where how is apply, but for what is planned by hand"
+
+
+def _covers(earlier: Policy, later: Policy) -> bool:
+    """Whether all that a policy matches is matched by an earlier one already; in doubt it is not."""
+    one, two = earlier.matching, later.matching
+    return (
+        set(two.rules) <= set(one.rules)
+        and set(two.kinds) <= set(one.kinds)
+        and set(two.states) <= set(one.states)
+        and all(
+            not before or before == after
+            for before, after in ((one.components, two.components), (one.jobs, two.jobs), (one.racks, two.racks))
+        )
+    )
+
+
+_DAYS_AHEAD = 8
+
+
+def open_now(policy: Policy, now: float) -> tuple[bool, float | None]:
+    """Whether one of a policy's hours is open, and when that changes (seconds since the epoch; ``None``: never)."""
+    if not policy.hours:
+        return True, None
+    zone: tzinfo = UTC if policy.timezone == "UTC" else ZoneInfo(policy.timezone)
+    today = datetime.fromtimestamp(now, zone).date()
+    spans = sorted(
+        span
+        for hours in policy.hours
+        for ahead in range(-1, _DAYS_AHEAD)
+        if (span := _span(hours, today + timedelta(days=ahead), zone)) is not None
+    )
+    end = None
+    for begins, ends in spans:
+        if end is None and begins <= now < ends:
+            end = ends
+        elif end is not None and begins <= end < ends:
+            end = ends  # one that follows without a gap
+    if end is not None:
+        return True, end
+    return False, min((begins for begins, _ in spans if begins > now), default=None)
+
+
+def hours_text(policy: Policy) -> str:
+    """The hours in words: ``mon-fri 08:00-18:00 (Europe/Berlin)``."""
+    if not policy.hours:
+        return "at any time"
+    parts = [f"{_days(hours.days)} {_clock(hours.begins)}-{_clock(hours.ends)}" for hours in policy.hours]
+    return f"{', '.join(parts)} ({policy.timezone})"
+
+
+def _span(hours: Hours, day: date, zone: tzinfo) -> tuple[float, float] | None:
+    if day.weekday() not in hours.days:
+        return None
+    midnight = datetime.combine(day, time())
+    ends = hours.ends if hours.ends > hours.begins else hours.ends + 24 * 60
+    # By the clock on the wall: on the day on which clocks change, 08:00 is still 08:00.
+    first, last = (midnight + timedelta(minutes=minutes) for minutes in (hours.begins, ends))
+    return first.replace(tzinfo=zone).timestamp(), last.replace(tzinfo=zone).timestamp()
+
+
+def _days(days: frozenset[int]) -> str:
+    in_order = sorted(days)
+    if len(in_order) == len(DAYS):
+        return "daily"
+    if len(in_order) > 2 and in_order == list(range(in_order[0], in_order[-1] + 1)):  # noqa: PLR2004 - a pair is listed
+        return f"{DAYS[in_order[0]]}-{DAYS[in_order[-1]]}"
+    return ",".join(DAYS[day] for day in in_order)
+
+
+def _clock(minutes: int) -> str:
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+Onsets = Mapping[tuple[str, str], float]
+"""When each accelerator and host (kind, id) last began to be at fault."""
+
+_LOST = frozenset({"host.missed"})
+"""What says of a host that it may be gone, before it is certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """A breaker of one policy in one rack. ``closed_at``: what began before that is left to people."""
+
+    open_since: float | None = None
+    why: str = ""
+    closed_at: float = 0.0
+
+
+def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> dict[tuple[str, str], float]:
+    """The onsets known so far with those of a look; one that recovered within ``keep_s`` still counts."""
+    found = {place: at for place, at in kept.items() if look.at - at < keep_s}
+    lost_hosts = set()
+    whole = {i.id for i in look.report.incidents if i.id.partition(":")[0] in {"rack", "host"}}
+    for name, host in look.report.hosts.items():
+        if look.inventory.hosts[name].rack == rack and (began := _began(host, whole, look)) is not None:
+            lost_hosts.add(name)
+            found["host", name] = max(began, found.get(("host", name), began))
+    for name, accelerator in look.report.accelerators.items():
+        place = look.inventory.accelerators[name]
+        # Behind a host that is lost there is one fault, not eight.
+        if place.rack == rack and place.host not in lost_hosts and (began := _began(accelerator, whole, look)):
+            found["accelerator", name] = max(began, found.get(("accelerator", name), began))
+    return found
+
+
+def _began(health: ComponentHealth, whole: set[str], look: Observation) -> float | None:
+    if health.disabled or health.maintenance is not None or health.state is State.DISABLED:
+        return None
+    began = [f.since for f in health.findings if is_fault(f.state) or f.rule in _LOST or f.incident in whole]
+    if health.kind == "host" and not began:
+        began = [i.since for i in look.report.incidents if i.id == f"host:{health.id}"]
+    return min(max(began), look.at) if began else None
+
+
+def next_breaker_state(
+    state: BreakerState, settings: Breaker, look: Observation, rack: str, onsets: Onsets, now: float
+) -> BreakerState:
+    """The breaker after one look; the same object where nothing changed."""
+    why = _too_much(settings, look, rack, onsets, now)
+    if state.open_since is None:
+        return state if why is None else replace(state, open_since=now, why=why)
+    if why is None and now - max(onsets.values(), default=0.0) >= settings.quiet_s:
+        return BreakerState(closed_at=now)
+    return state
+
+
+def closes_at(settings: Breaker, onsets: Onsets) -> float:
+    """When an open breaker closes if nothing more fails."""
+    return max(onsets.values(), default=0.0) + max(settings.quiet_s, settings.window_s)
+
+
+def _too_much(settings: Breaker, look: Observation, rack: str, onsets: Onsets, now: float) -> str | None:
+    """Why the breaker opens, in words; ``None`` if it does not."""
+    for kind, group in (("host", look.report.hosts), ("accelerator", look.report.accelerators)):
+        members = look.inventory.hosts if kind == "host" else look.inventory.accelerators
+        serving = [name for name, health in group.items() if members[name].rack == rack and not health.disabled]
+        began = [
+            name for (of, name), at in onsets.items() if of == kind and name in group and now - at < settings.window_s
+        ]
+        if len(began) >= settings.least and len(began) > settings.share * len(serving):
+            shown = ", ".join(began[:3]) + (f" and {len(began) - 3} more" if len(began) > 3 else "")  # noqa: PLR2004
+            return (
+                f"{len(began)} of {len(serving)} {kind}s of {rack} began to fail within {settings.window_s:g} s "
+                f"({shown}), more than {settings.share:.0%}"
+            )
+    return None

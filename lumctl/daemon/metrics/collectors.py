@@ -1,0 +1,202 @@
+"""The state of every component, who knows of it, and how old what is known is."""
+
+import math
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices, events, gauge, links, nvlinks, ports
+from lumctl.fleet.readings import ProbeStatus
+from lumctl.health.states import State
+from lumctl.site.counted import counted_states, standing_incidents
+from lumctl.site.observation import Observation
+
+_LABELS = ("kind", "id")
+_OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
+
+
+def components(look: Observation, now: float, *, ages: bool) -> Iterator[Metric]:
+    """One series of each family for each component, and one for each state that it may be in."""
+    states = gauge("component_state", "Whether a component is in a state (1) or not (0).", [*_LABELS, "state"])
+    read_at = gauge("component_read_timestamp_seconds", "When a component was last read.", _LABELS)
+    age = gauge("component_read_age_seconds", "How long ago a component was last read.", _LABELS)
+    maintenance = gauge("component_in_maintenance", "1 for each component in a maintenance window.", _LABELS)
+    known = gauge("component_acknowledged", "1 for each ill component of which all that counts is known.", _LABELS)
+    counted = counted_states(look)
+    for group, of_group in look.report.groups().items():
+        kind = group.removesuffix("s")
+        for health in of_group.values():
+            place = [look.target, kind, health.id]
+            for state in State:
+                states.add_metric([*place, state.value], float(health.state is state))
+            if health.maintenance is not None:
+                maintenance.add_metric(place, 1)
+            if health.state not in _OF_NO_WEIGHT and counted[group][health.id] is State.OK:
+                known.add_metric(place, 1)
+            if health.read_at is not None:
+                read_at.add_metric(place, health.read_at)
+                age.add_metric(place, max(now - health.read_at, 0.0))
+    yield states
+    yield read_at
+    yield maintenance
+    yield known
+    if ages:
+        yield age
+
+
+_OPEN_STATES = (State.UNKNOWN, State.DEGRADED, State.FAILED)
+
+
+def findings(look: Observation) -> Iterator[Metric]:
+    """Findings and incidents have a series as long as they last: their number is that of faults, not of components."""
+    yield _since(look)
+    yield from _incidents(look)
+    yield from _maintenance(look)
+    acknowledged = gauge("acknowledgements", "Acknowledgements in force.")
+    acknowledged.add_metric([look.target], len(look.acknowledgements))
+    yield acknowledged
+    unfinished = gauge("unfinished_runs", "Runs that were cut or left half done.")
+    unfinished.add_metric([look.target], len(look.unfinished))
+    yield unfinished
+
+
+def _since(look: Observation) -> Metric:
+    """One series for each component, rule and incident, however many findings there are of it."""
+    found: dict[tuple[str, ...], float] = {}
+    incidents = {incident.id for incident in look.report.incidents}
+    for group, components in look.report.groups().items():
+        for health in components.values():
+            for finding in health.findings:
+                known = _word(finding.acknowledged is not None)
+                kind = group.removesuffix("s")
+                incident = finding.incident if finding.incident in incidents else ""
+                key = (look.target, kind, health.id, finding.rule, finding.state.value, known, incident or "")
+                found[key] = min(found.get(key, math.inf), finding.since)
+    labels = ["kind", "id", "rule", "state", "acknowledged", "incident"]
+    since = gauge("finding_since_timestamp_seconds", "Since when a rule finds something at a component.", labels)
+    for series, at in found.items():
+        since.add_metric(list(series), at)
+    return since
+
+
+def _incidents(look: Observation) -> Iterator[Metric]:
+    incidents = look.report.incidents
+    counts = {incident.id for incident in standing_incidents(look)}
+    opened = gauge("incidents", "Incidents that are open, by state.", ["state"])
+    for state in _OPEN_STATES:
+        opened.add_metric([look.target, state.value], sum(each.state is state for each in incidents))
+    yield opened
+    labels = ["cause", "rule"]
+    text = "Since when an incident is open; acknowledged: or in maintenance."
+    since = gauge("incident_since_timestamp_seconds", text, [*labels, "state", "acknowledged"])
+    touched = gauge("incident_components", "How many components an incident touches.", labels)
+    for incident in {(each.cause, each.rule): each for each in incidents}.values():
+        place = [look.target, incident.cause, incident.rule]
+        since.add_metric([*place, incident.state.value, _word(incident.id not in counts)], incident.since)
+        touched.add_metric(place, len(incident.members))
+    yield since
+    yield touched
+
+
+def _maintenance(look: Observation) -> Iterator[Metric]:
+    """Of several windows on one component the one that is open for longest."""
+    ends: dict[str, float] = {}
+    for window in look.windows:
+        if window.open_at(look.at):
+            ends[window.component] = max(window.ends, ends.get(window.component, -math.inf))
+    family = gauge("maintenance_end_timestamp_seconds", "When the maintenance that goes on will end.", ["component"])
+    for component, at in ends.items():
+        family.add_metric([look.target, component], at)
+    yield family
+
+
+def _word(said: bool) -> str:
+    return "true" if said else "false"
+
+
+_WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
+
+
+def hosts(look: Observation) -> Iterator[Metric]:
+    """Of a host that cannot be reached only that it cannot."""
+    up = gauge("host_up", "Whether a host could be reached (1) or not (0).", ["host"])
+    booted = gauge("host_boot_timestamp_seconds", "When a host started.", ["host"])
+    labels = ["host", "probe"]
+    well = gauge("probe_success", "Whether all probes of a kind brought an answer (1) or not (0).", labels)
+    took = gauge("probe_duration_seconds", "How long the slowest probe of a kind took when it last ended.", labels)
+    for name, host in look.snapshot.hosts.items():
+        up.add_metric([look.target, name], float(host.reachable))
+        if not host.reachable:
+            continue
+        if host.booted_at is not None:
+            booted.add_metric([look.target, name], host.booted_at)
+        kinds: dict[str, tuple[bool, float]] = {}
+        for outcome in host.probes.values():
+            if outcome.status is ProbeStatus.NOT_ASKED:
+                continue
+            kind = outcome.probe.partition(":")[0]
+            success, seconds = kinds.get(kind, (True, 0.0))
+            kinds[kind] = (success and outcome.status in _WELL, max(seconds, outcome.seconds))
+        for kind, (success, seconds) in kinds.items():
+            well.add_metric([look.target, name, kind], float(success))
+            took.add_metric([look.target, name, kind], seconds)
+    yield up
+    yield booted
+    yield well
+    yield took
+
+
+def circuits(look: Observation) -> Iterator[Metric]:
+    """What health has read at the ends of each circuit."""
+    text = "Light received at one end of a circuit; -Inf is no light."
+    power = gauge("circuit_rx_power_dbm", text, ["circuit", "lane"])
+    loss = gauge("circuit_expected_loss_db", "Loss that a circuit's route should have.", ["circuit"])
+    for circuit in look.report.circuits.values():
+        for end in circuit.ends:
+            if end.rx_power_dbm is not None:
+                power.add_metric([look.target, circuit.id, end.transponder], end.rx_power_dbm)
+        if circuit.loss_db is not None:
+            loss.add_metric([look.target, circuit.id], circuit.loss_db)
+    yield power
+    yield loss
+
+
+def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
+    """All that a look says. ``ages``: of readings, besides their times; a file that is no longer renewed needs none."""
+    readable = FreshReadings(look, now)
+    yield from components(look, now, ages=ages)
+    yield from findings(look)
+    yield from hosts(look)
+    yield from events(readable)
+    yield from accelerators(readable)
+    yield from nvlinks(readable)
+    yield from links(readable)
+    yield from ports(readable)
+    yield from devices(readable)
+    yield from circuits(look)
+
+
+def metrics_text(look: Observation) -> str:
+    """All that a look says, in the text format.
+
+    Times are written as time stamps, not as ages: a file that is no longer renewed must be seen to grow old.
+    """
+    registry = CollectorRegistry()
+    registry.register(_OneLook(look))
+    return generate_latest(registry).decode()
+
+
+class _OneLook(Collector):
+    def __init__(self, look: Observation) -> None:
+        self._look = look
+
+    def collect(self) -> Iterator[Metric]:
+        yield from look_metrics(self._look, now=self._look.at, ages=False)
+        made_at = GaugeMetricFamily("lumctl_check_timestamp_seconds", "When this was looked at.", labels=["target"])
+        made_at.add_metric([self._look.target], self._look.at)
+        yield made_at
+        took = GaugeMetricFamily("lumctl_check_collection_seconds", "How long the collection took.", labels=["target"])
+        took.add_metric([self._look.target], self._look.snapshot.seconds)
+        yield took

@@ -1,0 +1,299 @@
+"""Metrics over HTTP for Prometheus, and whether the daemon does its work for who watches the watcher."""
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import TracebackType
+from typing import Self
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+from prometheus_client.registry import Collector
+
+from lumctl import __version__
+from lumctl.daemon.autopilot.pilot import Pilot
+from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.metrics.collectors import look_metrics
+from lumctl.daemon.notifications.receivers import Receivers
+from lumctl.daemon.process import ErrorLog
+from lumctl.daemon.server import POLL_S, Bounded, LatestObservation
+from lumctl.errors import UsageError
+from lumctl.health.transitions import Transition
+from lumctl.site.observation import Observation
+
+STALE_AFTER_BEATS, STALE_AFTER_S = 5, 10.0
+_TICK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class SelfMetrics(Collector):
+    """Counts what the daemon does; rendered for every scrape, from any thread."""
+
+    def __init__(
+        self,
+        newest: LatestObservation,
+        interval_s: float,
+        troubles: ErrorLog,
+        history: TransitionQueue,
+        outbox: Receivers | None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._newest = newest
+        self._interval_s = interval_s
+        self._troubles = troubles
+        self._history = history
+        self._outbox = outbox
+        self._now = now
+        self._lock = threading.Lock()
+        self._changes: dict[tuple[str, str], int] = {}
+        self._overruns = 0
+        # When a counter began is of no use here, and doubles the series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        self.tick_duration = Histogram(
+            "lumctl_watch_tick_duration_seconds",
+            "How long one look takes, with all that is done about it.",
+            buckets=_TICK_BUCKETS,
+            registry=self.registry,
+        )
+        ProcessCollector(registry=self.registry)
+        self.registry.register(self)
+
+    @property
+    def limit_s(self) -> float:
+        """The age at which the newest look is of no use any more, in seconds."""
+        return max(STALE_AFTER_BEATS * self._interval_s, STALE_AFTER_S)
+
+    def well(self) -> bool:
+        """Whether the daemon does its work: its newest look is no older than the limit."""
+        age_s = self._newest.age_s()
+        return age_s is not None and age_s <= self.limit_s
+
+    def missed(self, beats: int) -> None:
+        """Count beats that were left out because the one before took too long."""
+        with self._lock:
+            self._overruns += beats
+
+    def changed(self, change: Transition) -> None:
+        """Count a change of state."""
+        with self._lock:
+            key = (change.kind, change.after.value)
+            self._changes[key] = self._changes.get(key, 0) + 1
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, for one scrape."""
+        build = InfoMetricFamily("lumctl_build", "The version of the program.", value={"version": __version__})
+        yield build
+        look = self._newest.look
+        if look is not None and self.well():
+            yield from look_metrics(look, now=self._now(), ages=True)
+            yield _one("hosts_late", "Hosts that had no new answer in the newest look.", _late(look, self._interval_s))
+        age_s = self._newest.age_s()
+        if look is not None and age_s is not None:
+            yield _one("look_timestamp_seconds", "When the newest look was taken.", look.at)
+            yield _one("look_age_seconds", "How long ago the newest look was taken.", age_s)
+        yield _one("interval_seconds", "Seconds from one look to the next.", self._interval_s)
+        yield from self._counts()
+
+    def describe(self) -> list[Metric]:
+        """Nothing: a registry that asks would render a whole look to learn the names."""
+        return []
+
+    def _counts(self) -> Iterator[Metric]:
+        with self._lock:
+            changes, overruns = dict(self._changes), self._overruns
+        yield _count("overruns", "Looks left out because the one before took too long.", overruns)
+        transitions = _counter("transitions", "Changes of a component's state.", ["kind", "state"])
+        for key, value in changes.items():
+            transitions.add_metric(list(key), value)
+        yield transitions
+        errors = _counter("errors", "What went wrong, by place and kind of error.", ["place", "kind"])
+        for key, value in self._troubles.counts().items():
+            errors.add_metric(list(key), value)
+        yield errors
+        history = self._history
+        yield _count("history_write_failures", "Attempts to write transitions that failed.", history.failures)
+        yield _count("history_dropped", "Transitions for which there was no room in memory.", history.dropped)
+        yield _one("history_waiting", "Transitions that are not written yet.", history.waiting)
+        if self._outbox is not None:
+            sent = _counter("notifications", "Notifications, by what became of them.", ["outcome"])
+            for outcome, value in self._outbox.counts().items():
+                sent.add_metric([outcome], value)
+            yield sent
+            yield _one("notifications_waiting", "Notifications that are not delivered yet.", self._outbox.waiting)
+
+
+class AutopilotMetrics(Collector):
+    """The autopilot's metrics; none where it has nothing to do."""
+
+    def __init__(self, pilot: Pilot) -> None:
+        self._pilot = pilot
+
+    def describe(self) -> list[Metric]:
+        """Nothing: they are made for each scrape."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, for one scrape."""
+        states = self._pilot.states()
+        if not states:
+            return
+        running = GaugeMetricFamily(
+            "lumctl_autopilot_running", "Whether the autopilot of a rack may act.", labels=["rack"]
+        )
+        breakers = GaugeMetricFamily(
+            "lumctl_autopilot_breaker_open", "Whether a policy's breaker is open.", labels=["rack", "policy"]
+        )
+        decisions = CounterMetricFamily(
+            "lumctl_autopilot_decisions", "Decisions that were new, by what was decided.", labels=["rack", "act"]
+        )
+        attempts = CounterMetricFamily(
+            "lumctl_autopilot_attempts", "Swaps that were tried, by how they ended.", labels=["rack", "outcome"]
+        )
+        for rack, state in states.items():
+            running.add_metric([rack], float(state["running"]))
+            for policy, is_open in state["breakers"].items():
+                breakers.add_metric([rack, policy], float(is_open))
+            for (what, word), count in state["counts"].items():
+                (decisions if what == "decision" else attempts).add_metric([rack, word], count)
+        yield from (running, breakers, decisions, attempts)
+
+
+def _late(look: Observation, interval_s: float) -> int:
+    oldest = look.snapshot.taken_at - interval_s
+    return sum(not host.reachable or host.taken_at < oldest for host in look.snapshot.hosts.values())
+
+
+def _counter(name: str, text: str, labels: list[str]) -> CounterMetricFamily:
+    return CounterMetricFamily(f"lumctl_watch_{name}", text, labels=labels)
+
+
+def _count(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"lumctl_watch_{name}", text, value=value)
+
+
+def _one(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"lumctl_watch_{name}", text, value=value)
+
+
+DEFAULT_LISTEN = "127.0.0.1:9469"
+_HIGHEST_PORT = 65535
+_PATIENCE_S = 10.0
+
+
+def parse_listen(text: str) -> tuple[str, int] | None:
+    """``HOST:PORT`` or ``[IPV6]:PORT``; ``None`` for ``none``. Port 0 takes one that is free.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if text == "none":
+        return None
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+        raise UsageError(f"{text!r} is no place to listen at", hint=f"HOST:PORT such as {DEFAULT_LISTEN}, or none")
+    return host, int(port)
+
+
+class MetricsServer:
+    """Serves ``/metrics`` and ``/healthz`` until it is closed."""
+
+    def __init__(self, listen: tuple[str, int], vitals: SelfMetrics) -> None:
+        """Begin to serve.
+
+        Raises:
+            UsageError: the address is not ours or the port is taken.
+        """
+        host, port = listen
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+            self._server = _Server(listen, family, vitals)
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen at {host}:{port}: {error.strerror or error}", hint="name another place with --listen"
+            ) from error
+        self.port = int(self._server.server_address[1])
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/metrics"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(POLL_S,), name="lumctl-exporter", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Server(Bounded, HTTPServer):
+    def __init__(self, listen: tuple[str, int], family: socket.AddressFamily, vitals: SelfMetrics) -> None:
+        self.address_family = family
+        self.vitals = vitals
+        super().__init__(listen, _Handler)
+
+    def server_bind(self) -> None:
+        """Bind without asking a name server what this address is called."""
+        super(HTTPServer, self).server_bind()
+        self.server_name, self.server_port = "lumctl", int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _PATIENCE_S
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._metrics()
+        elif path == "/healthz":
+            well = self.server.vitals.well()
+            said = "ok" if well else f"no look within {self.server.vitals.limit_s:g} s"
+            self._say(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, said)
+        else:
+            self._say(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")
+
+    def do_HEAD(self) -> None:
+        """Answer without a body."""
+        self.do_GET()
+
+    def version_string(self) -> str:
+        """Who answers."""
+        return "lumctl"
+
+    def log_message(self, *_: object) -> None:
+        """Scrapes are no news."""
+
+    def _metrics(self) -> None:
+        encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        body = encode(self.server.vitals.registry)
+        headers = {"Content-Type": kind}
+        if gzip_accepted(self.headers.get("Accept-Encoding", "")):
+            body = gzip.compress(body, 1)
+            headers["Content-Encoding"] = "gzip"
+        self._answer(HTTPStatus.OK, body, headers)
+
+    def _say(self, status: HTTPStatus, text: str) -> None:
+        self._answer(status, f"{text}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
+
+    def _answer(self, status: HTTPStatus, body: bytes, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

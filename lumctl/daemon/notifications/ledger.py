@@ -1,0 +1,239 @@
+"""Which cases are open and what receivers were told of each: nobody is told the same news twice."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, cases_of, states_of
+from lumctl.health.states import SEVERITY, State
+from lumctl.site.observation import Observation
+from lumctl.site.racks import rack_of
+
+NOTES_SCHEMA = "lumctl/daemon-notes/v1"
+FILE = "watch.json"
+
+
+class NotificationFile:
+    """A small file beside the store, written whole or not at all. May be used from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what an earlier daemon left; nonsense is passed over, for nobody can mend it."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._unsaved = False
+        self._told: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(found, dict) and found.get("schema") == NOTES_SCHEMA and isinstance(found.get("told"), dict):
+                self._told = found["told"]
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What receivers were told, by case; see :class:`lumctl.daemon.notifications.ledger.NotificationLedger`."""
+        return self._told
+
+    def note(self, told: Mapping[str, Any]) -> None:
+        """Note something new, without writing it yet."""
+        with self._lock:
+            self._told = dict(told)
+            self._unsaved = True
+
+    def save(self) -> bool:
+        """Write what is new; whether there was anything.
+
+        Raises:
+            OSError: there is no room, or no leave; it is tried again with the next call.
+        """
+        with self._lock:
+            if not self._unsaved:
+                return False
+            made = self._path.with_name(f".{self._path.name}.new")
+            try:
+                made.unlink(missing_ok=True)  # a killed daemon's
+                with os.fdopen(
+                    os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
+                ) as file:
+                    json.dump({"schema": NOTES_SCHEMA, "told": self._told}, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                made.replace(self._path)
+            except OSError:
+                with suppress(OSError):
+                    made.unlink(missing_ok=True)
+                raise
+            self._unsaved = False
+            return True
+
+
+AGAIN_AFTER_S = 600.0
+"""How long after receivers could not be told they are told anew of what is still so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A case as receivers know it, or will once their notification has arrived."""
+
+    key: str
+    component: str
+    rule: str
+    state: State
+    since: float
+    opened_at: float
+    told_at: float
+    rack: str
+    summary: str
+
+
+class NotificationLedger:
+    """Turns reports into notifications.
+
+    ``delivered`` and ``undelivered`` may be called from another thread than ``review``.
+    """
+
+    def __init__(self, notes: NotificationFile, *, settle_s: float = 0.0, remind_after_s: float = 0.0) -> None:
+        """``settle_s`` is how long a case must be seen before it is told: its cause may be found in that time."""
+        self._notes = notes
+        self._settle_s = settle_s
+        self._remind_after_s = remind_after_s
+        self._lock = threading.Lock()
+        self._told = _read(notes.told)
+        self._open = dict(self._told)
+        self._seen_at: dict[str, float] = {}
+        self._cases: Mapping[str, Case] = {}
+        """As of the newest look."""
+        self._lost: dict[str, float | None] = {}
+        """Cases of which a notification was given up, and when they are told anew."""
+
+    def review(self, look: Observation) -> list[Notification]:
+        """What receivers have to be told now: what is new, worse or still so, then what is over."""
+        cases = cases_of(look.report)
+        states = states_of(look.report)
+        now = look.at
+        # Where the clock was set back, what was seen before counts from now.
+        self._seen_at = {key: min(self._seen_at.get(key, now), now) for key in cases}
+        with self._lock:
+            self._cases = cases
+            self._take_back(now)
+            news = [self._news(case, look) for case in cases.values() if not case.silent]
+            gone = [entry for key, entry in self._open.items() if key not in cases and _is_over(entry, states)]
+            for entry in gone:
+                del self._open[entry.key]
+        resolved = [_resolved(entry, now, look.target) for entry in gone]
+        return [*(each for each in news if each is not None), *resolved]
+
+    def delivered(self, notification: Notification) -> None:
+        """A receiver was told: note it, so that the next daemon does not tell it again."""
+        key = notification.case.key
+        with self._lock:
+            if notification.occasion is CaseOccasion.RESOLVED:
+                self._told.pop(key, None)
+            else:
+                self._told[key] = _entry(notification)
+            self._lost.pop(key, None)
+            self._notes.note({key: _document(entry) for key, entry in self._told.items()})
+
+    def still_open(self, target: str) -> list[Notification]:
+        """The cases that are open, each as it was told last: for receivers that forget."""
+        with self._lock:
+            return [
+                Notification(
+                    CaseOccasion.OPENED,
+                    self._cases.get(entry.key) or _case_of(entry),
+                    State.OK,
+                    entry.state,
+                    entry.told_at,
+                    entry.opened_at,
+                    target,
+                    entry.rack,
+                )
+                for entry in self._open.values()
+            ]
+
+    def undelivered(self, notification: Notification) -> None:
+        """No receiver was told, and nobody tries any more."""
+        with self._lock:
+            self._lost[notification.case.key] = None
+
+    def _take_back(self, now: float) -> None:
+        """What was given up a while ago was never told: receivers know of that case what they knew before."""
+        latest = now + AGAIN_AFTER_S
+        self._lost = {key: min(latest if at is None else at, latest) for key, at in self._lost.items()}
+        for key in [key for key, at in self._lost.items() if at is not None and at <= now]:
+            del self._lost[key]
+            self._open.pop(key, None)
+            if key in self._told:
+                self._open[key] = self._told[key]
+
+    def _news(self, case: Case, look: Observation) -> Notification | None:
+        now = look.at
+        known = self._open.get(case.key)
+        if known is None:
+            if now - self._seen_at[case.key] < self._settle_s:
+                return None
+            occasion, before, opened_at = CaseOccasion.OPENED, State.OK, now
+        elif SEVERITY.index(case.state) > SEVERITY.index(known.state):
+            occasion, before, opened_at = CaseOccasion.WORSENED, known.state, known.opened_at
+        elif self._remind_after_s and now - known.told_at >= self._remind_after_s:
+            occasion, before, opened_at = CaseOccasion.REMINDER, known.state, known.opened_at
+        else:
+            return None
+        rack = rack_of(look.inventory, case.component, look.circuits) or ""
+        made = Notification(occasion, case, before, case.state, now, opened_at, look.target, rack)
+        self._open[case.key] = _entry(made)
+        return made
+
+
+def _resolved(entry: _Open, now: float, target: str) -> Notification:
+    return Notification(
+        CaseOccasion.RESOLVED, _case_of(entry), entry.state, State.OK, now, entry.opened_at, target, entry.rack
+    )
+
+
+def _case_of(entry: _Open) -> Case:
+    """A case that is found no more."""
+    return Case(entry.key, entry.component, entry.rule, State.OK, entry.since, (), entry.summary, (), silent=False)
+
+
+def _is_over(entry: _Open, states: Mapping[str, State]) -> bool:
+    """Whether a case has ended that is found no more.
+
+    What cannot be read now, or has become part of another case, is not well for that.
+    """
+    return states.get(entry.component, State.OK) in {State.OK, State.DISABLED}
+
+
+def _entry(notification: Notification) -> _Open:
+    case = notification.case
+    return _Open(
+        key=case.key,
+        component=case.component,
+        rule=case.rule,
+        state=notification.after,
+        since=case.since,
+        opened_at=notification.opened_at,
+        told_at=notification.at,
+        rack=notification.rack,
+        summary=case.summary,
+    )
+
+
+def _document(entry: _Open) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in _Open.__slots__}
+
+
+def _read(told: Mapping[str, Any]) -> dict[str, _Open]:
+    return {entry.key: entry for entry in _entries(told)}
+
+
+def _entries(told: Mapping[str, Any]) -> Iterator[_Open]:
+    for document in told.values():
+        try:
+            entry = _Open(**document)
+            yield replace(entry, state=State(entry.state), told_at=float(entry.told_at))
+        except (TypeError, ValueError):  # of another version: it is told again
+            continue

@@ -1,0 +1,240 @@
+"""What a receiver is told: one document for the beginning, the worsening and the end of a case."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lumctl.health.states import (
+    DEFAULT_GRAVITY,
+    SEVERITY,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    HealthReport,
+    State,
+    gravest_first,
+    place_of,
+)
+from lumctl.printable import printable_values
+
+NOT_YET = frozenset({"host.missed"})
+"""Rules that find what may be the beginning of a fault, and mostly is none."""
+OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
+
+Health = ComponentHealth | CircuitHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something that is wrong. ``key`` is that of the incident, or ``KIND:ID`` alike where there is none.
+
+    ``silent``: a person knows of it, or is at work on it.
+    """
+
+    key: str
+    component: str
+    rule: str
+    state: State
+    since: float
+    members: tuple[str, ...]
+    summary: str
+    findings: tuple[Finding, ...]
+    silent: bool
+    gravity: int = DEFAULT_GRAVITY
+
+    @property
+    def out_of_service(self) -> bool:
+        """Whether nobody is called for it, and not because a person knows of it."""
+        return self.silent and any(finding.acknowledged is None for finding in self.findings)
+
+
+def cases_of(report: HealthReport) -> dict[str, Case]:
+    """Every incident of a report, and every component with a finding of weight that is part of none, gravest first."""
+    grouped: dict[str | None, list[tuple[Health, Finding]]] = {incident.id: [] for incident in report.incidents}
+    alone: dict[tuple[str, str], list[tuple[Health, Finding]]] = {}
+    for health in _components(report):
+        for finding in health.findings:
+            if finding.incident in grouped:
+                grouped[finding.incident].append((health, finding))
+            elif finding.state not in OF_NO_WEIGHT and finding.rule not in NOT_YET:
+                alone.setdefault(place_of(health), []).append((health, finding))
+    cases = [
+        Case(
+            incident.id,
+            incident.cause,
+            incident.rule,
+            incident.state,
+            incident.since,
+            incident.members,
+            incident.summary,
+            gravest_first(finding for _, finding in grouped[incident.id]),
+            silent=_silent(grouped[incident.id]),
+            gravity=incident.gravity,
+        )
+        for incident in report.incidents
+        if incident.state not in OF_NO_WEIGHT and incident.rule not in NOT_YET
+    ]
+    cases += [_own(*place, pairs) for place, pairs in alone.items()]
+    return {case.key: case for case in gravest_first(cases)}
+
+
+def states_of(report: HealthReport) -> dict[str, State]:
+    """The worst state under each name: a host and its only accelerator may share one."""
+    states: dict[str, State] = {}
+    for health in _components(report):
+        known = states.get(health.id, health.state)
+        states[health.id] = max(known, health.state, key=SEVERITY.index)
+    return states
+
+
+def _own(kind: str, component: str, pairs: list[tuple[Health, Finding]]) -> Case:
+    key = f"{kind}:{component}"
+    findings = gravest_first(finding for _, finding in pairs)
+    worst = findings[0]
+    since = min(finding.since for finding in findings)
+    summary = f"{component}: {worst.evidence}"
+    silent = _silent(pairs)
+    return Case(key, component, worst.rule, worst.state, since, (component,), summary, findings, silent, worst.gravity)
+
+
+def _silent(pairs: list[tuple[Health, Finding]]) -> bool:
+    """Whether every finding is known to a person, or of something that is out of service."""
+    return bool(pairs) and all(f.acknowledged is not None or h.state is State.DISABLED for h, f in pairs)
+
+
+def _components(report: HealthReport) -> Iterator[Health]:
+    groups: Iterable[Mapping[str, Health]] = report.groups().values()
+    for group in groups:
+        yield from group.values()
+
+
+SCHEMA = "lumctl/notification/v1"
+MOST_FINDINGS, MOST_MEMBERS = 20, 200
+
+
+class CaseOccasion(StrEnum):
+    """Why a receiver is told."""
+
+    OPENED = "opened"
+    WORSENED = "worsened"
+    REMINDER = "reminder"
+    RESOLVED = "resolved"
+
+
+class AutopilotOccasion(StrEnum):
+    """Why receivers are told."""
+
+    FOUND = "found"
+    """By a policy that notifies."""
+    PLANNED = "planned"
+    ASKED = "approval-wanted"
+    ESCALATED = "approval-overdue"
+    APPLIED = "applied"
+    FAILED = "failed"
+    """Nothing is changed: what was tried was refused or taken back."""
+    HALTED = "halted"
+    HELD = "held"
+    """Something would have been done, but a limit stands in the way."""
+    BREAKER_OPENED = "breaker-opened"
+    BREAKER_CLOSED = "breaker-closed"
+
+
+ESCALATES = frozenset(
+    {AutopilotOccasion.ESCALATED, AutopilotOccasion.FAILED, AutopilotOccasion.HALTED, AutopilotOccasion.BREAKER_OPENED}
+)
+"""Of what the receiver is told as well that a policy names: nobody has answered, or it cannot be mended unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One message about one case. ``opened_at`` tells this case from an earlier one of the same name."""
+
+    occasion: CaseOccasion
+    case: Case
+    before: State
+    after: State
+    at: float
+    opened_at: float
+    target: str
+    rack: str
+
+    @property
+    def id(self) -> str:
+        """The same for the same news, so that a receiver can tell what it has been told before."""
+        said = f"{self.case.key}@{self.opened_at:.3f}:{self.occasion}:{self.after}"
+        return f"{said}:{self.at:.0f}" if self.occasion is CaseOccasion.REMINDER else said
+
+
+def document_of(notification: Notification) -> dict[str, Any]:
+    """The notification as it is posted. Fields may be added, never renamed; times are seconds since the epoch."""
+    case = notification.case
+    return {
+        "schema": SCHEMA,
+        "id": notification.id,
+        "occasion": notification.occasion.value,
+        "text": text_of(notification),
+        "incident": case.key,
+        "component": case.component,
+        "rule": case.rule,
+        "state_before": notification.before.value,
+        "state_after": notification.after.value,
+        "since": case.since,
+        "at": notification.at,
+        "target": notification.target,
+        "rack": notification.rack,
+        "summary": case.summary,
+        "advice": next((finding.advice for finding in case.findings), None),
+        "findings": [_finding_document(finding) for finding in case.findings[:MOST_FINDINGS]],
+        "members": list(case.members[:MOST_MEMBERS]),
+        "member_count": len(case.members),
+    }
+
+
+def text_of(notification: Notification) -> str:
+    """One line for people: chat rooms and pagers show it as it stands."""
+    where = f"{notification.rack} ({notification.target})"
+    said = "resolved" if notification.occasion is CaseOccasion.RESOLVED else notification.after.value
+    still = "still " if notification.occasion is CaseOccasion.REMINDER else ""
+    return f"{where}: {still}{said}: {notification.case.summary}"
+
+
+def _finding_document(finding: Finding) -> dict[str, Any]:
+    return {
+        "component": finding.component,
+        "rule": finding.rule,
+        "case": finding.case,
+        "state": finding.state.value,
+        "evidence": finding.evidence,
+        "advice": finding.advice,
+        "since": finding.since,
+        "acknowledged": finding.acknowledged,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. ``id`` is the same for the same news; ``about`` is the case that it tells of, if it is one."""
+
+    id: str
+    document: Mapping[str, Any] = field(repr=False)
+    about: Notification | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The document as bytes."""
+        return json.dumps(self.document, ensure_ascii=False).encode()
+
+
+def case_message(notification: Notification) -> Message:
+    """What a receiver is told of a case."""
+    return Message(notification.id, printable_values(document_of(notification)), notification)
+
+
+def autopilot_message(occasion: str, text: str, data: Mapping[str, Any], *, target: str, at: float) -> Message:
+    """What a receiver is told of the autopilot: ``data`` says more, and has ``rack`` where it is about one."""
+    rack = str(data.get("rack", ""))
+    name = f"autopilot:{rack}:{occasion}:{at:.3f}"
+    told = {"schema": SCHEMA, "id": name, "occasion": occasion, "text": text, "at": at, "target": target, "rack": rack}
+    return Message(name, printable_values({**told, "autopilot": dict(data)}))

@@ -1,0 +1,365 @@
+"""All receivers of notifications: each has an outbox of its own, so that one who does not answer delays no other."""
+
+import random
+import shlex
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from lumctl.daemon.notifications.message import ESCALATES, Message, Notification, autopilot_message, case_message
+from lumctl.daemon.notifications.webhook import DeliveryError, post, webhook_in
+from lumctl.daemon.process import ErrorLog
+from lumctl.errors import UsageError
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.policies import Receiver
+from lumctl.programs import NotStartedError, run_program
+
+MOST_WAITING = 256
+GIVE_UP_AFTER_S = 3600.0
+"""After that the next one has its turn: the ledger tells anew what is still so."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_END_WITHIN_S = 2.0
+
+
+class DeliveryOutcome(StrEnum):
+    """What became of a notification."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    """It was given up, or the receiver does not want it."""
+    DROPPED = "dropped"
+    """There was no room for it."""
+
+
+class Outbox:
+    """Delivers in order and tries again with growing, random pauses, until a notification is too old."""
+
+    def __init__(  # noqa: PLR0913 - the clock and chance are a test's
+        self,
+        deliver: Callable[[Message], None],
+        ended: Callable[[Message, DeliveryOutcome], None],
+        troubles: ErrorLog,
+        *,
+        place: str = "notifications",
+        most: int = MOST_WAITING,
+        give_up_after_s: float = GIVE_UP_AFTER_S,
+        first_pause_s: float = _FIRST_PAUSE_S,
+        monotonic: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._deliver = deliver
+        self._ended_with = ended
+        self._troubles = troubles
+        self._place = place
+        self._most = most
+        self._give_up_after_s = give_up_after_s
+        self._first_pause_s = first_pause_s
+        self._monotonic = monotonic
+        self._chance = chance
+        self._waiting: deque[tuple[Message, float]] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._counts: Counter[str] = Counter()
+        self._thread = threading.Thread(target=self._run, name="lumctl-outbox", daemon=True)
+        self._thread.start()
+
+    def put(self, notification: Message) -> None:
+        """Take a notification; where too many wait, the oldest is dropped."""
+        dropped: Message | None = None
+        with self._changed:
+            if len(self._waiting) >= self._most:
+                dropped, _ = self._waiting.popleft()
+                self._counts[DeliveryOutcome.DROPPED] += 1
+            self._waiting.append((notification, self._monotonic()))
+            self._changed.notify()
+        if dropped is not None:
+            self._ended_with(dropped, DeliveryOutcome.DROPPED)
+
+    @property
+    def waiting(self) -> int:
+        """How many are not delivered yet."""
+        return len(self._waiting)
+
+    def counts(self) -> dict[str, int]:
+        """How many were ``sent``, ``retried`` (each attempt), ``failed`` (given up) and ``dropped`` (no room)."""
+        with self._changed:
+            return {outcome: self._counts[outcome] for outcome in ("retried", *DeliveryOutcome)}
+
+    def close(self) -> None:
+        """Send nothing more. What was not delivered is not written down as told: the next daemon tells it."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join(_END_WITHIN_S)
+
+    def _run(self) -> None:
+        failures = 0
+        while (head := self._head()) is not None:
+            pause_s = self._attempt(*head, failures)
+            failures = failures + 1 if pause_s is not None else 0
+            if pause_s is not None:
+                self._pause(pause_s)
+
+    def _head(self) -> tuple[Message, float] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._waiting)
+            return None if self._ended else self._waiting[0]
+
+    def _attempt(self, notification: Message, taken_at: float, failures: int) -> float | None:
+        """Try once; how long to wait before the next attempt, ``None`` if this notification is done with."""
+        try:
+            self._deliver(notification)
+        except Exception as error:  # noqa: BLE001 - a bug in one delivery must not end all of them
+            self._troubles.arose(self._place, error)
+            again = isinstance(error, DeliveryError) and error.again
+            if again and self._monotonic() - taken_at < self._give_up_after_s:
+                self._count("retried")
+                return self._pause_s(failures, error.wait_s if isinstance(error, DeliveryError) else 0.0)
+            self._done(notification, DeliveryOutcome.FAILED)
+            return None
+        self._troubles.passed(self._place)
+        self._done(notification, DeliveryOutcome.SENT)
+        return None
+
+    def _pause_s(self, failures: int, asked_s: float) -> float:
+        grown = min(self._first_pause_s * 2.0 ** min(failures, 16), _LONGEST_PAUSE_S)
+        return max(grown * (0.5 + self._chance() / 2), asked_s)
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended, seconds)
+
+    def _count(self, outcome: str) -> None:
+        with self._changed:
+            self._counts[outcome] += 1
+
+    def _done(self, notification: Message, outcome: DeliveryOutcome) -> None:
+        with self._changed:
+            self._counts[outcome] += 1
+            # It may have been dropped for want of room while it was tried.
+            if self._waiting and self._waiting[0][0] is notification:
+                self._waiting.popleft()
+        self._ended_with(notification, outcome)
+
+
+Deliver = Callable[[Message], None]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedReceiver:
+    """A receiver that policies name: how one attempt is made, and for how long (seconds) a letter is tried."""
+
+    deliver: Deliver
+    give_up_after_s: float
+
+
+class Receivers:
+    """Hands each letter to every receiver, and tells once all are done with a case whether any has taken it."""
+
+    def __init__(
+        self,
+        receivers: Mapping[str, Deliver],
+        told: Callable[[Notification, bool], None],
+        troubles: ErrorLog,
+        *,
+        target: str = "rack",
+        now: Callable[[], float] = time.time,
+        named: Callable[[str], NamedReceiver | None] = lambda _name: None,
+    ) -> None:
+        """``receivers`` by the name under which their troubles are told; ``named`` finds those that policies name."""
+        self._told = told
+        self._troubles = troubles
+        self._named = named
+        self._escalating: dict[str, Outbox] = {}
+        self._target = target
+        self._now = now
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[int, bool]] = {}
+        """By letter: how many receivers are not done with it, and whether any has taken it."""
+        self._outboxes = [Outbox(deliver, self._ended, troubles, place=name) for name, deliver in receivers.items()]
+
+    def put(self, notification: Notification) -> None:
+        """Tell of a case."""
+        self._send(case_message(notification))
+
+    def tell(self, occasion: str, text: str, data: Mapping[str, Any]) -> None:
+        """Tell of what the autopilot did, or wants a person to do; of what escalates, whom the policy names as well."""
+        letter = autopilot_message(occasion, text, data, target=self._target, at=self._now())
+        self._send(letter)
+        hook = data.get("hook")
+        if hook is not None and occasion in ESCALATES:
+            outbox = self._escalation(str(hook))
+            if outbox is not None:
+                outbox.put(letter)
+
+    @property
+    def usual(self) -> bool:
+        """Whether there are receivers beside those that policies name."""
+        return bool(self._outboxes)
+
+    def _escalation(self, name: str) -> Outbox | None:
+        with self._lock:
+            known = self._escalating.get(name)
+        if known is not None:
+            return known
+        place = f"receiver {name}"
+        found = self._named(name)
+        if found is None:
+            self._troubles.arose(place, UsageError("a policy names it, and the inventory has none of that name"))
+            return None
+        with self._lock:
+            if name not in self._escalating:  # another thread may have made it meanwhile: each one made is closed
+                self._escalating[name] = Outbox(
+                    found.deliver, lambda *_: None, self._troubles, place=place, give_up_after_s=found.give_up_after_s
+                )
+            return self._escalating[name]
+
+    @property
+    def waiting(self) -> int:
+        """How many deliveries are still to be made."""
+        return sum(outbox.waiting for outbox in self._all())
+
+    def counts(self) -> dict[str, int]:
+        """As of :meth:`Outbox.counts`, over all receivers."""
+        total: Counter[str] = Counter()
+        for outbox in self._all():
+            total.update(outbox.counts())
+        return dict(total)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        for outbox in self._all():
+            outbox.close()
+
+    def _all(self) -> list[Outbox]:
+        with self._lock:
+            return [*self._outboxes, *self._escalating.values()]
+
+    def _send(self, letter: Message) -> None:
+        if not self._outboxes:
+            return
+        with self._lock:
+            self._open[id(letter)] = (len(self._outboxes), False)
+        for outbox in self._outboxes:
+            outbox.put(letter)
+
+    def _ended(self, letter: Message, outcome: DeliveryOutcome) -> None:
+        with self._lock:
+            left, taken = self._open[id(letter)]
+            left, taken = left - 1, taken or outcome is DeliveryOutcome.SENT
+            if left:
+                self._open[id(letter)] = (left, taken)
+                return
+            del self._open[id(letter)]
+        if letter.about is not None:
+            self._told(letter.about, taken)
+
+
+TIMEOUT_S = 30.0
+REFUSES = 65
+"""The exit code of a program that does not want a notification, however often it is given (EX_DATAERR)."""
+_TOLD = ("occasion", "text", "rack", "target", "component", "state_after", "incident")
+
+
+def parse_command(text: str) -> tuple[str, ...]:
+    """The program and its arguments, as a shell would part them; none of a shell's other habits apply.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"the command {text!r} cannot be understood: {error}") from None
+    if not words:
+        raise UsageError("the command of notifications is empty")
+    require_program(words[0])
+    return words
+
+
+def require_program(path: str) -> None:
+    """Require a program at an absolute path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    program = Path(path)
+    if not program.is_absolute():
+        raise UsageError(
+            f"{path!r} is no absolute path", hint="such as /etc/lumctl/notify: a daemon has no PATH of yours"
+        )
+    if not program.is_file():
+        raise UsageError(f"there is no program {program}")
+
+
+def run(command: tuple[str, ...], letter: Message, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Hand one letter to a program.
+
+    Raises:
+        DeliveryError: it did not take it: it ended otherwise than with 0, or took too long.
+    """
+    variables = {f"LUMCTL_{key.upper()}": str(letter.document[key]) for key in _TOLD if letter.document.get(key)}
+    name = Path(command[0]).name
+    try:
+        ended = run_program(command, timeout_s=timeout_s, given=letter.body, variables=variables)
+    except NotStartedError as error:
+        raise DeliveryError(error.message, again=True) from None
+    if ended.late:
+        raise DeliveryError(f"{name} had not ended after {timeout_s:g} s, and was ended", again=True)
+    if ended.code:
+        said = f": {ended.last_line}" if ended.last_line else ""
+        raise DeliveryError(f"{name} ended with {ended.code}{said}", again=ended.code != REFUSES)
+
+
+def receiver_lookup(current: Callable[[], Inventory]) -> Callable[[str], NamedReceiver | None]:
+    """Finds a receiver by its name in the inventory that is in force; ``None`` if there is none."""
+
+    def find(name: str) -> NamedReceiver | None:
+        found = current().receivers.get(name)
+        if found is None:
+            return None
+
+        def deliver(letter: Message) -> None:
+            # By now the inventory may have been read again.
+            deliver_to(current().receivers.get(name, found), letter)
+
+        return NamedReceiver(deliver, found.give_up_after_s)
+
+    return find
+
+
+def deliver_to(receiver: Receiver, letter: Message) -> None:
+    """Deliver one letter.
+
+    Raises:
+        DeliveryError: it was not taken, or where it should go cannot be read now.
+    """
+    if receiver.command:
+        run(receiver.command, letter, timeout_s=receiver.timeout_s)
+        return
+    try:
+        webhook = webhook_in(receiver.webhook_file, receiver.token_file)
+    except UsageError as error:
+        raise DeliveryError(error.message, again=True) from None
+    post(webhook, letter.body, timeout_s=receiver.timeout_s)
+
+
+def require_reachable(inventory: Inventory) -> None:
+    """Refuse receivers that nothing could be handed to: an escalation is no time to find that out.
+
+    Raises:
+        UsageError: a file cannot be read, holds no URL, or a program is not there.
+    """
+    for receiver in inventory.receivers.values():
+        try:
+            if receiver.command:
+                require_program(receiver.command[0])
+            else:
+                webhook_in(receiver.webhook_file, receiver.token_file)
+        except UsageError as error:
+            raise UsageError(f"receiver {receiver.name}: {error.message}", hint=error.hint) from None

@@ -1,0 +1,197 @@
+"""One POST to a receiver: verified where it is https, cut off when it takes too long, following no redirect.
+
+``http.client`` follows none by itself and uses no proxy: what is posted goes to the host that was named, or nowhere.
+"""
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lumctl import __version__
+from lumctl.errors import LumctlError, UsageError
+
+URL_VARIABLE = "LUMCTL_WEBHOOK_URL"
+TOKEN_VARIABLE = "LUMCTL_WEBHOOK_TOKEN"  # noqa: S105 - the name of a variable, not what is in it
+_MOST_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A receiver. URL and token are secrets: many receivers take whoever knows the URL for who may post."""
+
+    https: bool
+    host: str
+    port: int
+    path: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
+def webhook_from(url_file: Path | None, token_file: Path | None) -> Webhook | None:
+    """The receiver that the files name, else the environment; ``None`` if neither does.
+
+    Raises:
+        UsageError: a file cannot be read, the URL is none, or the token would cross the network in the clear.
+    """
+    url = _secret(url_file, URL_VARIABLE)
+    token = _secret(token_file, TOKEN_VARIABLE)
+    if url is None:
+        if token is not None:
+            raise UsageError("there is a token for a webhook and no URL", hint=f"set ${URL_VARIABLE}")
+        return None
+    return parse_webhook(url, token)
+
+
+def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
+    """The receiver that these files name, whatever the environment says.
+
+    Raises:
+        UsageError: as :func:`webhook_from`.
+    """
+    if url_file is None:
+        raise UsageError("it has no URL")
+    url = _secret(url_file, "")
+    token = _secret(token_file, "") if token_file is not None else None
+    return parse_webhook(url or "", token)
+
+
+def alertmanager_at(url: str, token_file: Path | None) -> Webhook:
+    """Where the Alertmanager at this URL takes alerts.
+
+    Raises:
+        UsageError: as :func:`webhook_from`.
+    """
+    token = _secret(token_file, "") if token_file is not None else None
+    return parse_webhook(f"{url.rstrip('/')}/api/v2/alerts", token, of="--alertmanager")
+
+
+def parse_webhook(url: str, token: str | None = None, *, of: str = "the webhook") -> Webhook:
+    """A receiver from its URL. What is wrong is said without the URL.
+
+    Raises:
+        UsageError: it is no such URL, or the token would cross the network in the clear.
+    """
+    wrong = UsageError(f"the URL of {of} is no http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _printable(url):
+        raise wrong
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(f"the URL of {of} holds a user or a password", hint=f"use a token: ${TOKEN_VARIABLE}")
+    if token is not None and not _printable(token):
+        raise UsageError(f"the token of {of} holds characters that no header can carry")
+    https = parts.scheme == "https"
+    if token is not None and not https and not _loopback(parts.hostname):
+        raise UsageError(f"the token of {of} would cross the network in the clear", hint="use an https:// URL")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Webhook(https, parts.hostname, port or (443 if https else 80), path, token)
+
+
+def _secret(file: Path | None, variable: str) -> str | None:
+    if file is None:
+        return os.environ.get(variable, "").strip() or None
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_MOST_BYTES).decode("ascii", errors="replace").strip()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    if not text:
+        raise UsageError(f"{file} is empty")
+    return text
+
+
+def _printable(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+TIMEOUT_S = 10.0
+_ASKS_TO_WAIT = frozenset({408, 425, 429})
+_LONGEST_WAIT_S = 300.0
+
+
+class DeliveryError(LumctlError):
+    """A receiver did not take a notification. ``again``: it may later; ``wait_s`` is what it asked for."""
+
+    def __init__(self, message: str, *, again: bool, wait_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.again = again
+        self.wait_s = wait_s
+
+
+def post(webhook: Webhook, body: bytes, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Deliver one JSON document.
+
+    Raises:
+        DeliveryError: it was not taken. Neither the path of the URL nor the token stands in its text.
+    """
+    connection = _connection(webhook, timeout_s)
+    # The time limit of a socket holds for each piece that it receives: one who answers byte by byte is cut off here.
+    late = threading.Event()
+    end = threading.Timer(timeout_s, _cut, (connection, late))
+    end.daemon = True
+    end.start()
+    try:
+        connection.request("POST", webhook.path, body, _headers(webhook))
+        with connection.getresponse() as answer:
+            status, wait_s = answer.status, _wait_s(answer.getheader("Retry-After"))
+    except OSError as error:
+        said = error.strerror or (str(error) if isinstance(error, (TimeoutError, socket.gaierror)) else "")
+        raise DeliveryError(f"{webhook.host}: {said or type(error).__name__}", again=True) from None
+    except http.client.HTTPException as error:
+        raise DeliveryError(f"{webhook.host}: no answer in HTTP ({type(error).__name__})", again=True) from None
+    finally:
+        end.cancel()
+        connection.close()
+    if late.is_set():  # an answer that was cut off can look like a whole one
+        raise DeliveryError(f"{webhook.host}: no whole answer within {timeout_s:g} s", again=True)
+    _judge(webhook.host, status, wait_s)
+
+
+def _judge(host: str, status: int, wait_s: float) -> None:
+    if http.client.OK <= status < http.client.MULTIPLE_CHOICES:
+        return
+    if status < http.client.BAD_REQUEST:
+        raise DeliveryError(f"{host} answered {status}: it sends us elsewhere, and nobody follows", again=False)
+    again = status >= http.client.INTERNAL_SERVER_ERROR or status in _ASKS_TO_WAIT
+    raise DeliveryError(f"{host} answered {status}", again=again, wait_s=wait_s)
+
+
+def _connection(webhook: Webhook, timeout_s: float) -> http.client.HTTPConnection:
+    if webhook.https:
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(webhook.host, webhook.port, timeout=timeout_s, context=context)
+    return http.client.HTTPConnection(webhook.host, webhook.port, timeout=timeout_s)
+
+
+def _headers(webhook: Webhook) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "User-Agent": f"lumctl/{__version__}", "Connection": "close"}
+    return headers | ({"Authorization": f"Bearer {webhook.token}"} if webhook.token else {})
+
+
+def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    late.set()
+    opened: socket.socket | None = connection.sock
+    with suppress(OSError):
+        if opened is not None:
+            opened.shutdown(socket.SHUT_RDWR)
+
+
+def _wait_s(retry_after: str | None) -> float:
+    """Seconds to wait; the other form, a date, is passed over: the back-off is a wait as well."""
+    return min(float(retry_after), _LONGEST_WAIT_S) if retry_after and retry_after.isdecimal() else 0.0
