@@ -6,15 +6,12 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lumctl.training.protocol import MOST_BYTES, BrokenLineError, Message, decoded, encoded
 
-if TYPE_CHECKING:
-    from lumctl.training.agent.worker import Worker
-
 MOST_UNSENT_BYTES = 2 * MOST_BYTES
-"""What may wait for a peer that does not read before it is given up."""
+"""The most bytes that wait for a peer that does not read; then it is dropped."""
 CHUNK_BYTES = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
 
@@ -22,8 +19,7 @@ _CREDENTIALS = struct.Struct("3i")
 class AgentPeer:
     """A worker, a coordinator, or a peer that has not introduced itself.
 
-    ``pid`` and ``uid`` are the kernel's word for who connected. ``name`` is what it is called in messages, ``worker``
-    the worker that it is.
+    ``pid`` and ``uid`` are those of the process that connected, by the kernel. ``name`` is for messages.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -35,11 +31,10 @@ class AgentPeer:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         self.pid, self.uid, _ = _CREDENTIALS.unpack(credentials)
         self.name = f"process {self.pid}"
-        self.worker: Worker | None = None
         self._called: set[str] = set()
 
-    def calls_itself(self, name: str | None) -> None:
-        """Take in the name that it gives itself, if it does."""
+    def set_name(self, name: str | None) -> None:
+        """Note the name that the peer gives itself, if any."""
         if name is not None:
             self.name = name
             self._called.add(name)
@@ -73,10 +68,10 @@ class AgentPeer:
         return True
 
     def messages(self) -> Iterator[Message]:
-        """The messages of what was read, until it is closed.
+        """The messages that were read; none after the peer was closed.
 
         Raises:
-            BrokenLineError: the next is no message.
+            BrokenLineError: the next line is no message.
         """
         end = self._received.rfind(b"\n") + 1
         lines = bytes(self._received[: end - 1]).split(b"\n") if end else []
@@ -97,7 +92,7 @@ class AgentPeer:
         self._unsent += encoded(message)
         self.flush()
         if len(self._unsent) > MOST_UNSENT_BYTES:
-            raise TimeoutError("it does not read what it is told")
+            raise TimeoutError("it does not read its messages")
 
     def flush(self) -> None:
         """Send as much as the peer accepts now.
@@ -119,7 +114,7 @@ class AgentPeer:
 
 
 MOST_STRANGERS = 64
-"""Connections that have not said who they are."""
+"""The most connections that have not introduced themselves; then the oldest is dropped."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -180,20 +175,20 @@ class Connections:
             self._strangers.append(peer)
             if len(self._strangers) > MOST_STRANGERS:
                 self.drop(self._strangers[0])
-            self.hear(peer)
+            self.read(peer)
 
-    def hear_strangers(self) -> None:
+    def read_strangers(self) -> None:
         """Read from all peers that have not introduced themselves."""
         for peer in tuple(self._strangers):
-            self.hear(peer)
+            self.read(peer)
 
     def introduced(self, peer: AgentPeer) -> None:
         """A peer has introduced itself."""
         if peer in self._strangers:
             self._strangers.remove(peer)
 
-    def hear(self, peer: AgentPeer) -> bool:
-        """Take in what a peer has sent; whether there may be more."""
+    def read(self, peer: AgentPeer) -> bool:
+        """Read and handle what a peer has sent; whether there may be more."""
         if peer.closed:
             return False
         try:
@@ -214,11 +209,11 @@ class Connections:
         except OSError:
             self.drop(peer)
             return False
-        self._tend(peer)
+        self._watch_writable(peer)
         return True
 
     def drop(self, peer: AgentPeer) -> None:
-        """Hang up."""
+        """Close the connection to a peer."""
         if not peer.closed:
             self._selector.unregister(peer)
             peer.close()
@@ -240,11 +235,11 @@ class Connections:
             except OSError:
                 self.drop(peer)
             else:
-                self._tend(peer)
+                self._watch_writable(peer)
         if mask & _READ:
-            self.hear(peer)
+            self.read(peer)
 
-    def _tend(self, peer: AgentPeer) -> None:
+    def _watch_writable(self, peer: AgentPeer) -> None:
         """Watch a peer for writing while something is unsent."""
         key, wanted = self._selector.get_key(peer), _READ | (_WRITE if peer.unsent else 0)
         if key.events != wanted:

@@ -1,4 +1,4 @@
-"""What an agent knows of one worker: its process, its newest message of each kind, and whether it is silent."""
+"""A worker as its agent knows it: process, newest message of each kind, silence; and the request that starts it."""
 
 import math
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 FAILED, ENDED, EXITING = "failed", "ended", "exiting"
 WATCHED_FROM = frozenset({"ready", "joined"})
-"""Once it has said one of these, a worker must be heard."""
+"""After one of these messages a worker must send heartbeats."""
 FLEETING = frozenset({"hello", "beat", "stepped"})
-"""Said often, and worth nothing to the next agent."""
+"""Frequent messages, which are not recorded for the next agent."""
 REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED, EXITING}
 HEARTBEAT_S, SILENCE_S = 2.0, 600.0
 BEATS = 8
-"""How often a worker speaks within a heartbeat, and how often one that says nothing is looked at."""
+"""The number of heartbeats sent, and of checks of a silent worker, within ``heartbeat_s``."""
 STALLED = 0.25
-"""An agent that was itself held up for this part of that time cannot say who was silent meanwhile."""
+"""An agent that was itself delayed for this part of ``heartbeat_s`` does not judge silence."""
 MOST_WAITING = 100
 LONGEST_NAME = 100
-_KEPT: Mapping[str, Any] = {
+_RECORDED: Mapping[str, Any] = {
     "worker": str,
     "accelerator": str,
     "heartbeat_s": int | float,
@@ -44,7 +44,7 @@ _KEPT: Mapping[str, Any] = {
 class Worker:
     """One worker. ``alive`` before it has a ``pid``: it is being started.
 
-    ``at`` is when its end was seen (time.time()), ``heard_at`` when it last spoke (time.monotonic()).
+    ``at`` is the time of its end (time.time()), ``heard_at`` that of its last message (time.monotonic()).
     """
 
     worker: str
@@ -63,16 +63,16 @@ class Worker:
     waiting: list[Message] = field(default_factory=list)
     heard_at: float = 0.0
     ran_at: float = 0.0
-    """When it was last found to run, though it said nothing: a thread may hold Python's interpreter for long."""
+    """When it was last seen running while silent: a thread may hold Python's interpreter for long."""
     looked_at: float = 0.0
     silent: bool = False
     guarded: bool = False
-    """Its lifeline is watched."""
+    """Its death is watched."""
     prints_from: int | None = None
-    """How long its log was when it began to write there, in bytes; ``None`` where another agent has started it."""
+    """The length of its log when it started, in bytes; ``None`` if another agent started it."""
 
     def said(self, message: Message, now: float) -> bool:
-        """Remember its newest message of each kind; whether it had been silent.
+        """Note a message, the newest of each kind; whether the worker had been silent.
 
         Raises:
             BrokenLineError: the message has no kind.
@@ -89,27 +89,27 @@ class Worker:
 
     @property
     def got_ready(self) -> bool:
-        """Whether it was ever ready for a rank, or had one."""
+        """Whether it was ever ready for a rank."""
         return bool(WATCHED_FROM & self.last.keys())
 
     @property
     def look_at(self) -> float:
-        """When to check whether it runs; infinity if it need not report, or its silence was reported."""
+        """When to check whether it runs; infinity if it sends no heartbeats, or its silence was reported."""
         if not self.alive or self.silent or not self.got_ready or EXITING in self.last:
             return math.inf
         beat_s = self.heartbeat_s / BEATS
         return max(self.heard_at + 2 * beat_s, self.looked_at + beat_s)
 
     def falls_silent(self, now: float, *, runs: bool, late_s: float) -> bool:
-        """Whether it is found to hang: it is stopped, or runs and has been silent for too long.
+        """Whether it hangs: its process is stopped, or runs and has been silent for too long.
 
-        ``late_s``: how long the agent itself was held up, in seconds.
+        ``late_s``: the agent's own delay, in seconds.
         """
         if now < self.look_at:
             return False
         self.looked_at = now
         if late_s > STALLED * self.heartbeat_s:
-            # Perhaps the whole host stood still: it gets the same time again.
+            # Perhaps the whole host was stopped: the worker gets the same time again.
             self.heard_at = now
             return False
         if runs:
@@ -119,7 +119,7 @@ class Worker:
             self.silent = now >= max(self.heard_at, self.ran_at) + self.heartbeat_s
         return self.silent
 
-    def told(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The worker as ``list`` reports it."""
         return {
             "worker": self.worker,
@@ -134,21 +134,21 @@ class Worker:
             "last": self.last,
         }
 
-    def kept(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The worker as the next agent needs it."""
         last = {kind: message for kind, message in self.last.items() if kind not in FLEETING}
-        return {**{name: getattr(self, name) for name in _KEPT}, "last": last}
+        return {**{name: getattr(self, name) for name in _RECORDED}, "last": last}
 
 
-def worker_of(kept: Mapping[str, Any]) -> Worker:
-    """A worker from an agent's records.
+def worker_of(record: Mapping[str, Any]) -> Worker:
+    """A worker from its record.
 
     Raises:
-        TypeError: the records are not an agent's.
+        TypeError: no agent wrote it.
     """
-    if set(kept) != _KEPT.keys() or not all(isinstance(kept[name], kind) for name, kind in _KEPT.items()):
-        raise TypeError("not what an agent writes of a worker")
-    return Worker(**kept)
+    if set(record) != _RECORDED.keys() or not all(isinstance(record[name], kind) for name, kind in _RECORDED.items()):
+        raise TypeError("not a worker's record")
+    return Worker(**record)
 
 
 class RequestRefusedError(Exception):
@@ -157,7 +157,7 @@ class RequestRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """A worker to be started. Without a ``folder`` it is started in that of the job; ``~`` is the home folder."""
+    """A worker to start. Its default ``folder`` is that of the job; ``~`` is the home folder."""
 
     worker: str
     accelerator: str
@@ -225,7 +225,7 @@ def message_in(ask: Message) -> Message:
     """The message that ``tell`` is to relay.
 
     Raises:
-        RequestRefusedError: no message.
+        RequestRefusedError: it has none.
     """
     message = ask.get("message")
     if not isinstance(message, dict):

@@ -23,9 +23,9 @@ from lumctl.training.agent.worker import (
 from lumctl.training.protocol import ACCELERATOR, BEAT_S, SOCKET, WORKER, Message
 
 NOT_STARTED = 127
-"""The exit code of a program that could not be run, as shells have it."""
+"""The exit code for a program that could not be run, as in shells."""
 MOST_ENDED = 100
-"""Workers that have ended and are remembered."""
+"""The most ended workers that stay in the table."""
 
 
 class WorkerTable:
@@ -67,12 +67,12 @@ class WorkerTable:
             raise RequestRefusedError(f"a worker {order.worker} is there already (pid {former.pid})")
         worker = Worker(order.worker, order.accelerator, order.heartbeat_s, order.silence_s, heard_at=now)
         logs.forget(self._folder, order.accelerator, [*self.workers.values(), worker])
-        self._forget()
+        self._drop_oldest()
         self.workers[order.worker] = worker
         worker.prints_from = logs.size(self._folder.log(order.worker))
-        # Before it lives: whoever comes after an agent that is killed in this moment knows to look for it.
+        # Before it starts: if this agent is killed now, its successor knows to look for the process.
         self._write_early()
-        guarded = self._guarded(order.worker)
+        guarded = self._watched(order.worker)
         try:
             worker.process = Process.start(
                 order.argv,
@@ -94,15 +94,15 @@ class WorkerTable:
             return
         end = worker.process.end()
         if end.code != 0 and not (end == ProcessEnd(None, None) and ENDED in worker.last):
-            worker.process.kill()  # what holds the accelerator's memory and ports
+            worker.process.kill()  # they may hold the accelerator's memory and ports
         worker.process.close()
         worker.process = None
         self._folder.remove(self._folder.death_watch(worker.worker).name)
         self._end(worker, end)
 
-    def told(self) -> Message:
+    def document(self) -> Message:
         """The ``list`` message for the coordinator."""
-        return {"tell": "list", "workers": [each.told() for each in self.workers.values()]}
+        return {"tell": "list", "workers": [each.document() for each in self.workers.values()]}
 
     def write(self) -> None:
         """Write the records if they changed.
@@ -120,7 +120,7 @@ class WorkerTable:
             self.write()
         except OSError as error:
             known, self.changed, self._unwritten = self._unwritten, True, True
-            lost = "should this agent be killed, the next will not know its workers"
+            lost = "if this agent is killed, the next one will not know its workers"
             return None if known else f"{self._folder.records} cannot be written: {error}; {lost}"
         self._unwritten = False
         return None
@@ -136,15 +136,15 @@ class WorkerTable:
         try:
             self.write()
         except OSError:
-            self.changed = True  # told when the turn is over; a job starts on a full disk too
+            self.changed = True  # reported at the end of the turn; a job starts on a full disk too
 
-    def _forget(self) -> None:
+    def _drop_oldest(self) -> None:
         ended = [name for name, each in self.workers.items() if not each.alive]
         for name in ended[:-MOST_ENDED]:
             del self.workers[name]
 
-    def _guarded(self, name: str) -> bool:
-        """Make a lifeline for a worker; whether it has one: without one its death is noticed later."""
+    def _watched(self, name: str) -> bool:
+        """Make the death watch of a worker; whether it has one: without it the death is noticed later."""
         try:
             return death_watch.make(self._folder.death_watch(name))
         except OSError:
@@ -173,22 +173,22 @@ def write_records(folder: Folder, workers: Iterable[Worker]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    text = json.dumps({"schema": SCHEMA, "boot": boot(), "workers": [each.kept() for each in workers]}, indent=1)
+    text = json.dumps({"schema": SCHEMA, "boot": boot(), "workers": [each.record() for each in workers]}, indent=1)
     new = folder.records.with_name(f"{folder.records.name}.new")
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:  # noqa: PTH123
         file.write(text)
-    # Not synchronised: where the power fails, the workers end as well.
+    # Not synchronised: in a power failure the workers end as well.
     new.rename(folder.records)
 
 
 def adopted(folder: Folder, *, now: float, at: float) -> dict[str, Worker]:
     """The workers that earlier agents of this folder started; those that still live have a process.
 
-    Records that cannot be read are put aside, and the workers are found by the variables they were started with.
+    Unreadable records are renamed, and the workers are found by their environment variables.
     """
     sound, workers = _read(folder.records)
     if not sound or any(each.alive and each.pid is None for each in workers.values()):
-        # Its agent was killed between having started a worker and having said so.
+        # Its agent was killed after it started a worker and before it recorded that.
         _find(folder, workers)
     for each in workers.values():
         each.heard_at = now

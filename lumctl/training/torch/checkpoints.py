@@ -1,4 +1,4 @@
-"""Checkpoints on disk: whole or not there, the newest two of each rank."""
+"""Checkpoints on disk: written atomically, the newest two of each rank; when they are written and which is loaded."""
 
 import fcntl
 import logging
@@ -32,16 +32,16 @@ class Checkpoints:
         self.folder = folder
 
     def save(self, tree: Mapping[str, Any], done: int, rank: int | None) -> Path:
-        """Write a checkpoint; it is on the disk when this returns, and then only the newest of the others is left.
+        """Write a checkpoint to the disk, and remove all older ones but the newest.
 
         Raises:
-            UsageError: it cannot be written; those that were there still are.
+            UsageError: it cannot be written; the existing ones stay.
         """
         path = self.path(done, rank)
         beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._remove_halves(rank)
+            self._remove_unfinished(rank)
             with beside.open("xb") as file:
                 _lock(file)
                 torch.save({"format": 1, "done": done, "rank": rank, "state": dict(tree)}, file)
@@ -49,7 +49,7 @@ class Checkpoints:
                 os.fsync(file.fileno())
             beside.replace(path)
             _sync(self.folder)
-        except (OSError, RuntimeError) as error:  # torch tells a full disk as the latter
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as the latter
             with suppress(OSError):
                 beside.unlink()
             raise UsageError(f"checkpoint {path} cannot be written: {error}", hint="make room for it there") from error
@@ -60,59 +60,59 @@ class Checkpoints:
         return path
 
     def forget_after(self, done: int, rank: int | None, *, but: Collection[Path] = ()) -> None:
-        """Remove those of a rank that are of more steps."""
+        """Remove the checkpoints of a rank after more than ``done`` steps."""
         for newer, path in self.found(rank):
             if newer > done and path not in but:
                 with suppress(OSError):
                     path.unlink()
 
-    def _remove_halves(self, rank: int | None) -> None:
-        """Remove what writers of a rank have left who were killed; one that is at work holds a lock."""
+    def _remove_unfinished(self, rank: int | None) -> None:
+        """Remove unfinished files of writers that were killed; a writer at work holds a lock."""
         for path in self.folder.glob(".step-*.pt.*"):
             match = _NAME.fullmatch(path.stem[1:])
-            if match and match[2] == _whose(rank):
+            if match and match[2] == _rank_text(rank):
                 with suppress(OSError), path.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     path.unlink()
 
     def path(self, done: int, rank: int | None) -> Path:
-        """Where the checkpoint of a rank after so many steps lies."""
+        """The file of a rank's checkpoint after ``done`` steps."""
         return self.folder / (f"step-{done:08d}.pt" if rank is None else f"step-{done:08d}-rank-{rank}.pt")
 
     def found(self, rank: int | None) -> list[tuple[int, Path]]:
-        """The checkpoints that are there, newest first: steps done, file."""
+        """The existing checkpoints of a rank, newest first: steps done, file."""
         try:
             named = [(path, _NAME.fullmatch(path.name)) for path in self.folder.iterdir()]
         except OSError:
             return []
-        whose = _whose(rank)
+        whose = _rank_text(rank)
         return sorted(((int(match[1]), path) for path, match in named if match and match[2] == whose), reverse=True)
 
     def clear(self) -> None:
-        """Remove those of all ranks."""
+        """Remove the checkpoints of all ranks."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 if _NAME.fullmatch(path.name):
                     path.unlink(missing_ok=True)
 
     def whole(self, rank: int | None) -> list[int]:
-        """After how many steps there are checkpoints whose bytes are as they were written, newest first."""
+        """The steps done of all undamaged checkpoints of a rank, newest first."""
         return [done for done, path in self.found(rank) if _whole(path)]
 
     def newest(self, rank: int | None, *, at_most: int | None = None) -> tuple[int, dict[str, Any]] | None:
-        """The newest state that can be read; one that is damaged is passed over with a warning."""
+        """The newest state that can be read; damaged ones are skipped with a warning."""
         for done, path in self.found(rank):
             if at_most is not None and done > at_most:
                 continue
             try:
                 return read(path)
             except UsageError as error:
-                _log.warning("%s; the one before is taken", error.message)
+                _log.warning("%s; the one before is used", error.message)
         return None
 
 
 def of_rank(path: Path, rank: int) -> Path:
-    """The part of one rank in the checkpoint that a file is a part of; the file itself where all have the same."""
+    """The file of one rank in the checkpoint that ``path`` belongs to; ``path`` itself if all ranks share it."""
     match = _NAME.fullmatch(path.name)
     return path if match is None or match[2] is None else path.with_name(f"step-{match[1]}-rank-{rank}.pt")
 
@@ -121,7 +121,7 @@ def read(path: Path) -> tuple[int, dict[str, Any]]:
     """Read a checkpoint: steps done, state.
 
     Raises:
-        UsageError: it is not there, damaged, or none of ours.
+        UsageError: it is missing, damaged, or no checkpoint.
     """
     try:
         if not _whole(path):
@@ -129,18 +129,18 @@ def read(path: Path) -> tuple[int, dict[str, Any]]:
         found = torch.load(path, map_location="cpu", weights_only=True)
         done, state = found["done"], found["state"]
         if found["format"] != 1 or not isinstance(done, int) or not isinstance(state, dict):
-            raise ValueError("it is none of ours")
+            raise ValueError("it is no checkpoint of a job")
     except (*_UNREADABLE, TypeError) as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from error
     return done, state
 
 
-def _whose(rank: int | None) -> str | None:
+def _rank_text(rank: int | None) -> str | None:
     return None if rank is None else str(rank)
 
 
 def _lock(file: BinaryIO) -> None:
-    with suppress(OSError):  # a file system that has no locks keeps what killed writers leave
+    with suppress(OSError):  # on a file system without locks, unfinished files stay
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -161,49 +161,49 @@ def _sync(folder: Path) -> None:
 
 
 STOPS = "checkpoints"
-"""Where in a job's folder on a host the checkpoints of stops lie."""
+"""The folder, in a job's folder on a host, for the checkpoints that a stop writes."""
 
 
 class Persistence:
-    """Checkpoints of a job: every so many steps, at its end, and when it is told to stop."""
+    """Writes the checkpoints of a job: every so many steps, at its end, and at a stop. Loads the newest one."""
 
-    def __init__(self, work: TrainingState, folder: Path | None, every: int) -> None:
+    def __init__(self, state: TrainingState, folder: Path | None, every: int) -> None:
         self.checkpoints = Checkpoints(folder) if folder is not None else None
-        self._work, self._every = work, every
+        self._state, self._every = state, every
         self._stops_only = False
         self._gone_back_to = 0
         self._written: set[Path] = set()
-        """Checkpoints written since."""
+        """The checkpoints written since then."""
 
     def keep_stops_in(self, folder: Path) -> None:
-        """Use this folder for the checkpoints of stops alone: the script names none."""
-        if not self._work.is_empty:
+        """Write checkpoints at stops only, into this folder: the script names none."""
+        if not self._state.is_empty:
             self.checkpoints, self._every, self._stops_only = Checkpoints(folder), 0, True
 
     def over(self) -> None:
-        """All ranks have done all steps: the next run begins again, unless the script names a folder."""
+        """All ranks have done all steps: the next run starts from the beginning, unless the script names a folder."""
         if self._stops_only and self.checkpoints is not None:
             self.checkpoints.clear()
 
     def due(self, rank: int) -> bool:
-        """Whether the step that was just done is one after which this rank writes a checkpoint."""
-        return self._writes(rank) and self._work.done % self._every == 0
+        """Whether this rank writes a checkpoint after the step just done."""
+        return self._writes(rank) and self._state.done % self._every == 0
 
     def due_at_end(self, rank: int) -> bool:
-        """Whether this rank writes the state that is reached when all steps are done."""
-        return self._writes(rank) and self._work.done % self._every != 0
+        """Whether this rank writes a last checkpoint when all steps are done."""
+        return self._writes(rank) and self._state.done % self._every != 0
 
     def _writes(self, rank: int) -> bool:
-        """Whether this rank writes a checkpoint every so many steps."""
-        own = self._work.layout == UNIQUE or rank == 0
+        """Whether this rank writes periodic checkpoints."""
+        own = self._state.layout == UNIQUE or rank == 0
         return own and self.checkpoints is not None and self._every > 0
 
     def save(self, rank: int, *, tree: Mapping[str, Any] | None = None, done: int | None = None) -> Path | None:
-        """Write the state that is reached, or another one; ``None``, with a warning, if that cannot be done."""
+        """Write the current state, or another one; its file, or ``None`` with a warning if it cannot be written."""
         if self.checkpoints is None:
             return None
         if tree is None or done is None:
-            tree, done = self._work.tree(), self._work.done
+            tree, done = self._state.tree(), self._state.done
         if self._gone_back_to:
             self.checkpoints.forget_after(self._gone_back_to, self.of(rank), but=self._written)
         try:
@@ -215,20 +215,20 @@ class Persistence:
         return path
 
     def went_back(self) -> None:
-        """The job goes on from the step that is reached now: what is there of later ones is no part of it any more.
+        """The job goes on from the current step: checkpoints of later steps are invalid.
 
-        It would be kept in the place of those that all ranks have, so the next one that is written replaces it.
+        The next save removes them; otherwise they would count as the newest ones.
         """
-        self._gone_back_to, self._written = self._work.done, set()
+        self._gone_back_to, self._written = self._state.done, set()
 
     def of(self, rank: int) -> int | None:
-        """Whose checkpoint a rank writes: its own, or that of all."""
-        return rank if self._work.layout == UNIQUE else None
+        """The rank in the name of a rank's checkpoint; ``None`` if all ranks share one."""
+        return rank if self._state.layout == UNIQUE else None
 
-    def go_on(self) -> None:
-        """Take over the newest checkpoint of a state that is the same on every rank, if there is one.
+    def resume(self) -> None:
+        """Load the newest checkpoint of a replicated state, if there is one.
 
-        What a stop has left on this host is not taken before all ranks know of it: see :meth:`level`.
+        A checkpoint that a stop left on this host is loaded only when all ranks know of it: see :meth:`level`.
 
         Raises:
             UsageError: it does not fit.
@@ -239,12 +239,12 @@ class Persistence:
             self._load(found[1], found[0], None)
 
     def level(self, rank: int, world: int, device: torch.device) -> None:
-        """Bring all ranks to one state: the newest that a stop has left with any of them, else that of rank 0.
+        """Bring all ranks to one state: the newest that a stop left with any of them, or that of rank 0.
 
         Each host has a folder of its own, and a rank may be on another host than before.
 
         Raises:
-            UsageError: what a stop has left is damaged, or does not fit.
+            UsageError: the checkpoint of a stop is damaged, or does not fit.
             RuntimeError: the group broke.
         """
         source = 0
@@ -252,15 +252,15 @@ class Persistence:
             newest = [done for (done,) in _gathered(self.checkpoints.whole(None)[:1] or [0], world, device)]
             source = newest.index(max(newest))
             if rank == source and newest[source]:
-                self._take_over(newest[source], None)
+                self._load_newest(newest[source], None)
         if world > 1:
-            level(self._work, rank, device, source=source)
+            level(self._state, rank, device, source=source)
 
     def agree(self, rank: int, world: int, device: torch.device) -> None:
-        """Take over the newest checkpoint that every rank has of its own part. All ranks call this.
+        """Load the newest checkpoint of which every rank has its own part. All ranks call this.
 
         Raises:
-            UsageError: it is damaged, or does not fit; or there are some, and none of all ranks.
+            UsageError: it is damaged or does not fit, or checkpoints exist but none of them of all ranks.
             RuntimeError: the group broke.
         """
         if self.checkpoints is None:
@@ -269,25 +269,25 @@ class Persistence:
         theirs = _gathered([*newest, *[0] * (KEPT - len(newest))], world, device)
         done = max(set.intersection(*(set(each) for each in theirs)), default=0)
         if not done and any(map(any, theirs)):
-            told = "; ".join(f"rank {at}: {_told(each)}" for at, each in enumerate(theirs))
+            shown = "; ".join(f"rank {at}: {_steps_text(each)}" for at, each in enumerate(theirs))
             raise UsageError(
-                f"no checkpoint in {self.checkpoints.folder} is there of every rank ({told})",
-                hint=f"copy those that lack to where their rank is now, or {self._to_begin_anew}",
+                f"no checkpoint in {self.checkpoints.folder} is there of every rank ({shown})",
+                hint=f"copy the missing ones to the host of their rank, or {self._restart_hint}",
             )
         if newest and newest[0] > done:
             path = self.checkpoints.path(newest[0], rank)
-            _log.warning("%s is passed over: not every rank finds its own part of it", path)
+            _log.warning("%s is skipped: not every rank finds its own part of it", path)
         if done:
-            self._take_over(done, rank)
+            self._load_newest(done, rank)
 
-    def _take_over(self, done: int, rank: int | None) -> None:
+    def _load_newest(self, done: int, rank: int | None) -> None:
         assert self.checkpoints is not None  # noqa: S101 - whoever calls this has found one there
         path = self.checkpoints.path(done, rank)
         found = self.checkpoints.newest(rank, at_most=done)
         if found is None or found[0] != done:
             raise UsageError(
                 f"{path} is damaged, and another rank has no older one",
-                hint=f"remove the checkpoints after {done} steps of all ranks to begin with those before",
+                hint=f"remove the checkpoints after {done} steps of all ranks to use the ones before",
             )
         self._load(found[1], done, rank)
         if self._stops_only:
@@ -296,27 +296,27 @@ class Persistence:
     def _load(self, tree: Mapping[str, Any], done: int, rank: int | None) -> None:
         assert self.checkpoints is not None  # noqa: S101 - as above
         try:
-            self._work.load(tree, done)
+            self._state.load(tree, done)
             self.went_back()
         except (LumctlError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{self.checkpoints.path(done, rank)} does not fit this script: {' '.join(str(error).split())}",
-                hint=self._to_begin_anew,
+                hint=self._restart_hint,
             ) from error
 
     @property
-    def _to_begin_anew(self) -> str:
+    def _restart_hint(self) -> str:
         assert self.checkpoints is not None  # noqa: S101 - as above
         where = f"{self.checkpoints.folder}{' on all hosts' if self._stops_only else ''}"
-        return f"remove the checkpoints in {where} to begin anew"
+        return f"remove the checkpoints in {where} to start from the beginning"
 
 
-def _told(dones: list[int]) -> str:
+def _steps_text(dones: list[int]) -> str:
     return ", ".join(str(done) for done in dones if done) or "none"
 
 
 def _gathered(ours: list[int], world: int, device: torch.device) -> list[list[int]]:
-    """The numbers of all ranks, as many of each."""
+    """The lists of all ranks; they have equal lengths."""
     if world == 1:
         return [ours]
     sent = torch.tensor(ours, device=device)

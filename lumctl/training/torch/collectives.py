@@ -1,4 +1,4 @@
-"""Collective operations on a job's parameters and state: average gradients, and bring all ranks to one state."""
+"""Collective operations: average gradients, bring all ranks to one state, and keep copies of states on other ranks."""
 
 import json
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from lumctl.training.torch.states import StateSnapshot, TrainingState
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
     """Replace gradients by their sum over the ranks divided by ``divide_by``.
 
-    A rank without a gradient for a parameter counts as zero there; where none has one, none gets one.
+    A missing gradient counts as zero; a parameter without a gradient on any rank gets none.
 
     Raises:
         RuntimeError: the process group broke; gradients may be partly replaced.
@@ -36,10 +36,10 @@ def _average(alike: list[nn.Parameter], kind: Tensor, world: int, divide_by: flo
     anywhere = bucket[: len(alike)].tolist()
     bucket = bucket[len(alike) :].div_(divide_by)
     at = 0
-    for parameter, somebody in zip(alike, anywhere, strict=True):
+    for parameter, has_gradient in zip(alike, anywhere, strict=True):
         mean = bucket[at : at + parameter.numel()].view_as(parameter)
         at += parameter.numel()
-        if somebody:
+        if has_gradient:
             _put(parameter, mean)
 
 
@@ -50,14 +50,14 @@ def _put(parameter: nn.Parameter, mean: Tensor) -> None:
         parameter.grad.copy_(mean)
 
 
-def level(work: TrainingState, rank: int, device: torch.device, *, source: int = 0) -> None:
-    """Give all ranks the state of one and its count of steps.
+def level(state: TrainingState, rank: int, device: torch.device, *, source: int = 0) -> None:
+    """Give all ranks the state of rank ``source`` and its number of steps done.
 
     Raises:
-        RuntimeError: the group broke; the state is what it was.
+        RuntimeError: the group broke; the state is unchanged.
     """
     if rank == source:
-        ours = work.snapshot()
+        ours = state.snapshot()
         meta = torch.frombuffer(bytearray(json.dumps(ours.meta).encode()), dtype=torch.uint8)
         _broadcast(torch.tensor([ours.done, len(meta), len(ours.data)]), source, device)
         _broadcast(meta, source, device)
@@ -67,7 +67,7 @@ def level(work: TrainingState, rank: int, device: torch.device, *, source: int =
     done, meta_size, size = (int(each) for each in sizes.tolist())
     described = _broadcast(torch.empty(meta_size, dtype=torch.uint8), source, device)
     data = _broadcast(torch.empty(size, dtype=torch.uint8), source, device)
-    work.load(StateSnapshot(done, json.loads(bytes(described.tolist())), data).tree(copied=False), done)
+    state.load(StateSnapshot(done, json.loads(bytes(described.tolist())), data).tree(copied=False), done)
 
 
 def _broadcast(tensor: torch.Tensor, source: int, device: torch.device) -> torch.Tensor:
@@ -78,12 +78,12 @@ def _broadcast(tensor: torch.Tensor, source: int, device: torch.device) -> torch
 
 
 STATES_KEPT = 3
-"""Newest states of a rank. Ranks are at most one step apart, and the newest may have been cut short on its way."""
+"""States kept of each rank. Ranks are at most one step apart, and a transfer of the newest may have been cut short."""
 _TAG = 0x6C75
 
 
 class Copies:
-    """Snapshots by rank and by steps done, whole ones only."""
+    """Copies of unique states, by rank and steps done: each worker's own, and those of the rank before it."""
 
     def __init__(self) -> None:
         self._kept: dict[int, dict[int, StateSnapshot]] = {}
@@ -93,35 +93,35 @@ class Copies:
         return self._kept.get(rank, {}).get(done)
 
     def keep(self, rank: int, snapshot: StateSnapshot) -> None:
-        """Keep one more; the oldest goes."""
+        """Keep a snapshot, and drop the oldest."""
         kept = self._kept.setdefault(rank, {})
         kept[snapshot.done] = snapshot
         for done in sorted(kept)[:-STATES_KEPT]:
             del kept[done]
 
     def spent(self, rank: int) -> Tensor | None:
-        """The bytes of the snapshot of a rank that goes next, to be written over; it is kept no more."""
+        """Remove the snapshot of a rank that is dropped next; its bytes may be overwritten."""
         kept = self._kept.get(rank, {})
         return kept.pop(min(kept)).data if len(kept) >= STATES_KEPT else None
 
     def forget_after(self, done: int) -> None:
-        """Drop what is newer: the job goes on from here, and those steps are done again."""
+        """Drop newer states: the job goes on after ``done`` steps and repeats the later ones."""
         for kept in self._kept.values():
             for newer in [each for each in kept if each > done]:
                 del kept[newer]
 
-    def keeps(self, rank: int | None) -> dict[str, Any]:
-        """What is kept, for the coordinator: of this rank, and of others."""
+    def document(self, rank: int | None) -> dict[str, Any]:
+        """The steps of which states are kept, for the coordinator: of this rank, and of others."""
         return {
             "own": [] if rank is None else sorted(self._kept.get(rank, {})),
             "of": {str(other): sorted(kept) for other, kept in self._kept.items() if other != rank and kept},
         }
 
     def hand_on(self, rank: int, world: int, device: torch.device) -> None:
-        """Hand our newest state to the next rank of the ring, and keep that of the one before.
+        """Send our newest state to the next rank of the ring, and keep that of the rank before.
 
         Raises:
-            RuntimeError: the group broke; what was kept before still is.
+            RuntimeError: the group broke; earlier copies are kept.
         """
         if world < 2:  # noqa: PLR2004 - alone
             return
@@ -129,7 +129,7 @@ class Copies:
         before = (rank - 1) % world
         got = _exchange(newest, (rank + 1) % world, before, device)
         for other in set(self._kept) - {rank, before}:
-            del self._kept[other]  # of a ring that was
+            del self._kept[other]  # from a former ring
         self.keep(before, got)
 
 

@@ -20,13 +20,16 @@ from lumctl.training.torch.stores import GivenUpError
 
 
 class SingleProcess:
-    """Resumes from the newest checkpoint on disk, and writes one every so many steps."""
+    """A process that no agent started: a rank of torchrun, or a single process. It does not recover from failures.
+
+    It resumes from the newest checkpoint on disk, and writes one every so many steps.
+    """
 
     given_up = False
 
-    def __init__(self, work: TrainingState, persistence: Persistence, device: torch.device) -> None:
+    def __init__(self, state: TrainingState, persistence: Persistence, device: torch.device) -> None:
         self.membership = _membership()
-        self._work, self._persistence, self._device = work, persistence, device
+        self._state, self._persistence, self._device = state, persistence, device
         self._own_group = False
 
     def begin(self) -> None:
@@ -35,17 +38,17 @@ class SingleProcess:
         if _by_torchrun() and not dist.is_initialized():
             dist.init_process_group("nccl" if self._device.type == "cuda" else "gloo")
             self._own_group = True
-        self._work.shape(membership.rank, membership.world)
-        if self._work.layout == REPLICATED:
+        self._state.shape(membership.rank, membership.world)
+        if self._state.layout == REPLICATED:
             if membership.rank == 0:
-                self._persistence.go_on()
+                self._persistence.resume()
             if membership.world > 1:
-                level(self._work, membership.rank, self._device)
+                level(self._state, membership.rank, self._device)
         else:
             self._persistence.agree(membership.rank, membership.world, self._device)
 
     def between(self) -> None:
-        """Nothing is asked for."""
+        """Do nothing: there are no orders."""
 
     def after(self, _loss: float | None) -> None:
         """Write a checkpoint when it is time."""
@@ -53,11 +56,11 @@ class SingleProcess:
             self._persistence.save(self.membership.rank)
 
     def recovers(self, _error: Exception) -> bool:
-        """False: whatever started the process has to start it again."""
+        """False: torchrun or the user has to start the process again."""
         return False
 
     def finish(self) -> None:
-        """Write the state that is reached."""
+        """Write a last checkpoint."""
         if self._persistence.due_at_end(self.membership.rank):
             self._persistence.save(self.membership.rank)
         self.membership.stopped = True
@@ -82,67 +85,67 @@ def _membership() -> Membership:
 
 
 class TrainingStep:
-    """One step. A failure of the process group ends its body; `steps` then goes on where the job does."""
+    """One training step. A failure of the process group ends its body; `steps` then continues."""
 
     def __init__(self, job: "TrainingJob", number: int) -> None:
         self.number = number
-        """How many steps are in the state that it begins with: from 0."""
+        """The number of steps done before it, from 0."""
         self._job = job
         self._loss: Tensor | float | None = None
         self.entered = False
-        """Its ``with`` has begun."""
+        """Its ``with`` block was entered."""
 
     def report(self, loss: Tensor | float) -> None:
-        """Tell the loss of this step, for whoever watches the job."""
+        """Report the loss of this step, as `lumctl job status` shows it."""
         self._loss = loss.detach() if isinstance(loss, Tensor) else loss
 
     def __enter__(self) -> Self:
         self.entered = True
-        self._job._work.begin(self._job.rank)  # noqa: SLF001 - the two are one
+        self._job._state.begin(self._job.rank)  # noqa: SLF001 - a step is a part of its job
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         loss = None if self._loss is None or error is not None else float(self._loss)
-        return self._job._ended(error, loss)  # noqa: SLF001 - the two are one
+        return self._job._ended(error, loss)  # noqa: SLF001 - a step is a part of its job
 
 
 class TrainingJob:
     """A script's part in a job; made by :func:`attach`."""
 
-    def __init__(self, work: TrainingState, device: torch.device, life: Member | SingleProcess) -> None:
+    def __init__(self, state: TrainingState, device: torch.device, life: Member | SingleProcess) -> None:
         self.device = device
-        self._work, self._life = work, life
+        self._state, self._life = state, life
 
     @property
     def rank(self) -> int:
-        """The rank of this process; another failure may give it another."""
+        """The rank of this process; it may change with a failure."""
         return self._life.membership.rank
 
     @property
     def world(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._life.membership.world
 
     @property
     def generation(self) -> int:
-        """Which group this is: it grows when a group is made anew. Nothing made with an older one can be used."""
+        """The number of the process group: each new group has a greater one. Objects of an older group are useless."""
         return self._life.membership.generation
 
     def steps(self, total: int | None = None) -> Iterator[TrainingStep]:
-        """The steps from where the job stands to ``total``; without one, until the job is stopped.
+        """The steps from the current one up to ``total``; without it, until the job is stopped.
 
-        The same number comes again when a step was interrupted, or the job went back to a checkpoint. What a step has
-        assigned may be missing after its ``with``: use its results inside.
+        A number comes again if the step was interrupted, or the job went back to a checkpoint. Use results of a step
+        inside its ``with`` block: after an interruption they may not exist.
 
         Raises:
             UsageError: a step was taken and not done, or a checkpoint does not fit.
         """
         self._life.begin()
         while self._goes_on():
-            if total is not None and self._work.done >= total:
+            if total is not None and self._state.done >= total:
                 self._life.finish()
                 continue
-            step = TrainingStep(self, self._work.done)
+            step = TrainingStep(self, self._state.done)
             yield step
             if not step.entered:
                 raise UsageError(
@@ -151,28 +154,26 @@ class TrainingJob:
                 )
 
     def _goes_on(self) -> bool:
-        """Follow what was asked for between two steps; whether there is to be another."""
+        """Follow orders between two steps; whether another step follows."""
         if not self._life.membership.stopped:
             self._life.between()
         return not self._life.membership.stopped
 
     def average(self, parameters: Iterable[nn.Parameter], *, divide_by: float | None = None) -> None:
-        """Replace gradients by their mean over all ranks, or by their sum divided by something else.
+        """Replace gradients by their mean over all ranks, or by their sum divided by ``divide_by``.
 
         Raises:
-            RuntimeError: the process group failed, which the step's ``with`` takes care of.
+            RuntimeError: the process group failed, which the step's ``with`` block handles.
         """
         if self.world > 1 or divide_by not in {None, 1}:
             average(parameters, world=self.world, divide_by=self.world if divide_by is None else divide_by)
 
     def _ended(self, error: BaseException | None, loss: float | None) -> bool:
         if error is None:
-            self._work.end()
+            self._state.end()
             self._life.after(loss)
             return True
         return isinstance(error, Exception) and self._life.recovers(error)
-
-    # -- the whole
 
     def __enter__(self) -> Self:
         return self
@@ -182,10 +183,10 @@ class TrainingJob:
             self._life.failed(error)
         self._life.close()
         if error is None and self._life.membership.cut_short:
-            raise SystemExit(0)  # what follows in the script is for a job that is done
+            raise SystemExit(0)  # the rest of the script is for a job that is done
 
 
-def attach(  # noqa: PLR0913 - each has its name where it is used
+def attach(  # noqa: PLR0913 - all are keywords
     *,
     model: StatefulPart | None = None,
     optimizer: torch.optim.Optimizer | None = None,
@@ -199,61 +200,63 @@ def attach(  # noqa: PLR0913 - each has its name where it is used
 ) -> TrainingJob:
     """Make this script a part of a job. Use it in a ``with`` statement.
 
-    A step counts as done when the optimiser has stepped; without an optimiser, when its ``with`` block ends. What the
-    state needs after that, such as a scheduler's step, follows before the next collective.
+    A step is done when the optimiser has stepped; without an optimiser, when its ``with`` block ends. Further changes
+    of the state, such as a scheduler's step, must come before the next collective.
 
-    SIGTERM ends the process after the step that is under way, with a checkpoint.
+    SIGTERM ends the process after the current step, with a checkpoint.
 
     Args:
-        model: what is trained or served.
+        model: the model that is trained or served.
         optimizer: steps once in each step of the job.
-        state: more that belongs to the state, by names. What is no module is copied before each step: keep it small.
-        layout: ``replicated`` where all ranks hold the same state, ``unique`` where each holds its own.
-        shape: called with rank and world before a state for them is loaded, where the parts depend on these.
-        seed: with one, each step draws the same random numbers of `torch` and `random` when it is done again.
-        checkpoint: a folder for checkpoints; what is there already is gone on from. Without one, under ``lumctl job
-            run``, what a stop writes lies in the job's own folder on the host until all steps are done, and the next
-            run goes on from it; with ``False`` nothing is written or read.
-        every: a checkpoint after so many steps; 0: none.
-        device: where collectives run, by NCCL on CUDA and gloo else; as the model's first parameter says by default.
+        state: further parts of the state, by name. Those that are no modules are copied before each step: keep them
+            small.
+        layout: ``replicated`` if all ranks hold the same state, ``unique`` if each holds its own.
+        shape: called with rank and world before a state for them is loaded, if the parts depend on these.
+        seed: makes a repeated step draw the same random numbers of `torch` and `random`.
+        checkpoint: a folder for checkpoints; the newest one in it is loaded at the start. Without a folder, under
+            ``lumctl job run``, a stop writes checkpoints into the job's own folder on the host, and the next run loads
+            them, until all steps are done. With ``False`` nothing is written or read.
+        every: the number of steps between checkpoints; 0: none.
+        device: the device for collectives, by NCCL on CUDA and gloo otherwise; by default that of the model's first
+            parameter.
 
     Raises:
-        UsageError: the environment or an argument makes no sense.
+        UsageError: the environment or an argument is invalid.
     """
     if layout not in {REPLICATED, UNIQUE}:
         raise UsageError(f"layout {layout!r} is not known", hint=f"it is {REPLICATED!r} or {UNIQUE!r}")
     named: dict[str, StatefulPart | None] = {"model": model, "optimizer": optimizer}
     parts = {name: part for name, part in named.items() if part is not None}
     parts |= {f"state.{name}": part for name, part in (state or {}).items()}
-    work = TrainingState(parts, layout=layout, seed=seed, shape=shape)
+    training_state = TrainingState(parts, layout=layout, seed=seed, shape=shape)
     where = _device(model, device)
     persistence = Persistence(
-        work, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
+        training_state, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
     )
     environment = Environment.read()
     if environment is not None and checkpoint is None:
         persistence.keep_stops_in(environment.folder / STOPS)
     life = (
-        SingleProcess(work, persistence, where)
+        SingleProcess(training_state, persistence, where)
         if environment is None
-        else Member(environment, work, persistence, where)
+        else Member(environment, training_state, persistence, where)
     )
     if optimizer is not None:
-        _watch(optimizer, work, life, where)
-    return TrainingJob(work, where, life)
+        _watch(optimizer, training_state, life, where)
+    return TrainingJob(training_state, where, life)
 
 
 def _watch(
-    optimizer: torch.optim.Optimizer, work: TrainingState, life: Member | SingleProcess, device: torch.device
+    optimizer: torch.optim.Optimizer, state: TrainingState, life: Member | SingleProcess, device: torch.device
 ) -> None:
     def before(*_: Any) -> None:
         if device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()
-        if life.given_up:  # a communicator that was aborted leaves gradients that mean nothing
+        if life.given_up:  # after an abort of the communicator the gradients are invalid
             raise GivenUpError("the group is given up")
 
     def after(*_: Any) -> None:
-        work.stepped()
+        state.stepped()
 
     optimizer.register_step_pre_hook(before)
     optimizer.register_step_post_hook(after)

@@ -44,6 +44,7 @@ def test_how_workers_end_is_told(job):
     ended = coordinator.until("exited")
     assert (ended["worker"], ended["code"], ended["signal"]) == ("a/b#2", None, signal.SIGTERM)
     assert (folder / "a#1.log").read_text() == "one\ntwo\n"
+    coordinator.worker("a#1")  # the records are written after an end is reported
     assert {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == dict.fromkeys(
         ["a#1.log", "a%2fb#2.log", "agent", "errors", "lock", "workers.json"], "0o600"
     )
@@ -160,8 +161,8 @@ def test_what_a_worker_is_given(job, tmp_path):
         "LUMCTL_JOB=j",
         "LUMCTL_JOB_ACCELERATOR=a",
         "LUMCTL_JOB_BEAT_S=2",
-        f"LUMCTL_JOB_FOLDER={folder}",
         f"LUMCTL_JOB_DEATH_WATCH={folder}/a#1.life",
+        f"LUMCTL_JOB_FOLDER={folder}",
         f"LUMCTL_JOB_SOCKET={folder}/agent",
         "LUMCTL_JOB_WORKER=a#1",
     ]
@@ -331,7 +332,7 @@ def test_a_coordinator_and_a_worker_that_break_the_line(agents, job):
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
-        ({"ask": "dance"}, "nothing is known of asking 'dance'"),
+        ({"ask": "dance"}, "unknown request 'dance'"),
         ({"ask": "start", "worker": "a#1", "accelerator": "a", "argv": "true"}, "argv must be a program"),
         ({"ask": "start", "worker": "", "accelerator": "a", "argv": ["true"]}, "worker must be a name"),
         ({"ask": "tell", "worker": "a#1", "message": {}}, "there is no worker a#1 here"),

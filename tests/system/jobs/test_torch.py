@@ -203,7 +203,8 @@ def test_training_goes_on_without_an_agent_and_tells_the_next_one_who_it_is(desk
         again = [each["say"] for each in worker.said if each["say"] in {"hello", "ready", "joined"}]
         assert again == ["hello", "ready", "joined"] * 2
         assert worker.last("hello")["pid"] == worker.pid
-    desk.until(a, b, say="stepped", done=a.last("stepped")["done"] + 3)
+    so_far = max(len(worker.all("stepped")) for worker in crew)
+    desk.until(a, b, say="stepped", times=so_far + 3)
     assert not a.all("broken")
 
 
@@ -283,7 +284,7 @@ def test_where_parts_are_not_all_there_no_job_begins_anew_and_they_stay(desk):
     desk.join(again, 1)
     for said in desk.until(*again, say="failed"):
         assert f"is there of every rank (rank 0: {done}; rank 1: {done}; rank 2: none)" in said["error"]
-        assert "on all hosts to begin anew" in said["error"]
+        assert "on all hosts to start from the beginning" in said["error"]
     assert [each.ended() for each in again] == [1, 1, 1]
     assert left(desk) == before
 
@@ -300,7 +301,10 @@ def test_what_a_stop_has_left_and_does_not_fit_is_refused_with_what_to_do(desk):
     (said, first), *_ = desk.until_any(again, say="failed")
     assert "does not fit this script" in said["error"]
     assert "size mismatch" in said["error"]
-    assert f"remove the checkpoints in {desk.folder / 'x' / 'checkpoints'} on all hosts to begin anew" in said["error"]
+    assert (
+        f"remove the checkpoints in {desk.folder / 'x' / 'checkpoints'} on all hosts to start from the beginning"
+        in said["error"]
+    )
     assert first.ended() == 1
     assert left(desk) == before
 

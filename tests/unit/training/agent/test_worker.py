@@ -82,7 +82,7 @@ def test_a_message_must_say_something(worker, message):
 def test_a_worker_comes_back_from_the_book_without_what_is_fleeting(worker):
     worker.said({"say": "beat"}, 11.0)
     worker.pid, worker.started = 7, 8
-    again = worker_of(json.loads(json.dumps(worker.kept())))
+    again = worker_of(json.loads(json.dumps(worker.record())))
     assert (again.worker, again.accelerator, again.heartbeat_s, again.pid, again.started) == ("a#1", "a", 2.0, 7, 8)
     assert again.last == {"ready": {"say": "ready"}}
 
@@ -90,4 +90,4 @@ def test_a_worker_comes_back_from_the_book_without_what_is_fleeting(worker):
 @pytest.mark.parametrize("spoilt", [{"pid": "7"}, {"worker": None}, {"last": []}, {"more": 1}])
 def test_what_no_agent_wrote_is_no_worker(worker, spoilt):
     with pytest.raises(TypeError):
-        worker_of({**worker.kept(), **spoilt})
+        worker_of({**worker.record(), **spoilt})
