@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
+.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -14,9 +14,19 @@ help: ## List what can be made.
 demo: $(BASE) ## Show the main job on the simulator: a GPU dies, and a spare takes its place.
 	$(BIN)/lumctl demo
 
-test: lint types $(READY) ## Run every check that CI runs.
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not timed" $(ARGS) || test $$? -eq 5
-	$(BIN)/python -m pytest -m timed $(ARGS) || test $$? -eq 5
+# Training has an environment and a target of its own: PyTorch is as large as all else together.
+TRAINING_TESTS := tests/unit/training tests/system/jobs
+TRAINING_CODE := /training/(torch|example)/
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test: lint types $(READY) ## Run the checks and all tests but those of training (ARGS="tests/unit/devices -x" runs some).
+	$(BIN)/python -m pytest $(PARALLEL) -m "not timed" $(TRAINING_TESTS:%=--ignore=%) $(ARGS) || test $$? -eq 5
+	$(BIN)/python -m pytest -m timed $(TRAINING_TESTS:%=--ignore=%) $(ARGS) || test $$? -eq 5
+
+test-training: build/training/ready ## Run the type check and the tests of training, with PyTorch (ARGS="-k served" runs some).
+	$(BIN)/mypy --python-executable build/training/bin/python
+	build/training/bin/python -m pytest $(PARALLEL) -m "not timed" $(TRAINING_TESTS) $(ARGS) || test $$? -eq 5
+	build/training/bin/python -m pytest -m timed $(TRAINING_TESTS) $(ARGS) || test $$? -eq 5
 
 # The SSH tests; those of hangs are left to `make test`, for they hold short time limits against the clock.
 SSH_TESTS := $(wildcard tests/system/test_fleet*.py tests/unit/fleet/test_s*.py) tests/unit/fleet/test_conversation.py \
@@ -34,8 +44,8 @@ lint: $(READY) ## Style and the direction of imports.
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
-types: $(READY) ## Types.
-	$(BIN)/mypy
+types: $(READY) ## Types; those of the code that imports PyTorch are checked by test-training.
+	$(BIN)/mypy --exclude '$(TRAINING_CODE)'
 
 pictures: $(READY) ## Draw the pictures of the dashboard that the README shows anew.
 	PYTHONPATH=tests/contract $(BIN)/python tests/tui/picture.py
@@ -71,14 +81,14 @@ bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousa
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
 	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
 
-campaign: $(READY) ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
+campaign: $(READY) build/training/ready ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
 	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign"
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays tests/system/hostile \
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
 	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py
-	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/jobs tests/unit/training/test_random_failures.py
+	LUMCTL_CAMPAIGN=1 build/training/bin/python -m pytest tests/system/jobs tests/unit/training/test_random_failures.py
 
 sizes: ## Count lines, files, names and imports: what makes the program hard to know (ARGS=--list names them).
 	@$(PYTHON) tests/sizes.py $(ARGS)
@@ -86,8 +96,10 @@ sizes: ## Count lines, files, names and imports: what makes the program hard to 
 lock: ## Resolve the newest allowed versions anew and write them down.
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet --disable-pip-version-check '.[all,dev]'
+	build/lock/bin/pip install --quiet --disable-pip-version-check '.[dev]'
 	build/lock/bin/pip freeze --exclude lumctl > .ci/requirements.txt
+	build/lock/bin/pip install --quiet --disable-pip-version-check --constraint .ci/requirements.txt '.[all,dev]'
+	build/lock/bin/pip freeze --exclude lumctl | grep -vxFf .ci/requirements.txt > .ci/requirements-training.txt
 	rm -rf build/lock
 
 clean: ## Remove everything that was made here.
@@ -106,13 +118,26 @@ PARAMIKO := $(shell sed -nE 's/^  "(paramiko>=[0-9.]+,<[0-9.]+)",$$/\1/p' pyproj
 build/paramiko-oldest/ready: WANTED = $(subst >=,==,$(firstword $(subst $(COMMA), ,$(PARAMIKO))))
 build/paramiko-newest/ready: WANTED = $(PARAMIKO)
 COMMA := ,
+
+# An environment on top of the locked set of .venv.
+define ON_LOCKED_SET
+rm -rf $(@D)
+$(BIN)/python -m venv --without-pip $(@D)
+$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+  > $$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/locked-set.pth
+endef
+ON_TOP := $(BIN)/pip --python
+
+build/training/ready: $(READY) .ci/requirements-training.txt
+	$(ON_LOCKED_SET)
+	@echo 'Installing PyTorch for the tests of training into $(@D) (some 700 MB on disk) ...' >&2
+	@$(ON_TOP) $(@D) install --quiet --disable-pip-version-check --ignore-installed --no-deps --requirement .ci/requirements-training.txt
+	@touch $@
+
 build/paramiko-%/ready: $(READY) pyproject.toml
-	rm -rf build/paramiko-$*
-	$(BIN)/python -m venv --without-pip build/paramiko-$*
-	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-	  > $$(build/paramiko-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/locked-set.pth
-	$(BIN)/pip --python build/paramiko-$*/bin/python install --quiet --disable-pip-version-check --ignore-installed --no-deps '$(WANTED)'
-	$(BIN)/pip --python build/paramiko-$*/bin/python check
+	$(ON_LOCKED_SET)
+	$(ON_TOP) $(@D) install --quiet --disable-pip-version-check --ignore-installed --no-deps '$(WANTED)'
+	$(ON_TOP) $(@D) check
 	@touch $@
 
 # The base set runs lumctl, and is all that the demo needs; the whole set adds what tests and checks need.
@@ -127,6 +152,6 @@ $(BASE): .ci/requirements.txt pyproject.toml
 	@touch $@
 
 $(READY): $(BASE)
-	@echo 'Installing what the tests and checks need into .venv (some 1.4 GB on disk; half of it is PyTorch) ...' >&2
+	@echo 'Installing what the tests and checks need into .venv (some 700 MB on disk) ...' >&2
 	@$(PIP) --requirement .ci/requirements.txt
 	@touch $@
