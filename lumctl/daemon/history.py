@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from lumctl.daemon.client import encode
 from lumctl.daemon.process import ErrorLog
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
@@ -289,3 +290,35 @@ class RackStores:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class LatestObservation:
+    """Holds the newest observation and its age by the monotonic clock. One reference is exchanged: it needs no lock."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._held: tuple[Observation, float] | None = None
+        self._encoded: tuple[Observation, bytes] | None = None
+        self._encoding = threading.Lock()
+
+    def put(self, look: Observation) -> None:
+        """Take an observation that was made just now."""
+        self._held = (look, self._monotonic())
+
+    @property
+    def look(self) -> Observation | None:
+        """The newest observation; ``None`` before the first."""
+        held = self._held
+        return held[0] if held else None
+
+    def age_s(self) -> float | None:
+        """How long ago it was made; ``None`` before the first."""
+        held = self._held
+        return self._monotonic() - held[1] if held else None
+
+    def encoded(self, look: Observation) -> bytes:
+        """An observation as bytes, made once however many ask for it."""
+        with self._encoding:
+            if self._encoded is None or self._encoded[0] is not look:
+                self._encoded = (look, encode(look))
+            return self._encoded[1]

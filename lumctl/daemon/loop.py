@@ -10,12 +10,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from lumctl.daemon.autopilot.pilot import Pilot
-from lumctl.daemon.history import ReadingHistory, TransitionQueue
+from lumctl.daemon.history import LatestObservation, ReadingHistory, TransitionQueue
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog, notify_systemd
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import LumctlError
 from lumctl.health.states import HealthReport, State
 from lumctl.health.transitions import Transition, transitions

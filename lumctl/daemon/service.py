@@ -1,26 +1,27 @@
 """The daemon with all that belongs to it, put together and taken apart."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lumctl.daemon.autopilot.pilot import Notify, Pilot
 from lumctl.daemon.autopilot.policy import require_sound
-from lumctl.daemon.client import LOCK, daemon_folder, socket_path
-from lumctl.daemon.history import RackStores, ReadingHistory, TransitionQueue
+from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
+from lumctl.daemon.history import LatestObservation, RackStores, ReadingHistory, TransitionQueue
 from lumctl.daemon.loop import Daemon, Sinks
 from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, SelfMetrics
-from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.http_receivers import Alertmanager, Webhook, post
 from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
-from lumctl.daemon.notifications.webhook import Webhook, post
 from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
-from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
+from lumctl.sockets import LineServer, Peer
 from lumctl.store import open_store
 
 
@@ -150,3 +151,46 @@ def _pilot(inventory: Inventory, target: str, troubles: ErrorLog, say: Callable[
         tell=tell,
         trouble=trouble,
     )
+
+
+def observation_server(path: Path, newest: LatestObservation, pilot: Pilot | None = None) -> LineServer:
+    """Serve the newest observation until the server is closed, and pass orders to the autopilot.
+
+    The answer to a request for the observation is a line with its length, followed by so many bytes.
+
+    Raises:
+        UsageError: no socket can be made there.
+    """
+
+    def answer(request: Mapping[str, Any], peer: Peer) -> tuple[dict[str, Any], bytes]:
+        del peer
+        if request["schema"] == ORDER_SCHEMA:
+            return obey(request, pilot), b""
+        look, age_s = newest.look, newest.age_s()
+        fits = (
+            look is not None
+            and age_s is not None
+            and request["schema"] == SCHEMA
+            and request["digest"] == look.inventory.digest
+            and age_s <= float(request["max_age_s"])
+        )
+        body = newest.encoded(look) if look is not None and fits else b""
+        return {"schema": SCHEMA, "pid": os.getpid(), "age_s": age_s, "length": len(body)}, body
+
+    hint = "set $XDG_RUNTIME_DIR to a folder of yours with a short name"
+    return LineServer(path, answer, name="lumctl-observations", hint=hint)
+
+
+def obey(order: Mapping[str, Any], pilot: Pilot | None) -> dict[str, Any]:
+    """Carry out an order to the autopilot; the answer gives its state after that."""
+    if pilot is not None:
+        if order.get("do") == "stop":
+            pilot.stop(f"by {order.get('who', 'somebody')}")
+        elif order.get("do") == "start":
+            pilot.start()
+    return {
+        "schema": ORDER_SCHEMA,
+        "pid": os.getpid(),
+        "stopped": pilot.stopped if pilot is not None else "it has no autopilot",
+        "busy": bool(pilot is not None and pilot.busy),
+    }

@@ -46,31 +46,31 @@ def again(
 
     A fresh process has not seen how long the fault has stood: that is taken from the decision.
     """
-    for trouble in faults_of(seen):
-        if trouble.key == decision.trouble.key:
-            stood = _with_since(trouble, decision)
+    for fault in faults_of(seen):
+        if fault.key == decision.fault.key:
+            stood = _with_since(fault, decision)
             return decide_one(seen.inventory.policies, stood, seen, memory, onsets, now=now)
     return None
 
 
-def _with_since(trouble: ComponentFault, decision: Decision) -> ComponentFault:
+def _with_since(fault: ComponentFault, decision: Decision) -> ComponentFault:
     known = decision.finding
     return replace(
-        trouble,
+        fault,
         findings=tuple(
             replace(f, since=min(f.since, known.since)) if (f.rule, f.case) == (known.rule, known.case) else f
-            for f in trouble.findings
+            for f in fault.findings
         ),
     )
 
 
 def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
-    """A plan that replaces what the trouble is about.
+    """A plan that replaces what the fault is about.
 
     Raises:
         LumctlError: there is none: no spare is left, or what a device holds is not certain.
     """
-    accelerators = [a for accelerators in decision.trouble.jobs.values() for a in accelerators]
+    accelerators = [a for accelerators in decision.fault.jobs.values() for a in accelerators]
     return plan_swap(site, None, accelerators, seen=seen)
 
 

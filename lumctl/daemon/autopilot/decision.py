@@ -37,9 +37,9 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMatch:
-    """A trouble under the policy that is to decide about it."""
+    """A fault under the policy that is to decide about it."""
 
-    trouble: ComponentFault
+    fault: ComponentFault
     finding: Finding
     policy: Policy
     memory: AutopilotMemory
@@ -53,7 +53,7 @@ class PolicyMatch:
     @property
     def accelerators(self) -> tuple[str, ...]:
         """Those that would be replaced."""
-        return tuple(a for accelerators in self.trouble.jobs.values() for a in accelerators)
+        return tuple(a for accelerators in self.fault.jobs.values() for a in accelerators)
 
 
 def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
@@ -82,15 +82,15 @@ def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
 
 
 def _attended(case: PolicyMatch) -> PolicyCondition:
-    if case.trouble.out_of_service is not None:
-        return PolicyCondition("attended", holds=False, text=case.trouble.out_of_service)
+    if case.fault.out_of_service is not None:
+        return PolicyCondition("attended", holds=False, text=case.fault.out_of_service)
     if case.finding.acknowledged is not None:
         return PolicyCondition("attended", holds=False, text=f"acknowledged {case.finding.acknowledged}")
     return PolicyCondition("attended", holds=True, text="nobody is at work on it or has acknowledged it")
 
 
 def _quiet(case: PolicyMatch) -> PolicyCondition:
-    names = (case.trouble.component, *case.accelerators)
+    names = (case.fault.component, *case.accelerators)
     for pattern in case.policy.quiet:
         for name in names:
             if fnmatchcase(name, pattern):
@@ -99,10 +99,10 @@ def _quiet(case: PolicyMatch) -> PolicyCondition:
 
 
 def _itself(case: PolicyMatch) -> PolicyCondition:
-    incident = case.trouble.incident
+    incident = case.fault.incident
     if incident is None:
         return PolicyCondition("cause", holds=True, text="it is itself the cause")
-    return PolicyCondition("cause", holds=False, text=f"part of {incident}: the cause is not this {case.trouble.kind}")
+    return PolicyCondition("cause", holds=False, text=f"part of {incident}: the cause is not this {case.fault.kind}")
 
 
 def _stands(case: PolicyMatch) -> PolicyCondition:
@@ -130,14 +130,14 @@ def _known(case: PolicyMatch) -> PolicyCondition:
 
 
 def _works(case: PolicyMatch) -> PolicyCondition:
-    if not case.trouble.jobs:
+    if not case.fault.jobs:
         what = "works in no job, or is not known to be what fails"
-        if case.trouble.kind is PolicySubject.HOST:
+        if case.fault.kind is PolicySubject.HOST:
             what = "nothing that works in a job is on it"
-        elif case.trouble.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
+        elif case.fault.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
             what = "no accelerator is known to be its cause"
         return PolicyCondition("works", holds=False, text=what)
-    text = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.trouble.jobs.items())
+    text = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.fault.jobs.items())
     return PolicyCondition("works", holds=True, text=text)
 
 
@@ -203,8 +203,8 @@ def _limits(case: PolicyMatch) -> Iterator[PolicyCondition]:
     limits, memory, now = case.policy.limits, case.memory, case.now
     rows = (
         ("accelerator-week", limits.accelerator_week, WEEK_S, case.accelerators, "of it within a week"),
-        ("rack-hour", limits.rack_hour, HOUR_S, None, f"in {case.trouble.rack} within an hour"),
-        ("rack-day", limits.rack_day, DAY_S, None, f"in {case.trouble.rack} within a day"),
+        ("rack-hour", limits.rack_hour, HOUR_S, None, f"in {case.fault.rack} within an hour"),
+        ("rack-day", limits.rack_day, DAY_S, None, f"in {case.fault.rack} within a day"),
     )
     for name, most, window_s, accelerators, what in rows:
         tried = memory.tried(since=now - window_s, accelerators=accelerators)
@@ -218,7 +218,7 @@ class _Made(Protocol):
 
 
 class Response(StrEnum):
-    """What is done about a trouble."""
+    """What is done about a fault."""
 
     NOTHING = "nothing"
     WAIT = "wait"
@@ -231,14 +231,14 @@ class Response(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done about one trouble. ``policy`` is the one that decided, ``None`` where none speaks of it.
+    """What is done about one fault. ``policy`` is the one that decided, ``None`` where none speaks of it.
 
     ``reason`` names what decided: a condition that does not hold, or what was done before. ``plan`` is one that was
     made for it.
     """
 
     at: float
-    trouble: ComponentFault
+    fault: ComponentFault
     finding: Finding
     act: Response
     policy: Policy | None
@@ -262,48 +262,46 @@ class Decision:
 def decide(
     policies: Sequence[Policy], look: Observation, rack: str, memory: AutopilotMemory, onsets: Onsets, *, now: float
 ) -> tuple[Decision, ...]:
-    """A decision about everything that is at fault in a rack; there is one for each trouble, also to do nothing."""
+    """A decision about everything that is at fault in a rack; there is one for each fault, also to do nothing."""
     return tuple(
-        decide_one(policies, trouble, look, memory, onsets, now=now)
-        for trouble in faults_of(look)
-        if trouble.rack == rack
+        decide_one(policies, fault, look, memory, onsets, now=now) for fault in faults_of(look) if fault.rack == rack
     )
 
 
 def decide_one(
     policies: Sequence[Policy],
-    trouble: ComponentFault,
+    fault: ComponentFault,
     look: Observation,
     memory: AutopilotMemory,
     onsets: Onsets,
     *,
     now: float,
 ) -> Decision:
-    """The decision about one trouble: the first policy that matches one of its findings decides."""
+    """The decision about one fault: the first policy that matches one of its findings decides."""
     for policy in policies:
-        finding = next((finding for finding in trouble.findings if matches(policy, trouble, finding)), None)
+        finding = next((finding for finding in fault.findings if matches(policy, fault, finding)), None)
         if finding is None:
             continue
-        ask = _ask_of(trouble, finding, policy, memory)
-        alone = by_hand(look.inventory, look.target, trouble.jobs)
-        case = PolicyMatch(trouble, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
+        ask = _ask_of(fault, finding, policy, memory)
+        alone = by_hand(look.inventory, look.target, fault.jobs)
+        case = PolicyMatch(fault, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
         return _decided(case, tuple(conditions(case)))
-    worst = trouble.findings[0]
-    because = f"no policy speaks of {worst.rule} ({worst.state}) for {trouble.kind}s"
-    return Decision(now, trouble, worst, Response.NOTHING, None, "no-policy", because)
+    worst = fault.findings[0]
+    because = f"no policy speaks of {worst.rule} ({worst.state}) for {fault.kind}s"
+    return Decision(now, fault, worst, Response.NOTHING, None, "no-policy", because)
 
 
-def matches(policy: Policy, trouble: ComponentFault, finding: Finding) -> bool:
+def matches(policy: Policy, fault: ComponentFault, finding: Finding) -> bool:
     """Whether a policy speaks of a finding."""
     meant = policy.matching
     words = (finding.rule, f"{finding.rule}/{finding.case}")
     return (
-        trouble.kind in meant.kinds
+        fault.kind in meant.kinds
         and finding.state in meant.states
         and any(fnmatchcase(word, pattern) for pattern in meant.rules for word in words)
-        and _among(meant.components, (trouble.component,))
-        and _among(meant.racks, (trouble.rack,))
-        and _among(meant.jobs, tuple(trouble.jobs))
+        and _among(meant.components, (fault.component,))
+        and _among(meant.racks, (fault.rack,))
+        and _among(meant.jobs, tuple(fault.jobs))
     )
 
 
@@ -311,9 +309,9 @@ def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
-def _ask_of(trouble: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
+def _ask_of(fault: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
     """The request for approval that was made for this very finding, if one was."""
-    done = memory.handled.get(trouble.key)
+    done = memory.handled.get(fault.key)
     if policy.how is not How.APPROVE or done is None or done.plan is None or finding.since > done.at:
         return None
     return memory.asks.get(done.plan)
@@ -323,13 +321,13 @@ def _decided(  # noqa: PLR0911 - one for each thing that may come of it
     case: PolicyMatch, checked: tuple[PolicyCondition, ...]
 ) -> Decision:
     def made(act: Response, reason: str, because: str, plan: str | None = None) -> Decision:
-        return Decision(case.now, case.trouble, case.finding, act, case.policy, reason, because, checked, plan)
+        return Decision(case.now, case.fault, case.finding, act, case.policy, reason, because, checked, plan)
 
     missing = [condition for condition in checked if not condition.holds]
     if missing:
         plan = case.ask.plan if case.ask and case.ask.state is AskState.ASKED else None
         return made(Response.NOTHING, missing[0].name, "; ".join(condition.text for condition in missing), plan)
-    done = case.memory.handled.get(case.trouble.key)
+    done = case.memory.handled.get(case.fault.key)
     before = done if done is not None and case.finding.since <= done.at and done.policy == case.policy.name else None
     saw = f"{case.finding.rule}: {case.finding.evidence}"
     match case.policy.how:
@@ -363,13 +361,13 @@ def _by_approval(case: PolicyMatch, made: _Made, saw: str) -> Decision:
 
 def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str, Any]:
     """A decision as data; ``briefly`` without the conditions that hold, as the journal keeps it."""
-    trouble, finding = decision.trouble, decision.finding
+    fault, finding = decision.fault, decision.finding
     checked = [c for c in decision.conditions if not (briefly and c.holds)]
     return {
-        "key": trouble.key,
-        "kind": trouble.kind.value,
-        "component": trouble.component,
-        "rack": trouble.rack,
+        "key": fault.key,
+        "kind": fault.kind.value,
+        "component": fault.component,
+        "rack": fault.rack,
         "act": decision.act.value,
         "policy": decision.policy.name if decision.policy else None,
         "how": decision.policy.how.value if decision.policy else None,
@@ -383,7 +381,7 @@ def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str,
             "since": finding.since,
             "evidence": finding.evidence,
         },
-        "accelerators": [a for accelerators in trouble.jobs.values() for a in accelerators],
+        "accelerators": [a for accelerators in fault.jobs.values() for a in accelerators],
         "conditions": [{"name": c.name, "holds": c.holds, "told": c.text, "until": c.until} for c in checked],
         "plan": decision.plan,
         "until": decision.until,

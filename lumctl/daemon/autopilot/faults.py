@@ -1,4 +1,4 @@
-"""What decisions are made about: one trouble for each component with a fault, one for a host or rack as a whole."""
+"""What decisions are made about: one fault for each component with a fault, one for a host or rack as a whole."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def faults_of(look: Observation) -> tuple[ComponentFault, ...]:
         PolicySubject.HOST,
         *(kind for kind in PolicySubject if kind not in {PolicySubject.RACK, PolicySubject.HOST}),
     )
-    return tuple(sorted(found, key=lambda trouble: order.index(trouble.kind)))
+    return tuple(sorted(found, key=lambda fault: order.index(fault.kind)))
 
 
 def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str, tuple[str, ...]]:

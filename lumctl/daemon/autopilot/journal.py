@@ -82,8 +82,8 @@ class AutopilotJournal:
     def write_down(self, decisions: Sequence[Decision], at: float) -> list[Decision]:
         """Every decision once: those that are new, or others than before, in one entry; gives these."""
         decided = self.memory.decided
-        news = [decision for decision in decisions if decided.get(decision.trouble.key) != decision.signature]
-        known = {decision.trouble.key for decision in decisions}
+        news = [decision for decision in decisions if decided.get(decision.fault.key) != decision.signature]
+        known = {decision.fault.key for decision in decisions}
         gone = [key for key, signature in decided.items() if key not in known and signature != GONE]
         if news or gone:
             documents = [decision_document(decision, briefly=True) for decision in news]

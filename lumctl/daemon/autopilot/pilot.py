@@ -91,15 +91,15 @@ class RackPilot:
         if look.at < self._acted_at:
             return  # it was taken before the last act had ended
         policies, now = look.inventory.policies, self._now()
-        troubled = any(trouble.rack == self.rack for trouble in faults_of(look))
-        self._notebook.recall(policies, now, whole=troubled)
+        at_fault = any(fault.rack == self.rack for fault in faults_of(look))
+        self._notebook.recall(policies, now, whole=at_fault)
         self._settle_attempts(look, now)
         onsets = self._mind_the_breakers(look, now)
         memory = replace(self.memory, stopped=self.stopped())
         self.decisions = decide(policies, look, self.rack, memory, onsets, now=now)
         self._write_down(self.decisions, now)
         for decision in self.decisions:
-            if decision.policy is None or now < self._retry_at.get(decision.trouble.key, now):
+            if decision.policy is None or now < self._retry_at.get(decision.fault.key, now):
                 continue
             if self._do(look, decision, decision.policy, onsets):
                 return
@@ -140,7 +140,7 @@ class RackPilot:
             self._say(f"autopilot: {line}")
         for decision in news:
             self.counts["decision", decision.act] += 1
-            policy, name = decision.policy, decision.trouble.component
+            policy, name = decision.policy, decision.fault.component
             if policy is None:
                 continue
             if policy.how is not How.NOTIFY and decision.reason in _HOLDS:
@@ -151,9 +151,9 @@ class RackPilot:
         """Do what was decided; whether that was something after which the rack is to be looked at anew."""
         match decision.act:
             case Response.NOTIFY:
-                saw = f"{self.rack}: {decision.finding.state}: {decision.trouble.component}: {decision.because}"
+                saw = f"{self.rack}: {decision.finding.state}: {decision.fault.component}: {decision.because}"
                 self._tell(AutopilotOccasion.FOUND, saw, message_data(policy, decision))
-                self._notebook.remark(Event.TOLD, self._now(), key=decision.trouble.key, policy=policy.name)
+                self._notebook.remark(Event.TOLD, self._now(), key=decision.fault.key, policy=policy.name)
             case Response.PLAN | Response.ASK | Response.APPLY:
                 with self._open_site(look.inventory) as site:
                     self._act(site, decision, policy, onsets)
@@ -166,13 +166,13 @@ class RackPilot:
     def _escalate(self, decision: Decision, policy: Policy) -> None:
         """Tell again where nobody has answered for too long."""
         ask, now = self.memory.asks.get(decision.plan or ""), self._now()
-        done = self.memory.handled.get(decision.trouble.key)
+        done = self.memory.handled.get(decision.fault.key)
         if ask is None or ask.state is not AskState.ASKED or (done is not None and done.event is Event.ESCALATED):
             return
         if now - ask.at >= policy.escalation.after_s:
-            text = f"{self.rack}: {ask.plan} for {decision.trouble.component} still waits for approval"
+            text = f"{self.rack}: {ask.plan} for {decision.fault.component} still waits for approval"
             self._told(AutopilotOccasion.ESCALATED, text, message_data(policy, decision, plan=ask.plan))
-            self._notebook.remark(Event.ESCALATED, now, key=decision.trouble.key, policy=policy.name, plan=ask.plan)
+            self._notebook.remark(Event.ESCALATED, now, key=decision.fault.key, policy=policy.name, plan=ask.plan)
 
     def _act(self, site: Site, decision: Decision, policy: Policy, onsets: Onsets) -> None:
         seen = site.observe()
@@ -181,15 +181,15 @@ class RackPilot:
         if fresh is None or fresh.act is not decision.act:
             self._later(decision)
             said = "it is over" if fresh is None else fresh.because
-            self._say(f"autopilot: {decision.trouble.component}: by a fresh reading: {said}")
+            self._say(f"autopilot: {decision.fault.component}: by a fresh reading: {said}")
             if fresh is not None:
-                others = (d for d in self.decisions if d.trouble.key != fresh.trouble.key)
+                others = (d for d in self.decisions if d.fault.key != fresh.fault.key)
                 self._write_down((fresh, *others), self._now())
             return
         plan = self._plan(site, fresh, policy, seen)
         if plan is None:
             return
-        key, now, told = fresh.trouble.key, self._now(), message_data(policy, fresh, plan=plan.id, title=plan.title)
+        key, now, told = fresh.fault.key, self._now(), message_data(policy, fresh, plan=plan.id, title=plan.title)
         aimed = plan.id if plan.target == "rack" else f"{plan.id} --target {plan.target}"
         if fresh.act is Response.APPLY:
             self._apply(site, plan, fresh, policy)
@@ -213,14 +213,14 @@ class RackPilot:
             self._store.save_plan(to_document(plan))
         except LumctlError as error:
             self._later(decision)
-            text = f"{self.rack}: no plan for {decision.trouble.component}: {error.message}"
+            text = f"{self.rack}: no plan for {decision.fault.component}: {error.message}"
             self._told(AutopilotOccasion.FAILED, text, message_data(policy, decision))
             return None
         return plan
 
     def _apply(self, site: Site, plan: Plan, decision: Decision, policy: Policy) -> None:
         replaced = [replacement.failed for replacement in plan.replacements]
-        told = {"plan": plan.id, "policy": policy.name, "key": decision.trouble.key, "accelerators": replaced}
+        told = {"plan": plan.id, "policy": policy.name, "key": decision.fault.key, "accelerators": replaced}
         # This also takes in what others have remarked: a person may have stopped it in this moment.
         self._notebook.remark(Event.ATTEMPT, self._now(), who=name_of(policy), **told)
         if (why := self.stopped()) is not None:
@@ -229,7 +229,7 @@ class RackPilot:
             ended = carry_out(
                 site, plan, policy, lambda line: self._say(f"autopilot: {line}"), self._require_not_stopped
             )
-        self._end(plan.id, decision.trouble.key, ended, policy, message_data(policy, decision, plan=plan.id))
+        self._end(plan.id, decision.fault.key, ended, policy, message_data(policy, decision, plan=plan.id))
 
     def _require_not_stopped(self) -> None:
         """Refuse to begin if the autopilot was stopped meanwhile, in this process or through the journal.
@@ -268,7 +268,7 @@ class RackPilot:
         )
 
     def _later(self, decision: Decision) -> None:
-        self._retry_at[decision.trouble.key] = self._now() + RETRY_S
+        self._retry_at[decision.fault.key] = self._now() + RETRY_S
 
     def _told(self, occasion: AutopilotOccasion, text: str, data: Mapping[str, Any]) -> None:
         self._say(f"autopilot: {text}")
@@ -390,7 +390,7 @@ def decision_lines(decisions: Iterable[Decision]) -> Iterator[str]:
     for decision in decisions:
         if decision.policy is not None:
             what = f"{decision.act} ({decision.policy.name}): {decision.because}"
-            alike.setdefault(what, []).append(decision.trouble.component)
+            alike.setdefault(what, []).append(decision.fault.component)
     for what, components in alike.items():
         yield f"{', '.join(fold(components))}: {what}"
 
@@ -398,4 +398,4 @@ def decision_lines(decisions: Iterable[Decision]) -> Iterator[str]:
 def message_data(policy: Policy | None, decision: Decision, **more: Any) -> dict[str, Any]:
     """What goes along with a message about a decision."""
     hook = policy.escalation.hook if policy is not None else None
-    return {"rack": decision.trouble.rack, "hook": hook, "decision": decision_document(decision, briefly=True), **more}
+    return {"rack": decision.fault.rack, "hook": hook, "decision": decision_document(decision, briefly=True), **more}

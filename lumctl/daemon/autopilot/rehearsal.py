@@ -276,16 +276,16 @@ class Rehearsal:
         self._answer(rack, now, times)
         decisions = decide(self._inventory.policies, look, rack.name, rack.memory, rack.onsets, now=now)
         for decision in decisions:
-            key = decision.trouble.key
+            key = decision.fault.key
             if rack.memory.decided.get(key) != decision.signature:
                 rack.memory.decided[key] = decision.signature
                 policy = decision.policy.name if decision.policy else ""
-                name = decision.trouble.component
+                name = decision.fault.component
                 yield RehearsedEvent(now, rack.name, decision.act, name, policy, decision.because, decision)
             if decision.until is not None:
                 times.append(decision.until)
         for decision in decisions:
-            if decision.policy is None or decision.trouble.key in rack.given_up:
+            if decision.policy is None or decision.fault.key in rack.given_up:
                 continue
             told = list(self._do(rack, look, decision, decision.policy, now))
             yield from told
@@ -326,7 +326,7 @@ class Rehearsal:
     def _do(
         self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
     ) -> Iterator[RehearsedEvent]:
-        key, name = decision.trouble.key, decision.trouble.component
+        key, name = decision.fault.key, decision.fault.component
         match decision.act:
             case Response.NOTIFY:
                 rack.remark(now, Event.TOLD, key=key, policy=policy.name)
@@ -352,26 +352,26 @@ class Rehearsal:
         """A swap is taken to succeed where there is a spare of the same kind; which one, the planner would know."""
         plan = decision.plan or self._new_plan()
         pairs: list[tuple[str, str]] = []
-        for job, accelerators in decision.trouble.jobs.items():
+        for job, accelerators in decision.fault.jobs.items():
             for failed in accelerators:
                 spare = self._spare(look, job, failed, dict(pairs))
                 if spare is None:
-                    rack.given_up.add(decision.trouble.key)
+                    rack.given_up.add(decision.fault.key)
                     because = f"no spare of its kind is left for {failed}"
                     return RehearsedEvent(now, rack.name, "failed", failed, policy.name, because)
                 pairs.append((failed, spare))
         by = dict(pairs)
-        for job in decision.trouble.jobs:
+        for job in decision.fault.jobs:
             self._assignment[job] = tuple(by.get(rank, rank) for rank in self._assignment[job])
         replaced = [failed for failed, _ in pairs]
-        rack.remark(now, Event.ATTEMPT, plan=plan, policy=policy.name, key=decision.trouble.key, accelerators=replaced)
+        rack.remark(now, Event.ATTEMPT, plan=plan, policy=policy.name, key=decision.fault.key, accelerators=replaced)
         rack.remark(now, Event.OUTCOME, plan=plan, outcome="done")
         rack.memory.last_change = now
         if plan in rack.memory.asks:
             ask = rack.memory.asks[plan]
             rack.memory.asks[plan] = Ask(plan, ask.at, ask.expires_at, AskState.SPENT, ask.by)
         told = ", ".join(f"{failed} by {spare}" for failed, spare in pairs)
-        return RehearsedEvent(now, rack.name, "applied", decision.trouble.component, policy.name, f"replace {told}")
+        return RehearsedEvent(now, rack.name, "applied", decision.fault.component, policy.name, f"replace {told}")
 
     def _spare(self, look: Observation, job: str, failed: str, taken: Mapping[str, str]) -> str | None:
         """The first spare of its kind whose lanes lead where the job's links need them."""

@@ -17,11 +17,10 @@ from prometheus_client.registry import Collector
 
 from lumctl import __version__
 from lumctl.daemon.autopilot.pilot import Pilot
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.transitions import Transition
 from lumctl.site.observation import Observation

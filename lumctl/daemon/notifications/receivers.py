@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError, post, webhook_in
 from lumctl.daemon.notifications.message import ESCALATES, Message, Notification, autopilot_message, case_message
-from lumctl.daemon.notifications.webhook import DeliveryError, post, webhook_in
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory

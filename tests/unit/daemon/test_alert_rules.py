@@ -9,11 +9,10 @@ import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.metrics.monitoring import alert_rules, dashboard
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.health.states import State
 
 INTERVAL, AGE = "lumctl_watch_interval_seconds", "lumctl_watch_look_age_seconds"

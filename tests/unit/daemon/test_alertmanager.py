@@ -9,10 +9,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.http_receivers import Alertmanager, DeliveryError, alertmanager_at
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import autopilot_message, case_message
-from lumctl.daemon.notifications.webhook import DeliveryError, alertmanager_at
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.loop import PAUSE_S, REMEMBER_S, Daemon, DaemonOrder, Sinks, WatchedClock
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory

@@ -10,11 +10,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import metrics_text
 from lumctl.daemon.metrics.exporter import DEFAULT_LISTEN, MetricsServer, SelfMetrics, parse_listen
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError
 from lumctl.daemon.notifications.receivers import DeliveryOutcome, Outbox
-from lumctl.daemon.notifications.webhook import DeliveryError
 from lumctl.daemon.process import ErrorLog
 
 WAIT_S = 20

@@ -6,9 +6,9 @@ from queue import Queue
 
 import pytest
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError
 from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, autopilot_message, case_message
 from lumctl.daemon.notifications.receivers import NamedReceiver, Receivers, parse_command, run
-from lumctl.daemon.notifications.webhook import DeliveryError
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State

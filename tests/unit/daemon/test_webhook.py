@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lumctl.daemon.notifications.webhook import DeliveryError, Webhook, parse_webhook, post, webhook_from
+from lumctl.daemon.notifications.http_receivers import DeliveryError, Webhook, parse_webhook, post, webhook_from
 from lumctl.errors import UsageError
 
 SECRET = "T0K/EN-path"  # noqa: S105 - it opens nothing
