@@ -1,4 +1,4 @@
-"""What is to be done about everything that is at fault, and why. Pure: what was decided can be decided again."""
+"""What the autopilot does about each fault, and why. Pure functions: a decision can be repeated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,15 @@ NEVER = frozenset(
         ("gpu.recovery-action", "unknown"),
     }
 )
-"""What warns and never acts, whatever a policy says: nobody knows what these mean."""
+"""Findings whose meaning is not known: they never lead to an action, whatever a policy says."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCondition:
-    """One condition. ``until`` is when it may change by itself (seconds since the epoch), if it does."""
+    """One condition, in words that an operator can check.
+
+    ``until`` is when it may change by itself (seconds since the epoch).
+    """
 
     name: str
     holds: bool
@@ -37,7 +40,7 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMatch:
-    """A fault under the policy that is to decide about it."""
+    """A fault, its finding that a policy matched, and all that the policy's conditions depend on."""
 
     fault: ComponentFault
     finding: Finding
@@ -48,16 +51,16 @@ class PolicyMatch:
     now: float
     ask: Ask | None = None
     by_hand: tuple[str, ...] = ()
-    """The jobs that only a person can stop before their light moves."""
+    """The jobs that only an operator can stop before their light moves."""
 
     @property
     def accelerators(self) -> tuple[str, ...]:
-        """Those that would be replaced."""
+        """The accelerators that would be replaced."""
         return tuple(a for accelerators in self.fault.jobs.values() for a in accelerators)
 
 
 def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
-    """Every condition of a case, also those after one that does not hold."""
+    """Every condition of a policy that matched, including those after one that does not hold."""
     yield _attended(case)
     yield _quiet(case)
     yield _itself(case)
@@ -73,7 +76,7 @@ def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
     yield _halt(case)
     yield _hours(case)
     if case.ask is None or case.ask.state is AskState.SPENT:
-        yield _young(case)  # a person who is asked sees how old it is
+        yield _young(case)  # an operator who approves sees how old it is
     yield _breaker(case)
     yield _not_stale(case)
     yield _cooled_down(case)
@@ -166,7 +169,7 @@ def _hours(case: PolicyMatch) -> PolicyCondition:
 
 
 def breaker_of(case: PolicyMatch) -> BreakerState:
-    """The breaker of the case's policy in its rack."""
+    """The breaker of the policy in the rack."""
     return case.memory.breakers.get(case.policy.name, BreakerState())
 
 
@@ -208,7 +211,7 @@ def _limits(case: PolicyMatch) -> Iterator[PolicyCondition]:
     )
     for name, most, window_s, accelerators, what in rows:
         tried = memory.tried(since=now - window_s, accelerators=accelerators)
-        # The oldest of those that must have been forgotten before there is room again.
+        # The attempt that must leave the window before another is allowed.
         frees = tried[len(tried) - most].at + window_s if most and len(tried) >= most else None
         yield PolicyCondition(name, len(tried) < most, f"{len(tried)} of {most} swaps {what}", frees)
 
@@ -222,7 +225,7 @@ class Response(StrEnum):
 
     NOTHING = "nothing"
     WAIT = "wait"
-    """A plan is made and waits for a person's yes."""
+    """A plan was made and waits for approval."""
     NOTIFY = "notify"
     PLAN = "plan"
     ASK = "ask"
@@ -231,7 +234,7 @@ class Response(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done about one fault. ``policy`` is the one that decided, ``None`` where none speaks of it.
+    """What is done about one fault. ``policy`` is the one that decided, ``None`` if none matched.
 
     ``reason`` names what decided: a condition that does not hold, or what was done before. ``plan`` is one that was
     made for it.
@@ -249,20 +252,20 @@ class Decision:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What makes it another decision than the one before: the numbers in its reasons do not."""
+        """What distinguishes it from the decision before; numbers in its reasons do not."""
         plan = self.plan or ""
         return (self.act, self.policy.name if self.policy else "", self.finding.rule, self.reason, plan)
 
     @property
     def until(self) -> float | None:
-        """When it may change though nothing happens."""
+        """When it may change although nothing happens."""
         return min((c.until for c in self.conditions if c.until is not None and c.until > self.at), default=None)
 
 
 def decide(
     policies: Sequence[Policy], look: Observation, rack: str, memory: AutopilotMemory, onsets: Onsets, *, now: float
 ) -> tuple[Decision, ...]:
-    """A decision about everything that is at fault in a rack; there is one for each fault, also to do nothing."""
+    """One decision for each fault of a rack, including those to do nothing."""
     return tuple(
         decide_one(policies, fault, look, memory, onsets, now=now) for fault in faults_of(look) if fault.rack == rack
     )
@@ -292,7 +295,7 @@ def decide_one(
 
 
 def matches(policy: Policy, fault: ComponentFault, finding: Finding) -> bool:
-    """Whether a policy speaks of a finding."""
+    """Whether a policy matches a finding."""
     meant = policy.matching
     words = (finding.rule, f"{finding.rule}/{finding.case}")
     return (
@@ -310,7 +313,7 @@ def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _ask_of(fault: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
-    """The request for approval that was made for this very finding, if one was."""
+    """The request for approval that was made for this finding, if any."""
     done = memory.handled.get(fault.key)
     if policy.how is not How.APPROVE or done is None or done.plan is None or finding.since > done.at:
         return None
@@ -360,7 +363,7 @@ def _by_approval(case: PolicyMatch, made: _Made, saw: str) -> Decision:
 
 
 def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str, Any]:
-    """A decision as data; ``briefly`` without the conditions that hold, as the journal keeps it."""
+    """A decision as data; ``briefly``: without the conditions that hold, as in the journal."""
     fault, finding = decision.fault, decision.finding
     checked = [c for c in decision.conditions if not (briefly and c.holds)]
     return {

@@ -1,6 +1,12 @@
-"""One POST to a receiver: verified where it is https, cut off when it takes too long, following no redirect.
+"""Receivers over HTTP: webhooks, and Prometheus' Alertmanager by its API version 2.
 
-``http.client`` follows none by itself and uses no proxy: what is posted goes to the host that was named, or nowhere.
+URL and token come from the environment or from files, never from the inventory, and are never printed. A POST is
+verified where it is https and cut off when it takes too long. ``http.client`` follows no redirect and uses no proxy:
+what is posted goes to the host that was named, or nowhere.
+
+To Alertmanager a case is an alert until it is over. It keeps alerts in memory only and ends each at its ``endsAt``. So
+all open cases are posted again each minute, which restores them after it was restarted, with an end a day ahead: that
+lumctl was down for an hour does not mean that a fault is gone.
 """
 
 import http.client
@@ -32,7 +38,7 @@ _MOST_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A receiver. URL and token are secrets: many receivers take whoever knows the URL for who may post."""
+    """A receiver. URL and token are secrets: at many receivers whoever knows the URL may post."""
 
     https: bool
     host: str
@@ -42,22 +48,22 @@ class Webhook:
 
 
 def webhook_from(url_file: Path | None, token_file: Path | None) -> Webhook | None:
-    """The receiver that the files name, else the environment; ``None`` if neither does.
+    """The receiver that the files name, or else the environment; ``None`` if neither does.
 
     Raises:
-        UsageError: a file cannot be read, the URL is none, or the token would cross the network in the clear.
+        UsageError: a file cannot be read, the URL is invalid, or the token would cross the network unencrypted.
     """
     url = _secret(url_file, URL_VARIABLE)
     token = _secret(token_file, TOKEN_VARIABLE)
     if url is None:
         if token is not None:
-            raise UsageError("there is a token for a webhook and no URL", hint=f"set ${URL_VARIABLE}")
+            raise UsageError("there is a token for a webhook but no URL", hint=f"set ${URL_VARIABLE}")
         return None
     return parse_webhook(url, token)
 
 
 def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
-    """The receiver that these files name, whatever the environment says.
+    """The receiver that these files name; the environment is not used.
 
     Raises:
         UsageError: as :func:`webhook_from`.
@@ -70,7 +76,7 @@ def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
 
 
 def alertmanager_at(url: str, token_file: Path | None) -> Webhook:
-    """Where the Alertmanager at this URL takes alerts.
+    """The address of alerts at the Alertmanager with this URL.
 
     Raises:
         UsageError: as :func:`webhook_from`.
@@ -80,12 +86,12 @@ def alertmanager_at(url: str, token_file: Path | None) -> Webhook:
 
 
 def parse_webhook(url: str, token: str | None = None, *, of: str = "the webhook") -> Webhook:
-    """A receiver from its URL. What is wrong is said without the URL.
+    """A receiver from its URL. Errors do not show the URL.
 
     Raises:
-        UsageError: it is no such URL, or the token would cross the network in the clear.
+        UsageError: the URL is invalid, or the token would cross the network unencrypted.
     """
-    wrong = UsageError(f"the URL of {of} is no http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
+    wrong = UsageError(f"the URL of {of} is not an http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -94,12 +100,12 @@ def parse_webhook(url: str, token: str | None = None, *, of: str = "the webhook"
     if parts.scheme not in {"http", "https"} or not parts.hostname or not _printable(url):
         raise wrong
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"the URL of {of} holds a user or a password", hint=f"use a token: ${TOKEN_VARIABLE}")
+        raise UsageError(f"the URL of {of} contains a user or a password", hint=f"use a token: ${TOKEN_VARIABLE}")
     if token is not None and not _printable(token):
-        raise UsageError(f"the token of {of} holds characters that no header can carry")
+        raise UsageError(f"the token of {of} contains characters that are not allowed in a header")
     https = parts.scheme == "https"
     if token is not None and not https and not _loopback(parts.hostname):
-        raise UsageError(f"the token of {of} would cross the network in the clear", hint="use an https:// URL")
+        raise UsageError(f"the token of {of} would cross the network unencrypted", hint="use an https:// URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Webhook(https, parts.hostname, port or (443 if https else 80), path, token)
 
@@ -134,7 +140,7 @@ _LONGEST_WAIT_S = 300.0
 
 
 class DeliveryError(LumctlError):
-    """A receiver did not take a notification. ``again``: it may later; ``wait_s`` is what it asked for."""
+    """A receiver did not accept a message. ``again``: a later attempt may succeed, after ``wait_s`` if it said so."""
 
     def __init__(self, message: str, *, again: bool, wait_s: float = 0.0) -> None:
         super().__init__(message)
@@ -146,10 +152,10 @@ def post(webhook: Webhook, body: bytes, *, timeout_s: float = TIMEOUT_S) -> None
     """Deliver one JSON document.
 
     Raises:
-        DeliveryError: it was not taken. Neither the path of the URL nor the token stands in its text.
+        DeliveryError: it was not accepted. The message shows neither the URL's path nor the token.
     """
     connection = _connection(webhook, timeout_s)
-    # The time limit of a socket holds for each piece that it receives: one who answers byte by byte is cut off here.
+    # A socket's time limit holds for each piece that it receives: a receiver that answers byte by byte is cut off here.
     late = threading.Event()
     end = threading.Timer(timeout_s, _cut, (connection, late))
     end.daemon = True
@@ -162,12 +168,12 @@ def post(webhook: Webhook, body: bytes, *, timeout_s: float = TIMEOUT_S) -> None
         said = error.strerror or (str(error) if isinstance(error, (TimeoutError, socket.gaierror)) else "")
         raise DeliveryError(f"{webhook.host}: {said or type(error).__name__}", again=True) from None
     except http.client.HTTPException as error:
-        raise DeliveryError(f"{webhook.host}: no answer in HTTP ({type(error).__name__})", again=True) from None
+        raise DeliveryError(f"{webhook.host}: no valid HTTP answer ({type(error).__name__})", again=True) from None
     finally:
         end.cancel()
         connection.close()
-    if late.is_set():  # an answer that was cut off can look like a whole one
-        raise DeliveryError(f"{webhook.host}: no whole answer within {timeout_s:g} s", again=True)
+    if late.is_set():  # an answer that was cut off can look complete
+        raise DeliveryError(f"{webhook.host}: no complete answer within {timeout_s:g} s", again=True)
     _judge(webhook.host, status, wait_s)
 
 
@@ -175,7 +181,7 @@ def _judge(host: str, status: int, wait_s: float) -> None:
     if http.client.OK <= status < http.client.MULTIPLE_CHOICES:
         return
     if status < http.client.BAD_REQUEST:
-        raise DeliveryError(f"{host} answered {status}: it sends us elsewhere, and nobody follows", again=False)
+        raise DeliveryError(f"{host} answered {status}, a redirect, and redirects are not followed", again=False)
     again = status >= http.client.INTERNAL_SERVER_ERROR or status in _ASKS_TO_WAIT
     raise DeliveryError(f"{host} answered {status}", again=again, wait_s=wait_s)
 
@@ -201,52 +207,52 @@ def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
 
 
 def _wait_s(retry_after: str | None) -> float:
-    """Seconds to wait; the other form, a date, is passed over: the back-off is a wait as well."""
+    """Seconds to wait; the other form of the header, a date, is ignored, since the outbox waits too."""
     return min(float(retry_after), _LONGEST_WAIT_S) if retry_after and retry_after.isdecimal() else 0.0
 
 
 AGAIN_EVERY_S = 60.0
 _LASTS_S = 86400.0
-_TOLD_FOR_S = 3600.0
-"""How long an alert stands that tells of something done, and not of something that lasts."""
+_EVENT_LASTS_S = 3600.0
+"""How long an alert about an event lasts, in contrast to one about a state."""
 _SEVERITIES = {State.FAILED: "critical"}
 
 Alert = dict[str, Any]
 
 
 class Alertmanager:
-    """One Alertmanager. Of several in a cluster each is told: they find out by themselves what is the same."""
+    """One Alertmanager. Of a cluster each member is sent everything: they remove duplicates themselves."""
 
-    def __init__(self, webhook: Webhook, still_open: Callable[[], Sequence[Notification]], troubles: ErrorLog) -> None:
-        """``still_open`` gives the cases that are open, as they were told last."""
+    def __init__(self, webhook: Webhook, still_open: Callable[[], Sequence[Notification]], errors: ErrorLog) -> None:
+        """``still_open`` gives the open cases as they were sent last."""
         self._webhook = webhook
         self._still_open = still_open
-        self._troubles = troubles
+        self._errors = errors
         self._posting = threading.Lock()
-        """What is open is looked up and posted in one piece, so that an end is never overtaken by what was before."""
+        """Held while open cases are looked up and posted, so that an older state is never posted after the end."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="lumctl-alertmanager", daemon=True)
 
     @property
     def place(self) -> str:
-        """The name under which its troubles are told."""
+        """The name under which its errors are reported."""
         return f"alertmanager {self._webhook.host}:{self._webhook.port}"
 
     def start(self) -> None:
-        """Post what is open again and again from now on."""
+        """Post open cases each minute from now on."""
         self._thread.start()
 
     def close(self) -> None:
         """Post nothing more."""
         self._ended.set()
 
-    def deliver(self, letter: Message) -> None:
-        """Post what a letter tells.
+    def deliver(self, message: Message) -> None:
+        """Post a message.
 
         Raises:
-            DeliveryError: it was not taken.
+            DeliveryError: it was not accepted.
         """
-        alerts = alerts_of(letter.about) if letter.about is not None else [_autopilot_alert(letter)]
+        alerts = alerts_of(message.about) if message.about is not None else [_autopilot_alert(message)]
         with self._posting:
             self._post(alerts)
 
@@ -254,10 +260,10 @@ class Alertmanager:
         """Post all cases that are open, as of this time (seconds since the epoch).
 
         Raises:
-            DeliveryError: they were not taken.
+            DeliveryError: they were not accepted.
         """
         with self._posting:
-            # What a person knows of has ended for Alertmanager: it would call again and again.
+            # What is acknowledged has ended for Alertmanager: it would alert again and again.
             open_now = [(each, at if each.case.silent else at + _LASTS_S) for each in self._still_open()]
             if open_now:
                 self._post([_alert(each, each.after, ends_at) for each, ends_at in open_now])
@@ -270,13 +276,13 @@ class Alertmanager:
             try:
                 self.post_open(datetime.now(UTC).timestamp())
             except DeliveryError as error:
-                self._troubles.arose(self.place, error)
+                self._errors.record(self.place, error)
             else:
-                self._troubles.passed(self.place)
+                self._errors.resolve(self.place)
 
 
 def alerts_of(notification: Notification) -> list[Alert]:
-    """What a notification changes: the alert as it is now, and before it the one of another severity that it ends."""
+    """The alerts that a notification changes: the one as it is now, and the one of another severity that it ends."""
     if notification.occasion is CaseOccasion.RESOLVED:
         return [_alert(notification, notification.before, notification.at)]
     alerts = [_alert(notification, notification.after, notification.at + _LASTS_S)]
@@ -288,9 +294,9 @@ def alerts_of(notification: Notification) -> list[Alert]:
 
 
 def _alert(notification: Notification, state: State, ends_at: float) -> Alert:
-    """An alert is known by its labels alone, so none of them may change while the case is open, but for the severity.
+    """An alert is identified by its labels alone, so only the severity may change while the case is open.
 
-    The rule may: the gravest finding of a component gives it.
+    The rule is an annotation: it may change with the gravest finding.
     """
     case = notification.case
     advice = next((finding.advice for finding in case.findings), None)
@@ -309,9 +315,9 @@ def _alert(notification: Notification, state: State, ends_at: float) -> Alert:
     }
 
 
-def _autopilot_alert(letter: Message) -> Alert:
-    """What the autopilot says."""
-    document, at = letter.document, float(letter.document["at"])
+def _autopilot_alert(message: Message) -> Alert:
+    """A message of the autopilot as an alert."""
+    document, at = message.document, float(message.document["at"])
     return {
         "labels": {
             "alertname": "lumctl-autopilot",
@@ -319,11 +325,11 @@ def _autopilot_alert(letter: Message) -> Alert:
             "occasion": str(document["occasion"]),
             "rack": str(document["rack"]),
             "target": str(document["target"]),
-            "id": letter.id,
+            "id": message.id,
         },
         "annotations": {"summary": str(document["text"])},
         "startsAt": _time(at),
-        "endsAt": _time(at + _TOLD_FOR_S),
+        "endsAt": _time(at + _EVENT_LASTS_S),
     }
 
 

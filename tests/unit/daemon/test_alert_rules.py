@@ -124,10 +124,10 @@ def exported(seen, clock, said):
     seen.find("s1-gpu0", State.FAILED, "gpu.xid")
     newest = LatestObservation(clock)
     newest.put(seen.look(unfinished=("swap-1",)))
-    vitals = SelfMetrics(
+    self_metrics = SelfMetrics(
         newest, 1.0, ErrorLog(said.append), TransitionQueue(lambda *_: None), Told(), now=lambda: seen.now
     )
-    text = generate_latest(vitals.registry).decode()
+    text = generate_latest(self_metrics.registry).decode()
     return {family.name for family in text_string_to_metric_families(text)} | {"lumctl_autopilot_breaker_open"}
 
 

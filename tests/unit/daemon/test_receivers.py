@@ -66,7 +66,7 @@ def test_a_program_that_does_not_take_it(hook, code, said, again):
 
 
 def test_a_program_that_takes_too_long(hook):
-    with pytest.raises(DeliveryError, match=r"^notify had not ended after 0.2 s, and was ended$") as failed:
+    with pytest.raises(DeliveryError, match=r"^notify was still running after 0.2 s and was ended$") as failed:
         run(hook("sleep 300"), case_message(case()), timeout_s=0.2)
     assert failed.value.again
 
