@@ -17,7 +17,7 @@ from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
 from lumctl.daemon.notifications.webhook import Webhook, post
 from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
-from lumctl.daemon.server import LatestObservation, ObservationServer
+from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
@@ -81,7 +81,7 @@ def service(
             exporter = stack.enter_context(MetricsServer(settings.listen, vitals))
             say(f"metrics: {exporter.url}")
         readings = stack.enter_context(ReadingHistory(lambda rack: open_store(current(), rack, target), troubles))
-        stack.enter_context(ObservationServer(socket_path(inventory, target), newest, pilot))
+        stack.enter_context(observation_server(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
             lambda current: Site(current, target),

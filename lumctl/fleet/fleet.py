@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints, GatewayEndpoint, HostEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.gated.client import dial_socket
 from lumctl.devices.permission import permission
 from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.devices.ways import CommandStream, Stream, Way
@@ -27,6 +26,7 @@ from lumctl.fleet.ssh.session import Session, StillRunningError
 from lumctl.fleet.ways import SshWay, commanded
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import nearest
+from lumctl.json_lines import connect
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Fleet:
             DeviceUnreachableError: there is no session to the host.
         """
         if gateway.via is None:
-            return dial_socket(str(gateway.path), within_s)
+            return connect(gateway.path, within_s)
         transport, session = self._transport(gateway.via), self._session(gateway.via)
         begun = self._workers.submit(lambda: commanded(transport, f"lumctl gateway connect {quote(str(gateway.path))}"))
         return self._within(within_s, begun, session, _no_session)

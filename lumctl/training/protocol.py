@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from lumctl.json_lines import connect
+
 Message = dict[str, Any]
 Reply = Callable[[Mapping[str, Any]], None]
 """Sends the one answer to a request."""
@@ -147,14 +149,7 @@ def connected(path: Path | str, *, within_s: float) -> MessageLine:
     Raises:
         OSError: nothing listens there.
     """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(within_s)
-        connection.connect(str(path))
-    except OSError:
-        connection.close()
-        raise
-    return MessageLine(connection)
+    return MessageLine(connect(Path(path), within_s))
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:

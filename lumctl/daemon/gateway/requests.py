@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import JoinChange, PucChange, PucState, Receipt, Staged
 from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.model import DeviceKind, Inventory, PartOf
+from lumctl.sockets import Peer
 
 Check = Callable[[Any], bool]
 
@@ -64,20 +64,6 @@ class GatewayLog:
             os.close(file)
         if size + len(text) > self._max_bytes:
             self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The process that asks, as the kernel knows it. ``waits`` tells whether it is still there."""
-
-    pid: int
-    uid: int
-    waits: Callable[[], bool] = lambda: True
-
-    @property
-    def named(self) -> dict[str, int]:
-        """As the log has it."""
-        return {"pid": self.pid, "uid": self.uid}
 
 
 class RequestHandler:
@@ -135,7 +121,7 @@ class RequestHandler:
     def _write(
         self, subject: Subject, driver: Driver, call: str, given: Mapping[str, Any], fence: int | None, peer: Peer
     ) -> Any:
-        line = {"device": subject.name, "call": call, "fence": fence, "peer": peer.named}
+        line = {"device": subject.name, "call": call, "fence": fence, "peer": {"pid": peer.pid, "uid": peer.uid}}
         sent, outcome = False, "done"
         try:
             with self._fence.writing(fence):

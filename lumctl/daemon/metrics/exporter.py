@@ -21,10 +21,11 @@ from lumctl.daemon.history import TransitionQueue
 from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import POLL_S, Bounded, LatestObservation
+from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.transitions import Transition
 from lumctl.site.observation import Observation
+from lumctl.sockets import POLL_S, BoundedThreads
 
 STALE_AFTER_BEATS, STALE_AFTER_S = 5, 10.0
 _TICK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -239,7 +240,7 @@ class MetricsServer:
         self.close()
 
 
-class _Server(Bounded, HTTPServer):
+class _Server(BoundedThreads, HTTPServer):
     def __init__(self, listen: tuple[str, int], family: socket.AddressFamily, vitals: SelfMetrics) -> None:
         self.address_family = family
         self.vitals = vitals

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError, WrongGatewayError
-from lumctl.devices.gated.wire import SCHEMA, Lines, error_heard
+from lumctl.devices.gated.wire import SCHEMA, error_heard
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import Stream
+from lumctl.json_lines import JsonLines
 
 READ_WITHIN_S = 20.0
 WRITTEN_WITHIN_S = 120.0
@@ -29,7 +30,7 @@ class Gateway:
         self._where = where
         self._dial = dial
         self._lock = threading.Lock()
-        self._idle: list[Lines] = []
+        self._idle: list[JsonLines] = []
 
     def ask(self, request: Mapping[str, Any], *, about: str, writes: bool = False) -> Any:
         """The answer to one request.
@@ -66,7 +67,7 @@ class Gateway:
         for lines in idle:
             lines.close()
 
-    def _connected(self, about: str) -> Lines:
+    def _connected(self, about: str) -> JsonLines:
         while True:
             with self._lock:
                 lines = self._idle.pop() if self._idle else None
@@ -76,16 +77,16 @@ class Gateway:
                 return lines
             lines.close()
 
-    def _keep(self, lines: Lines) -> None:
+    def _keep(self, lines: JsonLines) -> None:
         with self._lock:
             if len(self._idle) < _KEPT:
                 self._idle.append(lines)
                 return
         lines.close()
 
-    def _greeted(self, about: str) -> Lines:
+    def _greeted(self, about: str) -> JsonLines:
         try:
-            lines = Lines(self._dial(_GREETED_WITHIN_S))
+            lines = JsonLines(self._dial(_GREETED_WITHIN_S))
         except OSError as error:
             raise self._lost(about, error) from error
         try:
@@ -128,23 +129,7 @@ class Gateway:
         )
 
 
-def dial_socket(path: str, within_s: float) -> Stream:
-    """Connect to a gateway on this machine.
-
-    Raises:
-        OSError: none answers there.
-    """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(within_s)
-        connection.connect(path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _still_there(lines: Lines) -> bool:
+def _still_there(lines: JsonLines) -> bool:
     """Whether a kept connection leads to somebody: a gateway that has ended would leave a write's outcome unknown."""
     try:
         if isinstance(lines.stream, socket.socket):

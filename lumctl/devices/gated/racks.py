@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from lumctl.devices.endpoints import Endpoints, GatewayEndpoint
-from lumctl.devices.gated.client import Gateway, dial_socket
+from lumctl.devices.gated.client import Gateway
 from lumctl.devices.gated.proxy import gated
 from lumctl.devices.gated.subject import Subject, rack_of, written
 from lumctl.devices.protocols import Driver
 from lumctl.devices.ways import Stream
 from lumctl.inventory.model import Inventory
+from lumctl.json_lines import connect
 
 Dial = Callable[[GatewayEndpoint, float], Stream]
 """Connects to a gateway within so many seconds, or raises ``OSError``."""
@@ -19,7 +20,7 @@ Dial = Callable[[GatewayEndpoint, float], Stream]
 
 def _dial(endpoint: GatewayEndpoint, within_s: float) -> Stream:
     """Connect to a gateway of this machine."""
-    return dial_socket(str(endpoint.path), within_s)
+    return connect(endpoint.path, within_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lumctl.json_lines import ask
 from lumctl.sim.lanes.ways import Hop
-from lumctl.sim.service import read_line
 from lumctl.sim.world.world import World
 
 _BACKLOG = 128
-_MOST_BYTES = 1024 * 1024
 _ENDS_WITHIN_S = 2.0
 _ANSWERS_WITHIN_S = 2.0
 _NOTHING: dict[str, Any] = {"connections": 0, "dark": 0, "bytes": 0, "lanes": {}}
@@ -61,11 +60,8 @@ class Lanes:
         """Connections that are open and how many of them wait for light, bytes carried, and those of each lane."""
         rate: dict[str, Any] = {"mbps": self._mbps}
         if self._busy.is_set():
-            with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as asking:
-                asking.settimeout(_ANSWERS_WITHIN_S)
-                asking.connect(str(self._path))
-                asking.sendall(b'{"status": true}\n')
-                return {**rate, **json.loads(read_line(asking, most=_MOST_BYTES) or "")}
+            with contextlib.suppress(OSError, ValueError):
+                return {**rate, **ask(self._path, {"status": True}, _ANSWERS_WITHIN_S)}
         return rate | _NOTHING
 
     def _nudge(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from looks import Looks
 
 from lumctl.daemon.client import socket_path
-from lumctl.daemon.server import LatestObservation, ObservationServer
+from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.inventory.load import load_inventory
 
 EACH_S = 1.0
@@ -23,7 +23,7 @@ def main(path: str, target: str, *failed: str) -> None:
     place = socket_path(inventory, target)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     newest.put(looks.look(time.time(), failed=failed))
-    with ObservationServer(place, newest):
+    with observation_server(place, newest):
         print("ready", flush=True)
         while not ended.wait(EACH_S):
             newest.put(looks.look(time.time(), failed=failed))

@@ -28,9 +28,9 @@ from lumctl.change import apply  # noqa: E402
 from lumctl.change.resumption import abort, resume  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.devices.gated.client import Gateway  # noqa: E402
-from lumctl.devices.gated.wire import Lines  # noqa: E402
 from lumctl.errors import LumctlError, RefusedError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
+from lumctl.json_lines import JsonLines  # noqa: E402
 from lumctl.site import Site  # noqa: E402
 from lumctl.store import store_at  # noqa: E402
 from lumctl.swap import plan_rollback, plan_swap  # noqa: E402
@@ -50,7 +50,7 @@ def stopping_before(send: Any) -> Any:
     """After the engine's own check of its lease, right before the bytes go to the gateway."""
     left = [order.get("stop_at")]
 
-    def sent(self: Lines, said: Any, within_s: float) -> None:
+    def sent(self: JsonLines, said: Any, within_s: float) -> None:
         if left[0] is not None and left[0] == said.get("call"):
             left[0] = None
             stop()
@@ -72,7 +72,7 @@ def stopping(ask: Any) -> Any:
 
 
 Gateway.ask = stopping(Gateway.ask)  # type: ignore[method-assign]
-Lines.send = stopping_before(Lines.send)  # type: ignore[method-assign]
+JsonLines.send = stopping_before(JsonLines.send)  # type: ignore[method-assign]
 
 
 def change(site: Site) -> str:

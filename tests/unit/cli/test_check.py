@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
 from lumctl.daemon.client import socket_path
-from lumctl.daemon.server import LatestObservation, ObservationServer
+from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.site import Site
 
@@ -179,7 +179,7 @@ def test_where_a_daemon_runs_its_look_is_judged(rack, monkeypatch, capsys):
     newest.put(well)
     rack.xid(GPU, 79)
     command = ["-i", str(rack.inventory.path), "check", "-v"]
-    with ObservationServer(socket_path(rack.inventory, "rack"), newest):
+    with observation_server(socket_path(rack.inventory, "rack"), newest):
         assert run(command) == 0
         assert "as the daemon (lumctl watch) saw it" in capsys.readouterr().err
         assert run([*command, "--fresh"]) == 2

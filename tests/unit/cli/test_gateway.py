@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.gateway import _asked
-from lumctl.daemon.gateway.service import GatewayServer
+from lumctl.daemon.gateway.service import gateway_server
 from lumctl.devices.endpoints import GatewayEndpoint
-from lumctl.devices.gated.client import dial_socket
 from lumctl.inventory.files import folder_writable_by_others
+from lumctl.json_lines import connect
 
 
 def test_a_gateway_that_does_not_say_how_it_is_counts_as_failed(tmp_path: Path):
     place = tmp_path / "r.sock"
     greeting = {"rack": "r1", "target": "sim"}
-    with GatewayServer(place, greeting, lambda _request, _peer: {"answer": None}):
-        row = _asked("r1", GatewayEndpoint(place), "sim", lambda _where, within_s: dial_socket(str(place), within_s))
+    with gateway_server(place, greeting, lambda _request, _peer: {"answer": None}):
+        row = _asked("r1", GatewayEndpoint(place), "sim", lambda _where, within_s: connect(place, within_s))
     assert (row["state"], row["problem"]) == ("failed", "it does not report what it has written")
 
 

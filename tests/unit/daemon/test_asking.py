@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from lumctl.daemon.client import LEFT_ALONE_S, TIMEOUT_S, ObservationClient, daemon_folder, observation_of, socket_path
-from lumctl.daemon.server import MOST_AT_ONCE, LatestObservation, ObservationServer
+from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.errors import UsageError
+from lumctl.sockets import MAX_CONNECTIONS
 
 pytestmark = pytest.mark.usefixtures("short")
 
@@ -30,7 +31,7 @@ def newest(clock):
 def answering(short, seen, newest):
     path = socket_path(seen.inventory, "sim")
     assert path.is_relative_to(short)
-    with ObservationServer(path, newest) as opened:
+    with observation_server(path, newest) as opened:
         yield opened
 
 
@@ -173,7 +174,7 @@ def test_nonsense_is_no_trouble_of_the_daemon(seen, newest, request_):
 @pytest.mark.usefixtures("answering")
 def test_who_asks_and_says_nothing_takes_one_place_only(seen, newest):
     newest.put(seen.look())
-    silent = [socket.socket(socket.AF_UNIX) for _ in range(MOST_AT_ONCE - 1)]
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(MAX_CONNECTIONS - 1)]
     for each in silent:
         each.connect(str(socket_path(seen.inventory, "sim")))
     assert observation_of(seen.inventory, "sim") is not None
@@ -187,7 +188,7 @@ def test_what_a_killed_daemon_left_is_replaced_and_the_end_leaves_nothing(seen, 
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     assert observation_of(seen.inventory, "sim") is None
-    with ObservationServer(path, newest):
+    with observation_server(path, newest):
         newest.put(seen.look())
         assert observation_of(seen.inventory, "sim") is not None
     assert list(path.parent.iterdir()) == []
@@ -214,7 +215,7 @@ def test_somebody_else_is_not_let_in_even_if_the_folders_are_open(seen, short):
 
 def test_a_name_that_is_too_long_for_a_socket_is_said(newest, tmp_path):
     with pytest.raises(UsageError, match="no socket can be had") as told:
-        ObservationServer(tmp_path / ("x" * 100) / "state.sock", newest)
+        observation_server(tmp_path / ("x" * 100) / "state.sock", newest)
     assert "XDG_RUNTIME_DIR" in told.value.hint
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from lumctl.devices.errors import StaleFenceError
-from lumctl.devices.gated.client import Gateway, dial_socket
+from lumctl.devices.gated.client import Gateway
 from lumctl.devices.gated.wire import SCHEMA
 from lumctl.devices.permission import permission, require_permission, sending_with
 from lumctl.devices.ways import Direct
 from lumctl.errors import LumctlError
+from lumctl.json_lines import connect
 from lumctl.sim.client import ask
 
 
@@ -71,7 +72,7 @@ def test_a_tcp_connection_sends_only_with_permission() -> None:
 
 def test_a_gateway_is_asked_only_with_permission(path: tuple[Path, Sink]) -> None:
     where, sink = path
-    gateway = Gateway("r1", "sim", str(where), lambda within_s: dial_socket(str(where), within_s))
+    gateway = Gateway("r1", "sim", str(where), lambda within_s: connect(where, within_s))
     refused(lambda: gateway.ask({"call": "commit"}, about="m1", writes=True), sink)
 
 

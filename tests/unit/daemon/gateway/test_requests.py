@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.daemon.gateway.fencing import Fence, HighestLease
-from lumctl.daemon.gateway.requests import CHECKS, GatewayLog, Peer, RequestHandler, arguments
+from lumctl.daemon.gateway.requests import CHECKS, GatewayLog, RequestHandler, arguments
 from lumctl.devices.base import BaseMesh
 from lumctl.devices.drivers import KINDS
 from lumctl.devices.errors import (
@@ -27,6 +27,7 @@ from lumctl.devices.recorded_values import encode
 from lumctl.devices.types import Capability, JoinChange, PucChange, PucState, Receipt, Staged
 from lumctl.errors import UsageError
 from lumctl.inventory.load import example, load_inventory
+from lumctl.sockets import Peer
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
 STAGED = Staged((PucChange(0, BAR, CROSS),), "")

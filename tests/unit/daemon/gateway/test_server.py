@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from lumctl.daemon.gateway import service
-from lumctl.daemon.gateway.service import GatewayServer, relay
+from lumctl.daemon.gateway.service import gateway_server, relay
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gated import client
-from lumctl.devices.gated.client import Gateway, dial_socket
-from lumctl.devices.gated.wire import MOST_BYTES, SCHEMA
+from lumctl.devices.gated.client import Gateway
+from lumctl.devices.gated.wire import SCHEMA
 from lumctl.errors import UsageError
+from lumctl.json_lines import MAX_BYTES, connect
 
 GREETING = {"rack": "r1", "target": "sim"}
 
@@ -27,7 +28,7 @@ def path(tmp_path_factory):
 
 
 def gateway(path, rack="r1"):
-    return Gateway(rack, "sim", str(path), lambda within_s: dial_socket(str(path), within_s))
+    return Gateway(rack, "sim", str(path), lambda within_s: connect(path, within_s))
 
 
 @contextmanager
@@ -53,17 +54,17 @@ def connected(path):
 
 
 def test_requests_are_answered_over_one_connection_and_the_asker_is_known(path):
-    with GatewayServer(path, GREETING, echo), asked(path) as ours:
+    with gateway_server(path, GREETING, echo), asked(path) as ours:
         for number in range(3):
             assert ours.ask({"n": number}, about="x") == [{"n": number}, os.getpid(), os.getuid()]
         assert len(ours._idle) == 1
 
 
 def test_the_socket_is_for_its_user_alone_or_for_a_group(path):
-    with GatewayServer(path, GREETING, echo):
+    with gateway_server(path, GREETING, echo):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
-    with GatewayServer(path, GREETING, echo, group=os.getgid()):
+    with gateway_server(path, GREETING, echo, group=os.getgid()):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
@@ -74,7 +75,7 @@ def test_threads_have_connections_of_their_own(path):
         both.wait()
         return {"answer": request["n"]}
 
-    with GatewayServer(path, GREETING, answer), asked(path) as ours:
+    with gateway_server(path, GREETING, answer), asked(path) as ours:
         found = []
         threads = [threading.Thread(target=lambda n=n: found.append(ours.ask({"n": n}, about="x"))) for n in range(2)]
         for thread in threads:
@@ -97,7 +98,7 @@ def test_where_none_answers_nothing_was_written_and_a_hint_is_given(path):
 
 def test_the_gateway_of_another_rack_is_refused(path):
     with (
-        GatewayServer(path, GREETING, echo),
+        gateway_server(path, GREETING, echo),
         asked(path, rack="r2") as ours,
         pytest.raises(DeviceRefusedError, match="serves rack r1 on target sim, not r2"),
     ):
@@ -106,9 +107,9 @@ def test_the_gateway_of_another_rack_is_refused(path):
 
 def test_a_gateway_that_was_started_again_is_found_again(path):
     with asked(path) as ours:
-        with GatewayServer(path, GREETING, echo):
+        with gateway_server(path, GREETING, echo):
             ours.ask({}, about="x")
-        with GatewayServer(path, GREETING, echo):
+        with gateway_server(path, GREETING, echo):
             assert ours.ask({"n": 1}, about="x", writes=True)[0] == {"n": 1}
 
 
@@ -199,8 +200,8 @@ def test_an_answer_that_is_none_leaves_a_write_unknown(path, answer):
 
 
 def test_when_all_places_are_taken_whoever_comes_hears_it(path, monkeypatch):
-    monkeypatch.setattr(service, "MOST_CONNECTIONS", 2)
-    with ExitStack() as held, GatewayServer(path, GREETING, echo):
+    monkeypatch.setattr(service, "MAX_CONNECTIONS", 2)
+    with ExitStack() as held, gateway_server(path, GREETING, echo):
         for _ in range(2):
             held.enter_context(connected(path)[0])
         with asked(path) as ours, pytest.raises(DeviceUnreachableError, match="serves 2 connections already"):
@@ -214,7 +215,7 @@ def test_when_all_places_are_taken_whoever_comes_hears_it(path, monkeypatch):
 )
 def test_what_cannot_be_read_is_answered_and_hung_up_on(path, line):
     asked_of = []
-    with GatewayServer(path, GREETING, lambda request, _: asked_of.append(request)):
+    with gateway_server(path, GREETING, lambda request, _: asked_of.append(request)):
         connection, _ = connected(path)
         with connection:
             connection.sendall(line)
@@ -224,19 +225,19 @@ def test_what_cannot_be_read_is_answered_and_hung_up_on(path, line):
 
 
 def test_a_line_without_end_is_not_kept(path, monkeypatch):
-    monkeypatch.setattr("lumctl.devices.gated.wire.MOST_BYTES", 100_000)
-    with GatewayServer(path, GREETING, echo):
+    monkeypatch.setattr("lumctl.json_lines.MAX_BYTES", 100_000)
+    with gateway_server(path, GREETING, echo):
         connection, _ = connected(path)
         with connection:
             connection.sendall(b"x" * 150_000)
             assert "more than 100000 bytes" in connection.makefile().readline()
-    assert MOST_BYTES > 100_000
+    assert MAX_BYTES > 100_000
 
 
 def test_half_a_request_is_never_acted_on(path, monkeypatch):
     monkeypatch.setattr(service, "_REQUEST_WITHIN_S", 0.05)
     asked_of = []
-    with GatewayServer(path, GREETING, lambda request, _: asked_of.append(request)):
+    with gateway_server(path, GREETING, lambda request, _: asked_of.append(request)):
         for closes in (True, False):
             connection, _ = connected(path)
             with connection:
@@ -257,7 +258,7 @@ def test_whoever_hangs_up_is_seen_to_have_gone(path):
         seen.append(peer.waits())
         return {"answer": None}
 
-    with GatewayServer(path, GREETING, answer):
+    with gateway_server(path, GREETING, answer):
         connection, _ = connected(path)
         with connection:
             connection.sendall(b"{}\n")
@@ -276,7 +277,7 @@ def test_the_end_waits_for_answers_that_are_being_given(path):
 
     found = []
     with asked(path) as ours:
-        with GatewayServer(path, GREETING, answer):
+        with gateway_server(path, GREETING, answer):
             thread = threading.Thread(target=lambda: found.append(ours.ask({}, about="x", writes=True)))
             thread.start()
             assert asking.wait(10)
@@ -287,13 +288,13 @@ def test_the_end_waits_for_answers_that_are_being_given(path):
 
 def test_a_place_where_no_socket_can_be(tmp_path):
     with pytest.raises(UsageError, match=r"no socket can be had at .*: AF_UNIX path too long"):
-        GatewayServer(tmp_path / ("x" * 120), GREETING, echo)
+        gateway_server(tmp_path / ("x" * 120), GREETING, echo)
 
 
 def test_standard_input_and_output_are_joined_to_the_socket(path):
     ours, theirs = os.pipe()
     heard, told = os.pipe()
-    with GatewayServer(path, GREETING, echo):
+    with gateway_server(path, GREETING, echo):
         thread = threading.Thread(target=relay, args=(Path(path), ours, told))
         thread.start()
         with os.fdopen(heard) as said:
