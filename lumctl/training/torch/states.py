@@ -160,7 +160,7 @@ class TrainingState:
     """The state that steps change.
 
     A training step runs from :meth:`begin` to :meth:`end`, and counts as done when the optimiser has stepped. Until
-    then :meth:`undo` reverts what the forward pass has changed: buffers of modules, and small parts that are no modules.
+    then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are no modules.
     """
 
     def __init__(
