@@ -13,7 +13,6 @@ from queue import Empty, SimpleQueue
 from lumctl.training import death_watch
 from lumctl.training.agent.connections import CHUNK_BYTES, AgentPeer, Connections
 from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
-from lumctl.training.agent.logs import LOOKED_AFTER_EVERY_S, last_line, shorten_all
 from lumctl.training.agent.process import belongs_to, is_stopped
 from lumctl.training.agent.worker import (
     ENDED,
@@ -27,7 +26,7 @@ from lumctl.training.agent.worker import (
     order_of,
     said_who,
 )
-from lumctl.training.agent.worker_table import WorkerTable
+from lumctl.training.agent.worker_table import LOOKED_AFTER_EVERY_S, WorkerTable, last_line, shorten_all
 from lumctl.training.protocol import MOST_BYTES, Message
 
 

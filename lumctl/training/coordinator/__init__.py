@@ -1,5 +1,6 @@
 """The coordinator of a job: its state, and the functions that act on it.
 
-``state`` is all that is known. What happens comes in by ``agent_reports``, ``repair`` (the healer) and ``requests``;
-``failures``, ``groups``, ``takeover``, ``time_limits`` and ``job_end`` decide what follows; ``orders`` sends it.
+``state`` holds all data, with ``workers`` and ``host_lines``. Events come in through ``agent_reports``, ``failures``
+(the healer) and ``requests``; ``failures``, ``groups``, ``time_limits`` and ``job_end`` decide what follows; ``orders``
+sends it.
 """

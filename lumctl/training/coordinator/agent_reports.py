@@ -1,4 +1,4 @@
-"""What agents report about hosts and workers, and what follows from it."""
+"""Reports of agents about hosts and workers, and their consequences."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,33 +11,33 @@ from lumctl.training.coordinator.workers import JobWorker, still_holds
 from lumctl.training.protocol import Message, printable_line
 
 _SHOWN = 200
-"""How many characters of a message that is not understood are shown."""
+"""The most characters shown of a malformed message."""
 
 
 def receive(state: JobState, host: str, message: Message | None, why: str) -> None:
-    """Take in a message of a host's agent; ``None``: the line to it is lost."""
+    """Handle a message of a host's agent; ``None``: the line to it is lost."""
     if message is None:
         _line_lost(state, host, why)
         return
-    _understood(state, host, message, lambda: _take_in(state, host, message))
+    _guarded(state, host, message, lambda: _handle(state, host, message))
 
 
-def _understood(state: JobState, host: str, message: Mapping[str, Any], take_in: Callable[[], None]) -> None:
-    """Take a message in; if its fields are malformed, report that and go on."""
+def _guarded(state: JobState, host: str, message: Mapping[str, Any], handle: Callable[[], None]) -> None:
+    """Handle a message; if its fields are malformed, report that and go on."""
     try:
-        take_in()
+        handle()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        state.effects.say(f"{host}: what its agent tells is not understood ({what}): {str(message)[:_SHOWN]}")
+        state.effects.say(f"{host}: its agent sent a malformed message ({what}): {str(message)[:_SHOWN]}")
 
 
-def _take_in(state: JobState, host: str, message: Message) -> None:
+def _handle(state: JobState, host: str, message: Message) -> None:
     worker = state.workers.get(str(message.get("worker")))
     match message.get("tell"):
         case "list":
             _list(state, host, message["workers"])
         case "said" if worker is not None and worker.alive:
-            _said(state, worker, message["message"], float(message["at"]))
+            _worker_message(state, worker, message["message"], float(message["at"]))
         case "dying" if worker is not None and worker.alive:
             worker.dying, worker.dies_at = True, state.effects.now()
             failures.gone(state, worker, _with_why(worker, "dies"), float(message["at"]))
@@ -50,7 +50,7 @@ def _take_in(state: JobState, host: str, message: Message) -> None:
             state.end = JobEnd.LEFT
         case "refused" if state.phase.over and message.get("ask") == "quit":
             state.hosts_left.add(host)
-        case "refused" if worker is None or worker.alive:  # an order to a worker that died meanwhile is no news
+        case "refused" if worker is None or worker.alive:  # a refused order to a worker that has died is no news
             state.effects.say(f"{host}: {message.get('why')}")
         case _:
             pass
@@ -67,41 +67,41 @@ def _exited(state: JobState, worker: JobWorker, message: Message) -> None:
 
 def _silent(state: JobState, worker: JobWorker, message: Message) -> None:
     for_s = f"{float(message['for_s']):.1f} s"
-    what = f"it has been stopped for {for_s}" if message.get("stopped") else f"it has said nothing for {for_s}"
+    what = f"it has been stopped for {for_s}" if message.get("stopped") else f"it has been silent for {for_s}"
     worker.silent, worker.how = True, f"hangs: {what}"
     state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
-    if not worker.ended:  # how one that has ended its steps comes to its end is told by its exit
+    if not worker.ended:  # after its last step, its exit is reported instead
         failures.gone(state, worker, worker.how, state.effects.now())
 
 
 def _line_lost(state: JobState, host: str, why: str) -> None:
-    if state.phase.over:  # the host is left: nothing more is expected from it
+    if state.phase.over:  # nothing more is expected from the host
         state.hosts_left.add(host)
         for worker in state.workers:
             worker.alive = worker.alive and worker.host != host
         return
     if not state.lines.lost(host, why, state.effects.now()):
         return
-    state.effects.say(f"host {host} is not heard: {why}")
+    state.effects.say(f"host {host} cannot be reached: {why}")
     for worker in state.workers:
         worker.dying = worker.dying and worker.host != host
     for worker in [each for each in state.workers if each.host == host and each.alive]:
-        worker.away, worker.how = True, f"is on host {host}, which is not heard"
-        failures.gone(state, worker, f"is on host {host}, which is not heard", state.effects.now())
+        worker.away, worker.how = True, f"is on host {host}, which cannot be reached"
+        failures.gone(state, worker, f"is on host {host}, which cannot be reached", state.effects.now())
 
 
-def _list(state: JobState, host: str, told: Sequence[Mapping[str, Any]]) -> None:
-    """Catch up with a host: take in what its workers reported meanwhile, and repeat unanswered orders."""
+def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> None:
+    """Catch up with a host: handle what its workers reported meanwhile, and repeat unanswered orders."""
     now = state.effects.now()
-    state.lines.told(host)
+    state.lines.listed(host)
     state.store_placement.changed()
     before = [worker for worker in state.workers if worker.host == host and worker.alive]
-    _workers_that_are_back(state, host, told)
-    for each in told:
+    _returned_workers(state, host, listed)
+    for each in listed:
         if (worker := state.workers.get(str(each["worker"]))) is not None and worker.alive:
             for message in still_holds(each.get("last") or {}):
-                _understood(state, host, message, partial(_said, state, worker, message, now))
-    new = state.workers.listed(host, told)
+                _guarded(state, host, message, partial(_worker_message, state, worker, message, now))
+    new = state.workers.update(host, listed)
     for worker in new:
         worker.begun_at = now
     state.most_done = max([state.most_done, *(worker.done for worker in state.workers)])
@@ -114,16 +114,16 @@ def _list(state: JobState, host: str, told: Sequence[Mapping[str, Any]]) -> None
     _repeat_orders(state, host)
 
 
-def _workers_that_are_back(state: JobState, host: str, told: Sequence[Mapping[str, Any]]) -> None:
-    """Workers that counted as dead but live: keep those that still have their ranks, and kill the others."""
+def _returned_workers(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> None:
+    """Of workers that counted as dead but live, keep those that still have their ranks, and kill the others."""
     back = False
-    for each in told:
+    for each in listed:
         worker = state.workers.get(str(each["worker"]))
         if worker is None or worker.alive or not each["alive"]:
             continue
         if worker.away and state.is_member(worker) and state.is_forming:
             worker.alive, worker.away, back = True, False, True
-            state.effects.say(f"{worker.name} is there again")
+            state.effects.say(f"{worker.name} is back")
         else:
             state.effects.ask(host, {"ask": "kill", "worker": worker.name})
     if back:
@@ -131,33 +131,33 @@ def _workers_that_are_back(state: JobState, host: str, told: Sequence[Mapping[st
 
 
 def _repeat_orders(state: JobState, host: str) -> None:
-    """Repeat orders that may be lost. A second join would make a worker leave its group, so all hold instead."""
+    """Repeat orders that may be lost. A repeated join would make a worker leave its group, so all hold instead."""
     waiting = [(each, each.order) for each in state.workers if each.host == host and each.alive]
     for worker, order in waiting:
         if order is not None and order is worker.order:
             if order.get("do") != "join":
-                orders.tell(state, worker, order)
+                orders.send(state, worker, order)
             elif state.group.join_sent and state.is_forming:
                 orders.hold(state)
 
 
-def _said(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+def _worker_message(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
     if state.phase is JobPhase.STARTING and not state.group.members:
-        worker.takes(message)  # the job may run already, and its newest group is not known yet
+        worker.apply(message)  # the job may be running already, in a group that is not known yet
         state.most_done = max(state.most_done, worker.done)
         return
     generation = state.group.generation
     if message.get("generation", generation) != generation:
-        worker.recalls(message)  # the message is from an earlier group
+        worker.apply_outdated(message)  # the message is from an earlier group
         return
     if worker.repeats(message):
         return
-    worker.takes(message)
+    worker.apply(message)
     state.most_done = max(state.most_done, worker.done)
-    _follows(state, worker, message, at)
+    _act_on(state, worker, message, at)
 
 
-def _follows(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+def _act_on(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
     """Act on a worker's message."""
     group, record = state.group, state.recovery.record if state.recovery is not None else None
     match message.get("say"):
@@ -176,12 +176,12 @@ def _follows(state: JobState, worker: JobWorker, message: Mapping[str, Any], at:
         case "stepped":
             _stepped(state, worker, float(message.get("at", at)))
         case "failed" | "exiting" | "ended":
-            _comes_to_its_end(state, worker, message, at)
+            _ends(state, worker, message, at)
         case _:
             pass
 
 
-def _comes_to_its_end(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
     match message.get("say"):
         case "failed" if worker.script_error is not None and not worker.ended:
             failures.script_failed(state, worker, worker.script_error)
@@ -191,7 +191,7 @@ def _comes_to_its_end(state: JobState, worker: JobWorker, message: Mapping[str, 
             worker.leave_by = state.effects.now() + state.run.exit_s
         case "ended" if worker.cut_short and not state.phase.over:
             worker.ended = False
-            failures.leaves(state, worker, "was told to end by SIGTERM", at)
+            failures.leaves(state, worker, "got SIGTERM", at)
         case "ended" if state.phase is JobPhase.RUNNING and state.is_member(worker) and _all_ended(state):
             job_end.finish(state)
         case _:
@@ -200,7 +200,7 @@ def _comes_to_its_end(state: JobState, worker: JobWorker, message: Mapping[str, 
 
 def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
     if state.is_forming and state.group.join_sent:
-        groups.formed(state, at)  # all ranks do a step together: all have joined, though not all have reported it
+        groups.formed(state, at)  # ranks step together: all have joined, even if not all have reported it
     if state.phase is not JobPhase.RUNNING:
         return
     if worker.done > state.error_step:
@@ -239,6 +239,6 @@ def _how(worker: JobWorker, message: Message) -> str:
 
 
 def _with_why(worker: JobWorker, how: str) -> str:
-    """How a worker ended, and why, as far as it reported or printed that."""
+    """How a worker ended, and the reason that it reported or printed."""
     when = how if worker.ready else f"{how} {EARLY}"
     return f"{when}: {worker.error}" if worker.error else when

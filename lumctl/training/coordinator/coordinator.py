@@ -1,8 +1,7 @@
 """Decides who has which rank of a job, and brings the job back to its steps after a failure.
 
-One thread decides. Whatever happens is posted to it as work, and it waits for nothing but the next piece of work: a
-failure during a recovery is an event like any other. It begins a new generation of the process group, and messages
-for an older generation are ignored.
+One thread decides. All events are posted to it, and it waits for nothing but the next one: a failure during a recovery
+is an event like any other. It begins a new generation of the process group; messages of older ones are ignored.
 """
 
 import math
@@ -17,13 +16,13 @@ from lumctl.training.coordinator.state import JobPhase, JobState
 
 P = ParamSpec("P")
 QUITS_WITHIN_S = 5.0
-"""How long an agent may take to end when told to."""
+"""How long an agent may take to end."""
 
 
 class Coordinator:
     """Runs one job. :meth:`post` may be called from any thread, all else by the one that runs :meth:`run`.
 
-    ``after_turn`` is called by that thread after each piece of work.
+    ``after_turn`` is called by that thread after each event.
     """
 
     def __init__(self, state: JobState, after_turn: Callable[[], None] = lambda: None) -> None:
@@ -41,7 +40,7 @@ class Coordinator:
         """Run the job to its end.
 
         Raises:
-            RefusedError: an agent works for another lumctl, to which the job is left.
+            RefusedError: another lumctl has taken the job over.
         """
         state = self.state
         for host in state.hosts():
@@ -56,19 +55,19 @@ class Coordinator:
         self._end_processes()
 
     def turn(self) -> None:
-        """Wait for the next piece of work or deadline, and do it and what follows from it."""
+        """Wait for the next event or deadline, and handle it."""
         state = self.state
         with suppress(Empty):
             self._work.get(timeout=self._timeout_s())()
         now = state.effects.now
-        if now() >= state.group.due and self._work.empty():  # else the answer may be among the work
+        if now() >= state.group.due and self._work.empty():  # else the answer may wait in the queue
             failures.group_is_late(state)
         if now() >= time_limits.next_due(state) and self._work.empty():
             time_limits.enforce(state)
         if now() >= state.lines.next_at:
             state.lines.try_again(now())
         before = None
-        while before is not state.phase:  # what follows from one phase may end it
+        while before is not state.phase:  # a step forward may change the phase
             before = state.phase
             _advance(state)
         progress = (state.group.generation, len(state.recoveries))
@@ -88,10 +87,12 @@ class Coordinator:
         """Have the standby processes end, wait until all processes have ended, and have the agents end too."""
         state = self.state
         for worker in state.workers:
-            if worker.alive and not worker.ready and not worker.generation:  # it has no state, and may never listen
+            if (
+                worker.alive and not worker.ready and not worker.generation
+            ):  # it has no state to save, and may never read an order
                 state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
             elif worker.alive and not state.is_member(worker):
-                orders.tell(state, worker, {"do": "stop", "done": worker.done, "also": []})
+                orders.send(state, worker, {"do": "stop", "done": worker.done, "also": []})
             writes = worker.alive and state.is_member(worker) and not worker.ended
             within_s = state.run.exit_s + (state.run.stall_s if writes else 0.0)
             worker.leave_by = min(worker.leave_by, state.effects.now() + within_s)
@@ -100,7 +101,9 @@ class Coordinator:
             self._take_work(time_limits.leaving_due(state))
         asked = {host for host in state.hosts() if state.effects.ask(host, {"ask": "quit"})}
         deadline = state.effects.now() + QUITS_WITHIN_S
-        while not asked <= state.hosts_left and state.effects.now() < deadline:  # a line closed at once loses the order
+        while (
+            not asked <= state.hosts_left and state.effects.now() < deadline
+        ):  # an order is lost if its line is closed at once
             self._take_work(deadline)
         state.ended_at = state.effects.now()
         state.effects.keep(requests.document(state))
@@ -112,7 +115,7 @@ class Coordinator:
 
 
 def _advance(state: JobState) -> None:
-    """Do what the phase of the job calls for now."""
+    """Do what the phase of the job requires now."""
     if state.phase.over:
         return
     recovery = state.recovery

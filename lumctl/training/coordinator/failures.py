@@ -1,4 +1,4 @@
-"""What a failure leads to: the group is given up, and the healer examines the accelerators."""
+"""From a failure to its repair: the group is given up, the healer examines the accelerators and has them replaced."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,41 +14,41 @@ from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRe
 from lumctl.training.coordinator.workers import REPLICATED, JobWorker, ScriptError
 
 EARLY = "before it was ready"
-"""When a process ended that was never ready for a rank."""
+"""For messages about a process that was never ready for a rank."""
 
 
 def gone(state: JobState, worker: JobWorker, why: str, at: float) -> None:
-    """A worker has died, or counts as dead."""
+    """Handle that a worker has died, or counts as dead."""
     was_member = state.is_member(worker)
     worker.alive = False
     if state.is_closing or worker.ended:
         return
     state.store_placement.changed()
     if not (was_member or worker.ready or state.needs_worker(worker.accelerator)):
-        _put_off(state, worker, why)
+        _restart_later(state, worker, why)
         return
     rank = state.rank_of(worker)
-    told = f"{worker.name} {why}" if rank is None else f"rank {rank} ({worker.name}) {why}"
+    event = f"{worker.name} {why}" if rank is None else f"rank {rank} ({worker.name}) {why}"
     named = worker.script_error is not None or not worker.ready
     log = f" (log: {state.effects.log(worker.host, worker.name)})" if named else ""
-    state.effects.say(told + log)
+    state.effects.say(event + log)
     if was_member:
         fail(state, [worker.accelerator], f"{worker.accelerator}: {why}", at, state.script_error_of(worker))
         return
     if state.recovery is not None and worker.accelerator in state.placement:
-        state.recovery.unexamined.add(worker.accelerator)  # it was to take a rank over
+        state.recovery.unexamined.add(worker.accelerator)  # it was about to take a rank over
         orders.reply_to_light(state, orders.NOT_YET)
     if not worker.ready:
         state.failed_attempts += 1
         if state.failed_attempts > state.run.restarts:
             state.script_error = state.script_error_of(worker)
             job_end.give_up(
-                state, told + log, JobEnd.SCRIPT_ERROR if state.script_error is not None else JobEnd.NOT_STARTED
+                state, event + log, JobEnd.SCRIPT_ERROR if state.script_error is not None else JobEnd.NOT_STARTED
             )
 
 
 def script_failed(state: JobState, worker: JobWorker, error: ScriptError) -> None:
-    """The script raised an error, which ends the process."""
+    """Handle an error of the script, which ends its process."""
     if state.is_member(worker):
         state.error_step = max(state.error_step, error.step)
     when = f"failed in step {error.step}" if worker.ready else f"failed {EARLY}"
@@ -56,35 +56,35 @@ def script_failed(state: JobState, worker: JobWorker, error: ScriptError) -> Non
 
 
 def leaves(state: JobState, worker: JobWorker, why: str, at: float) -> None:
-    """A process has begun to end; it belongs to the job no more and has ``exit_s`` seconds."""
+    """Handle that a process has begun to end: it leaves the job, and is killed after ``exit_s`` seconds."""
     worker.dying, worker.dies_at = True, state.effects.now()
     worker.leave_by = worker.dies_at + state.run.exit_s
     gone(state, worker, why, at)
 
 
-def _put_off(state: JobState, worker: JobWorker, why: str) -> None:
+def _restart_later(state: JobState, worker: JobWorker, why: str) -> None:
     """A standby process died before it was ready: it is started again later, and the job runs on."""
     if state.standby_retries.failed(worker.accelerator, state.effects.now()) > 1:
-        worker.dying = False  # its end is reported once
+        worker.dying = False  # repeated failures are not reported
         return
     log = state.effects.log(worker.host, worker.name)
     state.effects.say(f"{worker.name} {why} (log: {log}); another is started later")
 
 
 def dead(state: JobState, worker: JobWorker, how: str) -> None:
-    """A dying worker has ended; the recovery is already under way."""
+    """Handle that a dying worker has ended; the recovery is already under way."""
     worker.dying = False
     if state.is_closing or worker.ended:
         return
     if worker.leave_by < math.inf:
-        return  # it has reported itself how it ends
+        return  # it has reported its end itself
     state.effects.say(f"{worker.name} {how}")
     if state.recovery is not None and state.recovery.record.cause.startswith(f"{worker.accelerator}: dies"):
         state.recovery.record.cause = f"{worker.accelerator}: {how}"
 
 
 def group_is_late(state: JobState) -> None:
-    """The group missed its deadline: kill the worker that holds up the others, or else examine the light."""
+    """Handle a missed deadline of the group: kill the worker that blocks the others, or examine the light."""
     group, now, within = state.group, state.effects.now(), f"{state.run.stall_s:g} s"
     group.due = math.inf
     if state.phase.over or state.phase is JobPhase.FINISHING:
@@ -103,7 +103,7 @@ def group_is_late(state: JobState) -> None:
 
 
 def _stalled(state: JobState, why: str) -> None:
-    """All processes live, but none progresses: have all accelerators and their circuits examined."""
+    """All processes live, but none makes progress: have all accelerators and their circuits examined."""
     state.effects.say(why)
     fail(state, [], why, state.effects.now())
     if state.recovery is not None and state.is_forming:
@@ -112,16 +112,16 @@ def _stalled(state: JobState, why: str) -> None:
 
 
 def broken(state: JobState, worker: JobWorker, why: str, at: float) -> None:
-    """A collective failed. Mostly a peer died, which its agent reports in a moment; otherwise a circuit is dark."""
+    """Handle a failed collective. Usually a peer died, which its agent reports next; otherwise a circuit is dark."""
     fail(state, [], f"{worker.accelerator}: {why}", at)
 
 
 def fail(
     state: JobState, accelerators: Sequence[str], cause: str, at: float, error: Mapping[str, Any] | None = None
 ) -> None:
-    """Begin to recover, or begin again. ``accelerators`` are those that failed; empty if only a peer reported it.
+    """Start a recovery, or start it again. ``accelerators`` are those that failed; empty if only a peer reported it.
 
-    The recorded cause is the earliest failure of an accelerator: all others are its consequences.
+    The recorded cause is the earliest failure of an accelerator: later ones are its consequences.
     """
     if state.recovery is None:
         state.recovery = OpenRecovery(RecoveryRecord(cause, at, ()))
@@ -131,7 +131,7 @@ def fail(
             record.cause, record.caused_at, record.error = cause, at, error
         record.failed = tuple(dict.fromkeys([*record.failed, *accelerators]))
     if state.phase is JobPhase.RUNNING or not accelerators:
-        state.failed_attempts += 1  # compared with the limit when the whole failure is known
+        state.failed_attempts += 1  # compared with the limit when all of the failure is known
     if any(state.workers[name].ended for name in state.group.members.values()):
         job_end.finish(state)
         return
@@ -144,17 +144,17 @@ def fail(
 
 
 AGAIN_S = 5.0
-"""Pause between attempts to repair that had no success."""
+"""The pause between failed attempts to repair."""
 ATTEMPTS = 2
-"""How often a swap is tried that is rolled back."""
+"""How often a swap is tried that is rolled back each time."""
 
 
 def examine_first(state: JobState) -> None:
-    """Before any rank is started, have accelerators replaced that are known to have failed."""
+    """Before any rank is started, have accelerators examined, and those known to have failed replaced."""
     if not state.examined_first:
         state.examined_first = True
         state.recovery = OpenRecovery(
-            RecoveryRecord("before the start", state.effects.now(), ()), set(state.placement), is_first_look=True
+            RecoveryRecord("before the start", state.effects.now(), ()), set(state.placement), is_first_examination=True
         )
 
 
@@ -164,28 +164,28 @@ def examine(state: JobState) -> None:
     if recovery is not None and recovery.unexamined and not state.under_examination and recovery.retry_at is None:
         state.under_examination = state.with_neighbours(recovery.unexamined)
         state.repair_of, recovery.unexamined = recovery.record, set()
-        state.effects.examine(sorted(state.under_examination), recovery.is_first_look)
+        state.effects.examine(sorted(state.under_examination), recovery.is_first_examination)
 
 
 def examined(state: JobState, bad: Mapping[str, str]) -> None:
-    """Take in an examination: the accelerators that are not well, with the reason."""
+    """Handle an examination: the accelerators that are not well, with the reason."""
     if state.recovery is None:
         return
     state.recovery.record.mark("health", state.effects.now())
     known = state.recovery.record.bad
     for name in state.under_examination - bad.keys():
-        known.pop(name, None)  # it is well again
+        known.pop(name, None)  # it has recovered
     for name, why in bad.items():
         if known.get(name) != why:
             state.effects.say(f"{name} is not well: {why}")
     known |= bad
-    if state.recovery.is_first_look and bad:
+    if state.recovery.is_first_examination and bad:
         state.recovery.record.cause = "; ".join(f"{name}: {why}" for name, why in bad.items())
         state.recovery.record.failed = tuple(bad)
 
 
 def planned(state: JobState, plan: Plan) -> None:
-    """Spares are chosen: their workers may load state while light moves."""
+    """Handle a planned swap: workers on the spares may load state while light moves."""
     state.repair_planned = True
     if (recovery := state.recovery) is not None:
         recovery.why = ""
@@ -200,82 +200,82 @@ def planned(state: JobState, plan: Plan) -> None:
 
 
 def programmed(state: JobState) -> None:
-    """Every device that the plan writes is written."""
+    """Handle that every device of the plan is written."""
     if state.recovery is not None:
         state.recovery.record.mark("circuits", state.effects.now())
 
 
 def verified(state: JobState) -> None:
-    """Every receiver of the new circuits is proved."""
+    """Handle that every receiver of the new circuits is proved."""
     if state.recovery is not None:
         state.recovery.record.mark("verified", state.effects.now())
 
 
 def circuits_dark(state: JobState, why: str) -> None:
-    """All examined accelerators are well, but circuits of the job are dark: wait for their light."""
-    looked_at, recovery = state.under_examination, state.recovery
+    """Handle that all examined accelerators are well, but circuits of the job are dark: wait for light."""
+    examined_now, recovery = state.under_examination, state.recovery
     known = recovery.why if recovery is not None else ""
     repaired(state, None)
     if recovery is None or not recovery.stalled or state.phase is JobPhase.STOPPING:
-        return  # the job did steps until a process died: its light is right
-    recovery.unexamined |= looked_at
+        return  # the job made progress until a process died: its light is right
+    recovery.unexamined |= examined_now
     recovery.retry_at = state.effects.now() + AGAIN_S
     recovery.why = why
     if why != known:
-        state.effects.say(f"{why}; the job waits for it, and looks every {AGAIN_S:g} s")
+        state.effects.say(f"{why}; the job waits for it, and checks every {AGAIN_S:g} s")
 
 
 def repaired(state: JobState, result: RunResult | None) -> None:
-    """The healer is done; ``None``: no light had to move."""
+    """Handle a finished repair; ``None``: no light had to move."""
     if state.store_placement.read() is not None and result is not None:
         state.store_placement.placed = tuple(state.placement)  # the plan has been carried out
     state.place_ranks(state.store_placement.placed)
     state.under_examination, state.repair_planned = frozenset(), False
     if state.recovery is not None:
         state.recovery.attempts, state.recovery.why = 0, ""
-        if state.recovery.is_first_look and not state.recovery.record.replaced:
-            state.recovery = None  # nothing is wrong
+        if state.recovery.is_first_examination and not state.recovery.record.replaced:
+            state.recovery = None  # all accelerators are well
     if result is not None and state.repair_of is not None:
         state.repair_of.run = result.run
 
 
 def not_repaired(state: JobState, error: LumctlError) -> None:
-    """No swap could be done: try again, then follow ``without_spare`` of the inventory."""
+    """Handle a failed repair: try again, then follow ``without_spare`` of the inventory."""
     state.store_placement.read()
     state.place_ranks(state.store_placement.placed)
-    looked_at, state.under_examination, state.repair_planned = state.under_examination, frozenset(), False
+    examined_now, state.under_examination, state.repair_planned = state.under_examination, frozenset(), False
     if (recovery := state.recovery) is None or state.phase is JobPhase.STOPPING:
         return
     record = recovery.record
-    if recovery.is_first_look and not record.bad:
-        state.effects.say(f"the accelerators could not be looked at before the start: {error.message}")
+    if recovery.is_first_examination and not record.bad:
+        state.effects.say(f"the accelerators could not be examined before the start: {error.message}")
         state.recovery = None
         return
     record.replaced = {failed: spare for failed, spare in record.replaced.items() if spare in state.placement}
     orders.reply_to_light(state, {"error": error.message})
     recovery.attempts += 1
-    others, recovery.unexamined = recovery.unexamined - looked_at, recovery.unexamined | looked_at
+    others, recovery.unexamined = recovery.unexamined - examined_now, recovery.unexamined | examined_now
     if recovery.why != error.message:
         waits = state.run.without_spare is WithoutSpare.WAIT and not isinstance(error, RolledBackError)
         then = _waits_until(record) if waits else ""
         state.effects.say(error.message + (f" ({error.hint})" if error.hint else "") + then)
         recovery.why = error.message
     if isinstance(error, RolledBackError) and recovery.attempts < ATTEMPTS:
-        return  # once more, at once
+        return  # try once more, at once
     if others:
-        return  # more have failed meanwhile: all are examined together
+        return  # more accelerators have failed meanwhile: all are examined together
     if state.run.without_spare is WithoutSpare.WAIT:
         recovery.retry_at = state.effects.now() + AGAIN_S
     elif state.run.without_spare is WithoutSpare.SHRINK and _may_shrink(state):
         _shrink(state, recovery)
     else:
-        job_end.give_up(state, f"no spare can be had: {error.message}", JobEnd.NO_SPARE)
+        job_end.give_up(state, f"no spare is available: {error.message}", JobEnd.NO_SPARE)
 
 
 def _waits_until(record: RecoveryRecord) -> str:
-    """What ends the wait of a job that gets no swap."""
+    """The events that end the wait of a job without a swap, in words."""
     lost = ", ".join(fold(sorted(record.bad))) or "what failed"
-    return f"; the job waits until {lost} is well or a swap can be had, and tries every {AGAIN_S:g} s"
+    return f"; the job waits until {lost} is well or a swap is possible, and tries every {AGAIN_S:g} s"
 
 
 def _may_shrink(state: JobState) -> bool:

@@ -1,4 +1,4 @@
-"""How a process group is formed, the first one and each after a failure: seats, state, light, then all join."""
+"""How a process group is formed, first and after a failure: seats, states, light, then all join; and takeover."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from lumctl.training.coordinator.workers import REPLICATED, HeldState, JobWorker
 
 
 def form(state: JobState) -> None:
-    """Take the next steps towards a group, as far as is possible now."""
+    """Advance towards a group as far as is possible now."""
     group = state.group
     if group.join_sent or not state.is_settled:
         return
@@ -26,12 +26,12 @@ def form(state: JobState) -> None:
     if group.resume_point is None or any(not state.workers[load.worker].loaded for load in group.resume_point.loads):
         return
     if state.pause_granted or (state.under_examination and state.light_reply is None):
-        return  # its light is not proved yet
+        return  # light may still move
     _join(state, group.resume_point)
 
 
 def _seats(state: JobState) -> dict[int, str] | None:
-    """The worker for each rank; ``None`` while one is missing, and then start it."""
+    """The worker of each rank; ``None`` while one is missing, which is then started."""
     seats: list[str] = []
     missing = False
     for rank, accelerator in enumerate(state.placement):
@@ -52,14 +52,14 @@ def _seats(state: JobState) -> dict[int, str] | None:
 
 
 def _choose(state: JobState, seats: dict[int, str]) -> None:
-    """Choose the step to resume from, and have missing states loaded."""
+    """Choose the step to resume from, and have states loaded."""
     held = [one for worker in state.workers if worker.usable and (one := _held_state(state, worker, seats)) is not None]
     resume_point = choose(state.workers[seats[0]].layout, held, seats)
     if resume_point is not None:
         _load(state, seats, resume_point)
         return
     if state.most_done == 0:
-        _load(state, seats, ResumePoint(0, ()))  # no step was done: the job begins again, and nothing is lost
+        _load(state, seats, ResumePoint(0, ()))  # no step was done: the job starts from the beginning
         return
     found = _newest_checkpoint(state, seats)
     if found is None:
@@ -87,7 +87,7 @@ def _newest_checkpoint(state: JobState, seats: Mapping[int, str]) -> tuple[int, 
 
 
 def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
-    """A worker could not load its state from where it was expected: choose again."""
+    """Handle that a worker could not load its state: choose again."""
     state.effects.say(f"{worker.name} could not load its state: {why}")
     rank = next((rank for rank, name in state.group.members.items() if name == worker.name), -1)
     if rank in state.group.files:
@@ -100,7 +100,7 @@ def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
 
 
 def _held_state(state: JobState, worker: JobWorker, seats: Mapping[int, str]) -> HeldState | None:
-    """The states that a worker holds; before the first group, what it loaded from its checkpoint."""
+    """The states that a worker has; before the first group, the one that it loaded from its checkpoint."""
     if any(each.generation for each in state.workers):
         return worker.held
     rank = next((rank for rank, name in seats.items() if name == worker.name), None)
@@ -116,7 +116,7 @@ def _load(
         worker = state.workers[load.worker]
         worker.loaded, worker.loading = False, (load.rank, resume_point.done)
         source = state.workers[load.source].state if load.source else None
-        orders.tell(
+        orders.send(
             state,
             worker,
             {
@@ -147,11 +147,11 @@ def _join(state: JobState, resume_point: ResumePoint) -> None:
             "placement": [each.accelerator for each in members],
             "lanes": state.effects.lanes,
         }
-        orders.tell(state, worker, message)
+        orders.send(state, worker, message)
 
 
 def joined(state: JobState, worker: JobWorker, at: float) -> None:
-    """A worker has joined the group; with the last one the job runs."""
+    """Handle that a worker has joined the group; with the last one the job runs."""
     if not state.is_forming or not state.group.join_sent:
         return
     state.group.joined.add(worker.name)
@@ -168,12 +168,12 @@ def formed(state: JobState, at: float) -> None:
     state.effects.say(f"{len(state.group.members)} ranks {_start_in_words(state)} (group {state.group.generation})")
     for former in state.workers:
         if former.alive and former.rank is not None and not state.is_member(former):
-            former.ended = True  # another has its rank
+            former.ended = True  # another worker has its rank
             state.effects.ask(former.host, {"ask": "kill", "worker": former.name})
 
 
 def _start_in_words(state: JobState) -> str:
-    """Where the group resumes, in words: ranks may have found a checkpoint that the coordinator did not know."""
+    """Where the group starts, in words: ranks may have found a checkpoint unknown to the coordinator."""
     joined = (state.workers[name] for name in state.group.joined)
     found = [worker.joined_after for worker in joined if worker.generation == state.group.generation]
     done = max([state.group.resume_point.done if state.group.resume_point is not None else 0, *found])
@@ -181,33 +181,39 @@ def _start_in_words(state: JobState) -> str:
 
 
 def adopt(state: JobState) -> bool:
-    """Take over a running job; whether there is one."""
+    """Take over a job that runs already, from a lumctl that has ended or does not answer; whether there is one."""
     members = [worker for worker in state.workers if worker.alive and worker.rank is not None and not worker.ended]
     if not members:
         return _adopt_finishing(state)
     newest = max(worker.generation for worker in members)
-    crew = {worker.rank: worker for worker in members if worker.generation == newest and worker.rank is not None}
+    members_by_rank = {
+        worker.rank: worker for worker in members if worker.generation == newest and worker.rank is not None
+    }
     state.most_done = done = max(worker.done for worker in members)
-    names = {rank: worker.name for rank, worker in sorted(crew.items())}
+    names = {rank: worker.name for rank, worker in sorted(members_by_rank.items())}
     state.group = RankGroup(newest, names, ResumePoint(done, ()), join_sent=True, joined=set(names.values()))
     state.group.due = state.effects.now() + state.run.stall_s
-    for worker in crew.values():
+    for worker in members_by_rank.values():
         worker.busy = True
-    places = [crew[rank].accelerator if rank in crew else None for rank in range(len(state.placement))]
+    places = [
+        members_by_rank[rank].accelerator if rank in members_by_rank else None for rank in range(len(state.placement))
+    ]
     lost = [name for name, place in zip(state.placement, places, strict=True) if name != place]
-    if not lost and not any(worker.parted for worker in crew.values()):
+    if not lost and not any(worker.parted for worker in members_by_rank.values()):
         state.phase = JobPhase.RUNNING
-        state.effects.say(f"the job runs already: {len(crew)} ranks are taken over (group {newest})")
+        state.effects.say(f"the job runs already: {len(members_by_rank)} ranks are taken over (group {newest})")
         orders.reply_to_light(state, {"state": "running"})
         return True
-    state.group.generation = max(worker.newest for worker in state.workers)  # some may already hold for a later group
+    state.group.generation = max(
+        worker.newest for worker in state.workers
+    )  # some may have left it for a later group already
     state.phase = JobPhase.RECOVERING
     if lost:
-        failures.fail(state, lost, f"{', '.join(lost)}: no process of the rank lives", state.effects.now())
+        failures.fail(state, lost, f"{', '.join(lost)}: no process of the rank is alive", state.effects.now())
     else:
-        state.effects.say(f"the job is taken over: its {len(crew)} ranks hold (group {newest})")
+        state.effects.say(f"the job is taken over: its {len(members_by_rank)} ranks hold (group {newest})")
         orders.hold(state)
-    for worker in state.workers:  # a former lumctl may have told them to join
+    for worker in state.workers:  # a former lumctl may have sent them a join
         if not state.is_member(worker):
             orders.hold_also(state, worker)
     return True
@@ -219,7 +225,9 @@ def _adopt_finishing(state: JobState) -> bool:
     if not any(worker.alive for worker in had):
         return False
     newest = max(worker.generation for worker in had)
-    crew = {worker.rank: worker for worker in had if worker.generation == newest and worker.rank is not None}
-    state.group = RankGroup(newest, {rank: worker.name for rank, worker in sorted(crew.items())}, join_sent=True)
+    members_by_rank = {worker.rank: worker for worker in had if worker.generation == newest and worker.rank is not None}
+    state.group = RankGroup(
+        newest, {rank: worker.name for rank, worker in sorted(members_by_rank.items())}, join_sent=True
+    )
     job_end.finish(state)
     return True

@@ -1,4 +1,4 @@
-"""The state of the line to each host's agent: listed, up, lost or away, and when to retry."""
+"""The state of the line to each host's agent, retries with growing pauses, and the placement in the store."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from lumctl.errors import LumctlError
 
 
 class Retries:
-    """When each failed thing is tried again, by its name."""
+    """When each failed thing is tried again, by name."""
 
     def __init__(self, first_s: float, longest_s: float) -> None:
         self._first_s, self._longest_s = first_s, longest_s
@@ -21,7 +21,7 @@ class Retries:
         return times
 
     def over(self, name: str) -> None:
-        """Record a success, or that it is not wanted any more."""
+        """Forget a thing: it succeeded, or is no longer wanted."""
         self._failed.pop(name, None)
         self._at.pop(name, None)
 
@@ -35,7 +35,7 @@ class Retries:
         return min(self._at.values(), default=math.inf)
 
     def due(self, now: float) -> list[str]:
-        """Take what is due now; it has no next attempt until it fails again."""
+        """Remove and return what is due now."""
         names = [name for name, at in self._at.items() if at <= now]
         for name in names:
             del self._at[name]
@@ -43,9 +43,9 @@ class Retries:
 
 
 AT_ONCE = 2
-"""How often a line that is lost is opened again at once, before its host counts as away."""
+"""How often a lost line is opened again at once; then its host counts as away."""
 FIRST_S, LONGEST_S = 0.5, 10.0
-"""The pauses after which the line to a host that is away is tried again."""
+"""The pauses between attempts to reach a host that is away."""
 
 
 class HostLines:
@@ -65,14 +65,14 @@ class HostLines:
         self._opens(host)
 
     def want(self, host: str) -> bool:
-        """Whether the host's agent can be asked; a line that was never wanted before is opened."""
+        """Whether the host's agent can be asked; its line is opened if that was never done."""
         if self.is_up(host):
             return True
         if host not in self._asked and host not in self._lost:
             self.open(host)
         return False
 
-    def told(self, host: str) -> None:
+    def listed(self, host: str) -> None:
         """The host's agent has listed its workers."""
         self._known.add(host)
         self._lost.pop(host, None)
@@ -80,7 +80,7 @@ class HostLines:
         self._pauses.over(host)
 
     def lost(self, host: str, why: str, now: float) -> bool:
-        """A line was lost, or could not be opened; whether its host counts as away from now on."""
+        """Record that a line was lost, or could not be opened; whether its host counts as away from now on."""
         times = self._lost[host] = self._lost.get(host, 0) + 1
         if times <= AT_ONCE:
             self.open(host)
@@ -99,8 +99,8 @@ class HostLines:
         return self._known.issuperset(hosts)
 
     def away(self, hosts: Iterable[str]) -> str:
-        """Which of these are away, and why; empty if none is."""
-        return "; ".join(f"host {host} is not heard: {self._away[host]}" for host in hosts if host in self._away)
+        """Which of these hosts are away, and why; empty if none is."""
+        return "; ".join(f"host {host} cannot be reached: {self._away[host]}" for host in hosts if host in self._away)
 
     @property
     def next_at(self) -> float:
@@ -114,11 +114,11 @@ class HostLines:
 
 
 AGAIN_S = 30.0
-"""How long after the store could not be read spares are looked up again."""
+"""The pause before spares are read again after the store could not be read."""
 
 
 class StorePlacement:
-    """The accelerators of the ranks, and the spares that are to be ready, as last read from the store."""
+    """The accelerators of the ranks, and the spares that must be ready, as last read from the store."""
 
     def __init__(
         self,
@@ -129,14 +129,14 @@ class StorePlacement:
     ) -> None:
         self._placement, self._ready_on, self._say, self._now = placement, ready_on, say, now
         self.placed = tuple(placement())
-        """As it was read last."""
+        """The placement as last read."""
         self._spares: tuple[str, ...] = ()
         self._spares_from = 0.0
-        """From when on they are to be read again."""
+        """When they are read again."""
         self._why = ""
 
     def read(self) -> LumctlError | None:
-        """Read the placement; the error if it cannot be read, and then the last one holds."""
+        """Read the placement; if that fails, the error, and the last placement stays."""
         self.changed()
         try:
             self.placed = tuple(self._placement())
@@ -147,12 +147,12 @@ class StorePlacement:
         return None
 
     def changed(self) -> None:
-        """Have the spares read again: they may have changed."""
+        """Have the spares read again when they are needed next."""
         self._spares_from = min(self._spares_from, self._now())
 
     @property
     def spares(self) -> tuple[str, ...]:
-        """On which accelerators without a rank a worker is to be ready."""
+        """The accelerators without a rank on which a worker must be ready."""
         if self._now() >= self._spares_from:
             try:
                 self._spares, self._spares_from = tuple(self._ready_on()), float("inf")
@@ -163,5 +163,5 @@ class StorePlacement:
 
     def _unread(self, error: LumctlError) -> None:
         if self._why != error.message:
-            self._say(f"the store cannot be read, what it said last holds: {error.message}")
+            self._say(f"the store cannot be read, the last placement is used: {error.message}")
             self._why = error.message

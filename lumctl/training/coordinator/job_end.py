@@ -1,4 +1,4 @@
-"""How a job comes to its end: all steps done, stopped on request, or given up."""
+"""The end of a job: all steps done, stopped on request, or given up."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from lumctl.training.coordinator.workers import REPLICATED, JobWorker, choose
 
 
 def stop(state: JobState, why: str) -> None:
-    """Have the job end with a checkpoint of the newest step that is whole; pauses that were asked for are refused."""
+    """End the job with a checkpoint of the newest complete step; open pause requests are refused."""
     for answer in state.pause_replies:
         answer({"error": f"the job stops: {why}"})
     state.pause_replies.clear()
     if state.phase is JobPhase.STARTING and not state.group.members and not state.all_listed():
-        state.stop_reason = why  # workers that are not known yet have to write their checkpoints too
+        state.stop_reason = why  # workers that are not known yet must write their checkpoints too
         return
     if state.is_closing:
         return
@@ -27,7 +27,7 @@ def stop(state: JobState, why: str) -> None:
 
 
 def stop_if_asked_before(state: JobState) -> bool:
-    """Stop now that all running workers are known, if that was asked for before; whether it was."""
+    """Stop now that all running workers are known, if that was requested before; whether it was."""
     why, state.stop_reason = state.stop_reason, ""
     if why:
         stop(state, why)
@@ -35,7 +35,7 @@ def stop_if_asked_before(state: JobState) -> bool:
 
 
 def give_up(state: JobState, why: str, end: JobEnd) -> None:
-    """Stop the job for a failure, with a checkpoint of the newest step that is whole."""
+    """Stop the job for a failure, with a checkpoint of the newest complete step."""
     if state.is_closing:
         return
     lost = state.effects.lost()
@@ -59,7 +59,7 @@ def stop_if_fruitless(state: JobState) -> bool:
 
 
 def state_lost(state: JobState) -> None:
-    """Stop a job whose state exists nowhere any more, and say what caused the loss."""
+    """Stop a job whose state is lost, and report the cause."""
     why = "the state of a rank is lost, and no checkpoint of all ranks was written"
     record = state.recovery.record if state.recovery is not None else None
     if record is not None and record.error is not None:
@@ -70,10 +70,10 @@ def state_lost(state: JobState) -> None:
 
 
 def finish(state: JobState) -> None:
-    """All steps are done: wait until each rank has reached the end of its script.
+    """Handle that all steps are done: wait until each rank has reached the end of its script.
 
-    Where some ranks have left the group and a failure keeps the rest in it, no group can repeat the last step:
-    it counts as done, and the rest are told so.
+    If some ranks have left the group and a failure keeps the rest in it, no group can repeat the last step: it counts
+    as done, and the rest are told to finish.
     """
     state.phase, state.steps_ended_at = JobPhase.FINISHING, state.effects.now()
     orders.reply_to_light(state, {"error": "all steps are done"})
@@ -81,20 +81,20 @@ def finish(state: JobState) -> None:
     if rest:
         orders.hold(state)
     for worker in rest:
-        orders.tell(state, worker, {"do": "finish"})
+        orders.send(state, worker, {"do": "finish"})
     state.group.due = math.inf
 
 
 def conclude(state: JobState) -> None:
-    """Decide how the job ended, once no process of a rank is left."""
-    crew = [(rank, state.workers[name]) for rank, name in sorted(state.group.members.items())]
-    if any(worker.alive or worker.dying for _, worker in crew):
+    """Decide how the job ended, once no process of a rank exists."""
+    members = [(rank, state.workers[name]) for rank, name in sorted(state.group.members.items())]
+    if any(worker.alive or worker.dying for _, worker in members):
         return
-    lacking = [(rank, worker) for rank, worker in crew if not _came_to_its_end(worker)]
+    lacking = [(rank, worker) for rank, worker in members if not _completed(worker)]
     errors = [error for _, worker in lacking if (error := state.script_error_of(worker)) is not None]
     state.phase = JobPhase.ENDED
     if not lacking:
-        state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in crew)} steps are done"
+        state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in members)} steps are done"
     elif errors:
         state.script_error = min(errors, key=lambda error: float(error["at"]))
         state.end, state.why_ended = (
@@ -109,7 +109,7 @@ def conclude(state: JobState) -> None:
 
 
 def write_checkpoints(state: JobState) -> None:
-    """Have all parked members write the newest step that is whole, and end."""
+    """Have all parked members write checkpoints of the newest complete step, and end."""
     members, ranks = state.living_members(), state.group.members
     held = {worker.name: worker.held for worker in members if worker.held is not None}
     living = {rank: name for rank, name in ranks.items() if name in held}
@@ -118,7 +118,7 @@ def write_checkpoints(state: JobState) -> None:
     for name, one in held.items():
         done = one.done if found is None else found.done
         also = [rank for rank in ranks if rank not in living and done in one.of.get(rank, ())]
-        orders.tell(state, state.workers[name], {"do": "stop", "done": done, "also": also})
+        orders.send(state, state.workers[name], {"do": "stop", "done": done, "also": also})
     state.phase = JobPhase.STOPPED
 
 
@@ -128,8 +128,8 @@ def _of_script(error: Mapping[str, Any]) -> str:
     return f"{where}: {error['error']} (log: {error['log']})"
 
 
-def _came_to_its_end(worker: JobWorker) -> bool:
-    """Whether the last line of its script ran: by its exit code, or by its own report where that is not known."""
+def _completed(worker: JobWorker) -> bool:
+    """Whether the last line of its script ran: by its exit code, or by its own report if the code is unknown."""
     if not worker.ended or worker.script_error is not None:
         return False
     return worker.code == 0 or (worker.code is None and worker.exiting)

@@ -1,4 +1,4 @@
-"""Orders that the coordinator gives: to workers by way of their agents, and its reply to a run that moved light."""
+"""Orders to workers, sent through their agents, and the reply to a run that moved light."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from lumctl.training.coordinator.workers import JobWorker
 HOME = "~"
 """The folder in which a worker starts if the inventory names none: the home folder on its host."""
 NOT_YET = {"state": "recovering"}
-"""The reply to a run that moved light and resumes the job while another failure keeps it: the run is done."""
+"""The reply to a run that moved light and resumes the job while another failure stops it: the run is done."""
 
 
-def tell(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
-    """Send a worker an order by way of its agent; an order it has not answered is repeated on the next line."""
+def send(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
+    """Send a worker an order through its agent; an unanswered order is repeated when the line is reopened."""
     worker.order = message
     state.effects.ask(worker.host, {"ask": "tell", "worker": worker.name, "message": message})
 
@@ -31,10 +31,10 @@ def hold(state: JobState) -> None:
 
 
 def hold_also(state: JobState, worker: JobWorker) -> None:
-    """Have a worker park before it is given a rank: a process that was found running may be in a group."""
+    """Have a worker park before it gets a rank: a process that was found running may be in a group."""
     if worker.alive and not worker.ended:
         worker.held, worker.loaded, worker.busy = None, False, True
-        tell(state, worker, {"do": "hold", "generation": state.group.generation})
+        send(state, worker, {"do": "hold", "generation": state.group.generation})
 
 
 def reply_to_light(state: JobState, answer: Mapping[str, Any]) -> None:
@@ -63,5 +63,5 @@ def start_worker(state: JobState, accelerator: str) -> None:
             "silence_s": run.silence_s,
         },
     )
-    if not asked:  # the lost line is reported by itself
+    if not asked:  # the lost line is reported separately
         del state.workers.by_name[worker.name]

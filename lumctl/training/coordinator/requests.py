@@ -1,4 +1,4 @@
-"""What operators and runs ask of a job: its status, that it pauses, resumes, or stops."""
+"""Requests of operators and runs: status, pause, resume, stop; and the status document."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lumctl.training.protocol import Message, Reply
 
 
 def receive(state: JobState, request: Message, answer: Reply) -> None:
-    """Answer a request, some of them later."""
+    """Answer a request, now or later."""
     match request.get("ask"):
         case "status":
             answer(document(state))
@@ -21,9 +21,9 @@ def receive(state: JobState, request: Message, answer: Reply) -> None:
             _resume(state, answer)
         case "stop":
             state.stop_replies.append(answer)
-            job_end.stop(state, "somebody asked for it")
+            job_end.stop(state, "an operator asked for it")
         case _:
-            answer({"error": f"{request.get('ask')!r} is not known"})
+            answer({"error": f"unknown request {request.get('ask')!r}"})
 
 
 def _refused(state: JobState, answer: Reply) -> bool:
@@ -68,7 +68,7 @@ def _resume(state: JobState, answer: Reply) -> None:
 
 
 def _still_waits(state: JobState) -> bool:
-    """Whether ranks are placed where none can run: a swap that is rolled back resumes the job too."""
+    """Whether ranks are placed where none can run: a swap that was rolled back resumes the job too."""
     if (recovery := state.recovery) is None:
         return False
     placed = set(state.store_placement.placed)
@@ -91,7 +91,7 @@ def grant_pauses(state: JobState) -> None:
 
 
 def _holds(state: JobState) -> bool:
-    if state.phase is JobPhase.STARTING and not state.group.members:  # processes that were found may be training
+    if state.phase is JobPhase.STARTING and not state.group.members:  # processes found at the start may be training
         return state.all_listed() and not any(worker.alive and worker.busy for worker in state.workers)
     return state.phase in {JobPhase.STARTING, JobPhase.PAUSED, JobPhase.RECOVERING} and state.all_parked()
 
@@ -142,7 +142,7 @@ def document(state: JobState) -> dict[str, Any]:
 
 
 def state_of_job(state: JobState) -> str:
-    """The state of the job for the operator: paused as long as it may not go on."""
+    """The state of the job for the operator: paused until it is resumed."""
     held = state.pause_granted and state.is_forming and not state.under_examination
     lacks = state.is_forming and state.recovery is not None and state.recovery.why
     return str(JobPhase.PAUSED if held else WAITING if lacks else state.phase)

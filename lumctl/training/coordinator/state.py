@@ -1,4 +1,4 @@
-"""What a coordinator knows about its job, and the effects it acts through. Nothing here decides or sends."""
+"""The state of a job, and the effects through which the coordinator acts. Nothing here decides or sends."""
 
 import math
 import time
@@ -17,9 +17,9 @@ from lumctl.training.protocol import Reply
 
 P = ParamSpec("P")
 STANDBY_FIRST_S, STANDBY_LONGEST_S = 5.0, 600.0
-"""Pauses before a standby process is started again that died before it was ready."""
+"""Pauses before a standby process that died early is started again."""
 RATE_STEPS = 64
-"""The training rate is averaged over this many steps."""
+"""The number of steps over which the training rate is averaged."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class RecoveryRecord:
     at: float
     failed: tuple[str, ...]
     caused_at: float = math.inf
-    """When that failed which the cause names; infinity if that is a peer's word for it."""
+    """When the named cause happened; infinity if only a peer reported it."""
     error: Mapping[str, Any] | None = None
-    """The error of a script that is the cause, with its rank and its log."""
+    """The script's error that is the cause, with rank and log."""
     bad: dict[str, str] = field(default_factory=dict)
     """The accelerators that were not well, with the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class OpenRecovery:
     record: RecoveryRecord
     unexamined: set[str] = field(default_factory=set)
     """Accelerators whose health has not been read since the failure."""
-    is_first_look: bool = False
+    is_first_examination: bool = False
     """Nothing has failed: the accelerators are examined before the first rank is started."""
     stalled: bool = False
     """No process died, but no step was done: a circuit may be dark."""
@@ -191,15 +191,15 @@ class Effects:
     placement: Callable[[], Sequence[str]]
     """The accelerator of each rank, as the store has it now."""
     ready_on: Callable[[], Sequence[str]]
-    """Accelerators without a rank on which a worker has to be ready."""
+    """The accelerators without a rank on which a worker must be ready."""
     environment: Callable[[str], Mapping[str, str]]
     """The environment variables of a worker on a host."""
     say: Callable[[str], None]
-    """Tell the operator something, in one line."""
+    """Show the operator one line."""
     log: Callable[[str, str], str] = "{1}.log on {0}".format
-    """Where the output of a worker is, from its host and its name."""
+    """The log of a worker, from its host and its name."""
     who: str = ""
-    """This run of lumctl, as agents know it: the same on every line, different in every other run."""
+    """The name of this lumctl process for agents: unique, and the same on every line."""
     lanes: Mapping[str, Any] | None = None
     """How ranks reach each other over the optical lanes of a simulated rack; ``None`` on a real one."""
     keep: Callable[[Mapping[str, Any]], None] = _nothing
@@ -225,14 +225,14 @@ class JobState:
     lines: HostLines = field(init=False)
     standby_retries: Retries = field(default_factory=lambda: Retries(STANDBY_FIRST_S, STANDBY_LONGEST_S))
     hosts_left: set[str] = field(default_factory=set)
-    """Hosts whose agents were told to end and have ended, or refused."""
+    """Hosts whose agents have ended on request, or refused to."""
 
     # Ranks
     store_placement: StorePlacement = field(init=False)
     placement: list[str] = field(init=False)
     """The accelerator of each rank, including a swap that is planned."""
     vacant: dict[int, str] = field(default_factory=dict)
-    """The ranks that the job goes on without, and the accelerator that each lost."""
+    """The ranks that the job runs without, and the accelerator that each lost."""
 
     # Progress
     phase: JobPhase = JobPhase.STARTING
@@ -242,7 +242,7 @@ class JobState:
     step_times: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_STEPS))
     unreadable_checkpoints: set[str] = field(default_factory=set)
     steps_ended_at: float = math.inf
-    """Since when the ranks run the rest of their script."""
+    """When the last step was done and the rest of the scripts began."""
     wait_reported_at: float = -math.inf
     """When the operator was last told what the job waits for."""
 
@@ -253,13 +253,13 @@ class JobState:
     earlier_recoveries: Sequence[Mapping[str, Any]] = ()
     """Recoveries of this job before it was taken over."""
     failed_attempts: int = 0
-    """Failures since the last new step, that is one later than the newest error of the script."""
+    """Failures since the last new step; a step counts as new if it is later than the newest error of the script."""
     error_step: int = -1
     """The step of the newest error of the script."""
     examined_first: bool = False
     """The accelerators were examined before the first rank was started."""
     under_examination: frozenset[str] = frozenset()
-    """The accelerators that the healer works on; it may still do so when the recovery is over."""
+    """The accelerators that the healer examines, perhaps even after the recovery."""
     repair_of: RecoveryRecord | None = None
     """The recovery that the healer works for."""
     repair_planned: bool = False
@@ -267,7 +267,7 @@ class JobState:
 
     # Requests
     pause_granted: bool = False
-    """Somebody who moves light was told that the job holds: no group joins until it is resumed."""
+    """A run that moves light was told that the job holds: no group joins until it is resumed."""
     pause_replies: list[Reply] = field(default_factory=list)
     stop_replies: list[Reply] = field(default_factory=list)
     stop_reason: str = ""
@@ -300,14 +300,14 @@ class JobState:
         return tuple(dict.fromkeys(self.host_of(name) for name in wanted))
 
     def place_ranks(self, placement: Sequence[str]) -> None:
-        """Set the accelerator of each rank; a vacant rank that got another accelerator comes back."""
+        """Set the accelerator of each rank; a vacant rank that got another accelerator is filled again."""
         self.placement = list(placement)
         self.vacant = {rank: lost for rank, lost in self.vacant.items() if self.placement[rank] == lost}
         for name in self.placement:
             self.lines.want(self.host_of(name))  # the host may be new to the job
 
     def with_neighbours(self, accelerators: Iterable[str]) -> frozenset[str]:
-        """These and the job's other accelerators on their hosts: what fails together is replaced together."""
+        """These and the job's other accelerators on their hosts: they are replaced together."""
         wanted = set(accelerators)
         hosts = {self.host_of(name) for name in wanted}
         placed = (name for rank, name in enumerate(self.placement) if rank not in self.vacant)
@@ -346,12 +346,12 @@ class JobState:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the job comes to its end, or is over: failures count no more."""
+        """Whether the job is ending or over: failures no longer count."""
         return self.phase in {JobPhase.FINISHING, JobPhase.STOPPING} or self.phase.over
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known on which accelerator each rank goes on."""
+        """Whether the accelerator of each rank is known."""
         recovery = self.recovery
         open_yet = recovery is not None and (bool(recovery.unexamined) or recovery.retry_at is not None)
         return not open_yet and (not self.under_examination or self.repair_planned)

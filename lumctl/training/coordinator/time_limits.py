@@ -1,6 +1,6 @@
-"""Processes that the job waits for: those that are not ready, have not left the failed step, or have not ended.
+"""Time limits of the processes that the job waits for: to get ready, to leave a failed step, to end.
 
-The operator is told about them; a process that exceeds its limit is killed.
+The operator is informed about long waits; a process that exceeds its limit is killed.
 """
 
 import math
@@ -14,7 +14,7 @@ from lumctl.training.coordinator.workers import JobWorker
 KILLED_WITHIN_S = 5.0
 """How long a killed process may take to end."""
 REPORTED_AFTER_S = 30.0
-"""How long the job waits before the operator is told for what; each later report comes after twice as long a wait."""
+"""The wait after which the operator is informed; each later report comes after twice that wait."""
 
 
 def _starting(state: JobState) -> list[JobWorker]:
@@ -26,7 +26,7 @@ def _needed(state: JobState) -> list[JobWorker]:
 
 
 def _in_a_step(state: JobState) -> list[JobWorker]:
-    """Members that were told to hold and are still in a step."""
+    """Members with an order to hold that are still in a step."""
     return [worker for worker in state.living_members() if worker.busy] if state.is_holding else []
 
 
@@ -48,7 +48,7 @@ def leaving_due(state: JobState) -> float:
 
 
 def enforce_exit(state: JobState) -> None:
-    """Kill workers that do not end in time; one that survives that is left to its agent."""
+    """Kill workers that do not end in time; a worker that survives even that is left to its agent."""
     now = state.effects.now()
     for worker in leaving(state):
         if now < worker.leave_by:
@@ -62,7 +62,7 @@ def enforce_exit(state: JobState) -> None:
 
 
 def _waits_since(state: JobState) -> float:
-    """Since when the job has waited for a process; infinity if it waits for none."""
+    """The time since which the job waits for a process; infinity if it waits for none."""
     if state.phase is JobPhase.FINISHING:
         return state.steps_ended_at if _after_the_steps(state) else math.inf
     held = [state.group.hold_sent_at] if _in_a_step(state) else []
@@ -95,27 +95,27 @@ def enforce(state: JobState) -> None:
 
 
 def waits_for(state: JobState) -> str:
-    """Which accelerators' processes the job waits for, what for, and how long so far; empty if none."""
+    """Which processes the job waits for, for what and how long, in words; empty if none."""
     coming, in_a_step = _needed(state), _in_a_step(state)
-    told = []
+    parts = []
     if coming:
-        told.append(_named(state, coming, "", min(worker.begun_at for worker in coming)))
+        parts.append(_named(state, coming, "", min(worker.begun_at for worker in coming)))
     if rest := _after_the_steps(state):
-        told.append(_named(state, rest, " to come to the end of the script", state.steps_ended_at))
+        parts.append(_named(state, rest, " to come to the end of the script", state.steps_ended_at))
     if in_a_step:
-        told.append(_named(state, in_a_step, " to leave the step", state.group.hold_sent_at))
-    return f"waiting for {' and '.join(told)}" if told else ""
+        parts.append(_named(state, in_a_step, " to leave the step", state.group.hold_sent_at))
+    return f"waiting for {' and '.join(parts)}" if parts else ""
 
 
 def _named(state: JobState, workers: list[JobWorker], to: str, since: float) -> str:
     names = {worker.accelerator for worker in workers}
-    told = fold([*(name for name in state.placement if name in names), *sorted(names - {*state.placement})])
-    return f"{', '.join(told)}{to} ({state.effects.now() - since:.0f} s)"
+    shown = fold([*(name for name in state.placement if name in names), *sorted(names - {*state.placement})])
+    return f"{', '.join(shown)}{to} ({state.effects.now() - since:.0f} s)"
 
 
 def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
-    """End a worker that does not get ready. A job that never ran stops: another process would get no further."""
-    missing = "has not come to its steps" if worker.met else "has not said that it belongs to the job"
+    """End a worker that does not get ready. A job that never ran stops: another process would fail as well."""
+    missing = "has not reached its training steps" if worker.met else "has not connected to its agent"
     within = f"within {state.run.start_s:g} s (start_s)"
     worker.silent = True
     state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})

@@ -1,4 +1,4 @@
-"""The workers of a job as their agents report them. Nothing here decides or sends."""
+"""The workers of a job as their agents report them, and the step that a job can resume from. No I/O, no decisions."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from typing import Any
 from lumctl.training.protocol import LONGEST_SHOWN, printable_line
 
 REPLICATED, UNIQUE = "replicated", "unique"
-"""How a job's state lies: the same with every rank, or each rank its own."""
+"""The layouts of a job's state: the same on every rank, or each rank its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldState:
-    """What a parked worker has: its state after ``done`` steps, states of its own kept from before, and of others.
+    """The states of a parked worker: the current one after ``done`` steps, its own earlier ones, and those of others.
 
-    ``rank`` is the one it had, ``None`` for a worker that was ready only.
+    ``rank`` is the rank it had, ``None`` for a standby worker.
     """
 
     worker: str
@@ -26,7 +26,7 @@ class HeldState:
     of: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def has(self, rank: int, done: int) -> bool:
-        """Whether it can hand over the state of a rank after so many steps."""
+        """Whether it has the state of a rank after ``done`` steps."""
         if rank == self.rank and (done == self.done or done in self.own):
             return True
         return done in self.of.get(rank, ())
@@ -34,7 +34,7 @@ class HeldState:
 
 @dataclass(frozen=True, slots=True)
 class StateLoad:
-    """What a worker has to load: of which rank, from which other worker; ``None``: from what it has kept itself."""
+    """A state to load: for which worker, of which rank, from which worker; ``None``: from its own copies."""
 
     worker: str
     rank: int
@@ -43,16 +43,16 @@ class StateLoad:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The number of steps that count as done, and what has to be loaded before the next."""
+    """The number of steps that count as done, and the states to load before the next one."""
 
     done: int
     loads: tuple[StateLoad, ...]
 
 
 def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
-    """The newest step that all can go on from; ``None`` if no memory holds it whole any more.
+    """The newest step that all ranks can resume from; ``None`` if no step is complete in memory.
 
-    ``held`` are all who live, those among them too that will have no rank; ``seats`` says who gets which rank.
+    ``held``: all living workers, also those that will have no rank; ``seats``: the worker of each rank.
     """
     members = [one for one in held if one.rank is not None]
     if layout == REPLICATED:
@@ -65,7 +65,7 @@ def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> 
 
 
 def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
-    """Whoever has done most is right: a step is done only when all have given their share of its gradient."""
+    """The worker that has done most steps is right: a step needs the gradients of all ranks."""
     if not members:
         return None
     best = max(members, key=lambda one: one.done)
@@ -75,7 +75,7 @@ def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> Resum
 
 
 def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> tuple[StateLoad, ...] | None:
-    """What has to be loaded for all to stand after so many steps; ``None`` if somebody's state is nowhere."""
+    """The loads that bring all ranks to ``done`` steps; ``None`` if the state of a rank is lost."""
     loads = []
     for rank, worker in sorted(seats.items()):
         if any((one.worker, one.rank, one.done) == (worker, rank, done) for one in held):
@@ -93,16 +93,16 @@ def _kept(one: HeldState) -> set[int]:
 
 Address = tuple[str, int]
 LONGEST_TRACEBACK = 40
-"""Lines of a traceback that are kept."""
+"""The most lines of a traceback."""
 LONGEST_ERROR = 2000
-"""Characters of what a script says of its own error; its hint comes last."""
+"""The most characters of a script's error; its hint comes last."""
 LONGEST_DEATH_S = 60.0
-"""One that is stuck on its way out, as in a driver, holds up others no longer."""
+"""A process that is stuck while it dies, as in a driver, blocks its accelerator no longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptError:
-    """An error that has ended a script. ``step``: how many steps were done. ``at`` is in seconds since the epoch."""
+    """An error that ended a script after ``step`` steps. ``at`` is in seconds since the epoch."""
 
     type: str
     text: str
@@ -127,7 +127,7 @@ _OUTLIVED: Mapping[str, Collection[str]] = {
 
 @dataclass
 class JobWorker:
-    """One process. ``generation`` and ``rank`` are those of the newest group it has joined, 0 and ``None`` before."""
+    """One process. ``generation`` and ``rank`` are those of the newest group that it joined, 0 and ``None`` before."""
 
     name: str
     accelerator: str
@@ -139,7 +139,7 @@ class JobWorker:
     holds: int | None = None
     """The rank whose state it has."""
     loading: tuple[int, int] | None = None
-    """The rank whose state it was told to load, and that of how many steps."""
+    """The rank whose state it must load, and the steps done in that state."""
     generation: int = 0
     done: int = 0
     loss: float | None = None
@@ -147,45 +147,45 @@ class JobWorker:
     store: Address | None = None
     state: Address | None = None
     held: HeldState | None = None
-    """What it has, while it is parked."""
+    """The states that it has while it is parked."""
     loaded: bool = False
     busy: bool = False
-    """It works on a step, or on a group, and has not said yet that it is parked."""
+    """It is in a step or joins a group, and has not reported that it is parked."""
     ended: bool = False
     silent: bool = False
     dying: bool = False
-    """It is as good as dead, and how it ends is not known yet."""
+    """It counts as dead, and its end is not reported yet."""
     dies_at: float = 0.0
     begun_at: float = 0.0
-    """When it was started, or found."""
+    """When it was started or found."""
     met: bool = False
-    """It has said that it belongs to the job."""
+    """Its process has connected to its agent."""
     joined_after: int = 0
-    """How many steps were done when it joined its newest group."""
+    """The steps done when it joined its newest group."""
     error: str = ""
     script_error: ScriptError | None = None
     exiting: bool = False
-    """Its script has come to an end, by its last line or by an error, and its process ends."""
+    """Its script has ended, at its last line or by an error, and its process ends."""
     code: int | None = None
-    """Its exit code; ``None`` if a signal ended it, or that is not known."""
+    """Its exit code; ``None`` if a signal ended it, or if unknown."""
     how: str = ""
-    """How its process has ended, in words."""
+    """How its process ended, in words."""
     cut_short: bool = False
-    """It has ended before all steps were done, for it was told to."""
+    """It ended on request before all steps were done."""
     killed: bool = False
-    """It has not ended in time."""
+    """It was killed because it did not end in time."""
     leave_by: float = math.inf
-    """When it is killed if it has not ended."""
+    """When it is killed unless it has ended."""
     parted: bool = False
-    """It has left the group that it joined last."""
+    """It has left its newest group."""
     newest: int = 0
-    """The newest group that it has spoken of."""
+    """The newest generation in its messages."""
     away: bool = False
-    """It counts as dead because its host is not heard."""
+    """It counts as dead because its host cannot be reached."""
     order: Mapping[str, Any] | None = None
-    """What it was told last, until it says that it has done so."""
+    """The last order, until it is answered."""
     saved: dict[tuple[int, int], str] = field(default_factory=dict)
-    """The checkpoints that it has written: of which rank, after how many steps, and where."""
+    """The paths of the checkpoints that it wrote, by rank and steps done."""
 
     @property
     def usable(self) -> bool:
@@ -193,7 +193,7 @@ class JobWorker:
         return self.alive and self.ready and not (self.ended or self.silent)
 
     def repeats(self, message: Mapping[str, Any]) -> bool:
-        """Whether a message repeats an earlier one: a worker repeats all that still holds to a new agent."""
+        """Whether a message repeats an earlier one: a worker repeats all valid messages to a new agent."""
         match message.get("say"):
             case "joined":
                 return int(message["generation"]) == self.generation
@@ -206,9 +206,9 @@ class JobWorker:
             case _:
                 return False
 
-    def takes(self, message: Mapping[str, Any]) -> None:
-        """Take in a message."""
-        self._notes(message)
+    def apply(self, message: Mapping[str, Any]) -> None:
+        """Update the worker by a message."""
+        self._note(message)
         match message.get("say"):
             case "hello":
                 self.pid, self.met = int(message["pid"]), True
@@ -217,25 +217,27 @@ class JobWorker:
                 self.layout = str(message.get("layout", REPLICATED))
                 self.store, self.state = _address(message["store"]), _address(message["state"])
             case "joined":
-                self._joins(message)
+                self._join(message)
                 self.held, self.busy = None, True
             case "stepped":
                 self.done, self.loss = int(message["done"]), message.get("loss")
             case "held":
-                self._has(int(message["done"]))
+                self._reach(int(message["done"]))
                 self.held, self.loaded, self.busy = _held(self, message.get("keeps") or {}), False, False
             case "loaded":
-                self._has(int(message["done"]))
+                self._reach(int(message["done"]))
                 self.loaded = True
             case "saved":
-                rank = int(message.get("rank", self.rank or 0))  # one that stops writes for ranks that are lost too
+                rank = int(
+                    message.get("rank", self.rank or 0)
+                )  # at a stop it also writes the checkpoints of lost ranks
                 self.saved[rank, int(message["done"])] = str(message["path"])
             case "ended" | "failed" | "exiting":
-                self._comes_to_its_end(message)
+                self._end(message)
             case _:
                 pass
 
-    def _comes_to_its_end(self, message: Mapping[str, Any]) -> None:
+    def _end(self, message: Mapping[str, Any]) -> None:
         match message.get("say"):
             case "ended":
                 self.ended, self.busy, self.done = True, False, int(message["done"])
@@ -249,18 +251,18 @@ class JobWorker:
             case _:
                 pass
 
-    def recalls(self, message: Mapping[str, Any]) -> None:
-        """Take in a message about a group that it was told to leave, as far as it concerns the worker's state."""
+    def apply_outdated(self, message: Mapping[str, Any]) -> None:
+        """Update the worker by a message about a former group, as far as it concerns the worker's state."""
         if message.get("say") == "joined" and int(message["generation"]) > self.generation:
-            self._joins(message)
+            self._join(message)
 
-    def _joins(self, message: Mapping[str, Any]) -> None:
+    def _join(self, message: Mapping[str, Any]) -> None:
         self.generation, self.rank = int(message["generation"]), int(message["rank"])
         self.holds, self.done = self.rank, int(message.get("done", self.done))
         self.joined_after = self.done
 
-    def _notes(self, message: Mapping[str, Any]) -> None:
-        """Note the group of a message, whether the worker is in it, and whether it answers the last order."""
+    def _note(self, message: Mapping[str, Any]) -> None:
+        """Note the group of a message, whether the worker is in that group, and whether the last order is answered."""
         word = message.get("say")
         if word in {"joined", "held", "loaded", "broken"}:
             self.parted = word != "joined"
@@ -268,14 +270,14 @@ class JobWorker:
         if self.order is not None and word in _ANSWERS.get(self.order.get("do"), ()):
             self.order = None
 
-    def _has(self, done: int) -> None:
+    def _reach(self, done: int) -> None:
         self.done = done
         if self.loading is not None and self.loading[1] == done:
             self.holds, self.loading = self.loading[0], None
 
 
 def still_holds(last: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The newest messages of each kind that are still true, the newest last; ``saved`` comes after the rank."""
+    """The newest messages of each kind that are still valid, the newest last; ``saved`` comes after the rank."""
     words = list(last)
     gone = {old for at, word in enumerate(words) for old in words[:at] if old in _OUTLIVED.get(word, ())}
     told = [(word == "saved", message) for word, message in last.items() if word not in gone]
@@ -322,18 +324,20 @@ class JobWorkers:
         self.by_name[worker.name] = worker
         return worker
 
-    def listed(self, host: str, told: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
-        """Take in the list of a host's agent: a worker not on it is dead. Returns workers that were not known."""
+    def update(self, host: str, listed: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
+        """Update all workers by the list of a host's agent: a worker not on it is dead. Returns new workers."""
         names, new = set(), []
-        for each in told:
+        for each in listed:
             names.add(name := str(each["worker"]))
             worker = self.by_name.get(name)
             if worker is None:
                 worker = self.by_name[name] = JobWorker(name, str(each["accelerator"]), host)
                 new.append(worker)
                 for message in still_holds(each.get("last") or {}):
-                    with suppress(KeyError, TypeError, ValueError):  # it is told when it is said
-                        worker.takes(message)
+                    with suppress(
+                        KeyError, TypeError, ValueError
+                    ):  # a malformed message is reported when it is handled
+                        worker.apply(message)
             worker.pid = each.get("pid") or worker.pid
             if not each["alive"] and worker.code is None:
                 worker.code = each.get("code")
@@ -345,7 +349,7 @@ class JobWorkers:
         return new
 
     def is_taken(self, accelerator: str, now: float) -> bool:
-        """Whether a worker is dying there: it may still hold the accelerator's memory."""
+        """Whether a worker is dying on an accelerator: it may still hold its memory."""
         dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
         return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
 

@@ -13,9 +13,8 @@ from torch import nn
 import lumctl.training.torch as recovery
 from lumctl.errors import LumctlError
 from lumctl.training.example.data import Losses, Windows, own_text
-from lumctl.training.example.learner import adamw, bytes_of, set_rate, share_of_loss
 from lumctl.training.example.model import SIZES, Llama, Size
-from lumctl.training.example.parallelism import WAYS, learner
+from lumctl.training.example.parallelism import WAYS, adamw, bytes_of, learner, set_rate, share_of_loss
 
 TOLD_EVERY = 10
 

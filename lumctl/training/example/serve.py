@@ -21,9 +21,8 @@ from torch import Tensor
 import lumctl.training.torch as recovery
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.example.__main__ import told
-from lumctl.training.example.learner import Served
 from lumctl.training.example.model import SIZES, Llama
-from lumctl.training.example.parallelism import SERVED, served
+from lumctl.training.example.parallelism import SERVED, Served, served
 from lumctl.training.torch.stores import family_of
 
 MOST_WAITING = 64

@@ -1,4 +1,4 @@
-"""Training and serving that goes on after a failure: a few lines in a PyTorch script.
+"""Training and serving that continue after a failure: a few lines in a PyTorch script.
 
     import lumctl.training.torch as recovery
 
@@ -11,9 +11,9 @@
                 optimizer.step()
                 step.report(loss)
 
-Under `lumctl job run` the process group is made by this library and made anew in place when a rank is lost; the step
-that was interrupted is done again. Under torchrun, or alone, the same script goes on from its newest checkpoint.
-Groups of a script's own (`new_group`) end with their generation: make them again when `job.generation` has grown.
+Under `lumctl job run` this library forms the process group, and forms it again in place when a rank is lost; the
+interrupted step is repeated. Under torchrun, or alone, the same script resumes from its newest checkpoint. A script's
+own groups (`new_group`) end with their generation: make them again when `job.generation` has grown.
 """
 
 from lumctl.training.torch.job import TrainingJob, TrainingStep, attach

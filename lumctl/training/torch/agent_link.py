@@ -1,4 +1,4 @@
-"""The line to the agent: orders are received at once, whatever the main thread does."""
+"""The worker's environment, and its line to the agent: orders are received whatever the main thread does."""
 
 import contextlib
 import logging
@@ -32,7 +32,7 @@ from lumctl.training.protocol import (
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """This worker. ``address`` is where its servers listen, ``token`` the secret of the job's workers."""
+    """The worker's environment variables. Its servers listen at ``address``; the job's workers share ``token``."""
 
     job: str
     worker: str
@@ -65,7 +65,7 @@ class Environment:
             )
         except (KeyError, ValueError) as error:
             raise UsageError(
-                f"{SOCKET} is set, but another variable of a worker is not as it must be: {error}",
+                f"{SOCKET} is set, but another variable of a worker is missing or invalid: {error}",
                 hint=f"workers are started by `lumctl job run`; without one, unset {SOCKET}",
             ) from None
 
@@ -81,23 +81,23 @@ class Membership:
     stopped: bool = False
     """No step follows."""
     cut_short: bool = False
-    """It was told to end before all steps were done."""
+    """It was ordered to end before all steps were done."""
 
 
-_ENDS_WITH = {
+_MAKES_OBSOLETE = {
     "joined": ("broken", "held", "loaded", "unloaded"),
     "held": ("loaded", "unloaded"),
     "loaded": ("unloaded",),
     "unloaded": ("loaded",),
 }
-"""What is not true any more once something else is said."""
+"""The messages that each message makes obsolete."""
 
 
 class SendQueue:
     """Sends messages from any thread, and never waits for an agent that does not read.
 
-    To such an agent the newest of each kind is said when it reads again: no more of it could matter. ``behind`` is
-    called, by whoever spoke, when there is something to :meth:`catch_up` with.
+    When such an agent reads again, it gets the newest message of each kind: older ones do not matter. ``behind`` is
+    called, by the sending thread, when there is something to :meth:`catch_up` with.
     """
 
     def __init__(self, done: Callable[[], int], behind: Callable[[], None]) -> None:
@@ -116,8 +116,8 @@ class SendQueue:
         """Send a message; if the agent is gone, the next one gets it."""
         message = {"say": word, **what}
         with self._lock:
-            for outlived in (word, *_ENDS_WITH.get(word, ())):
-                self._newest.pop(outlived, None)
+            for obsolete in (word, *_MAKES_OBSOLETE.get(word, ())):
+                self._newest.pop(obsolete, None)
             self._newest[word] = message
             if self._line is None:
                 return
@@ -135,16 +135,16 @@ class SendQueue:
                 self._send({"say": "beat", "done": self._done()})
 
     def catch_up(self) -> None:
-        """Send late messages, as far as the agent reads now."""
+        """Send late messages, as far as the agent reads."""
         with self._lock:
             while self._late and self._line is not None and _takes(self._line):
                 self._send(self._late.pop(next(iter(self._late))))
 
     def to(self, line: MessageLine) -> None:
-        """Send to this agent from now on, beginning with all that still holds.
+        """Send to this agent from now on, first all messages that are still valid.
 
         Raises:
-            OSError: it does not listen.
+            OSError: it does not read.
         """
         with self._lock:
             if "ready" in self._newest:
@@ -161,7 +161,7 @@ class SendQueue:
             self._late.clear()
 
     def finish(self) -> None:
-        """Say what is late, if the agent reads it in time, and nothing after that."""
+        """Send late messages, if the agent reads them in time, and nothing after that."""
         with self._lock:
             while self._late and self._line is not None:
                 self._send(self._late.pop(next(iter(self._late))))
@@ -173,7 +173,7 @@ class SendQueue:
             try:
                 line.send(message)
             except OSError:
-                self._line = None  # the thread that listens finds it broken too
+                self._line = None  # the receiving thread notices it too
                 line.close()
 
 
@@ -183,35 +183,35 @@ def _takes(line: MessageLine) -> bool:
     try:
         poll.register(line.fileno(), select.POLLOUT)
     except (OSError, ValueError):
-        return True  # it is closed: sending tells
+        return True  # it is closed: the send fails
     return bool(poll.poll(0))
 
 
 PATIENCE_S = 1.0
-"""How long an agent may take to read who we are, and our last words."""
+"""How long an agent may take to read our first and last messages."""
 AGAIN_S, LATER_AGAIN_S = 0.05, 1.0
 _log = logging.getLogger(__name__)
 
 
 class AgentLink:
-    """Speaks with the agent; a thread of its own listens and beats.
+    """The line to the agent; a thread of its own receives orders and sends heartbeats.
 
-    Orders are put into ``orders``, each with the number of holds that came before it. An agent that is gone is looked
-    for at its socket until it, or another, is back; then all that still holds is said again.
+    Orders are put into ``orders``, each with the number of holds that came before it. If the agent is gone, its socket
+    is tried until an agent is back; then all messages that are still valid are sent again.
     """
 
     def __init__(self, environment: Environment, *, done: Callable[[], int], hold: Callable[[], None]) -> None:
         self.orders: SimpleQueue[tuple[Message, int]] = SimpleQueue()
         self.holds = 0
-        """How many holds have come."""
+        """The number of holds received."""
         self.answered = 0
-        """How many of them the main thread has answered."""
+        """The number of holds that the main thread has answered."""
         self.outbox = SendQueue(done, self._wake)
         self.say = self.outbox.say
         self._environment = environment
         self._hold = hold
         self._over = threading.Event()
-        """No more is to be said or heard. Told with a byte: an end of file would wait for forked processes too."""
+        """Set when the link ends. A byte signals that: an end of file would wait for forked processes too."""
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)  # noqa: FBT003 - as it is called
         self._line: MessageLine | None = None
@@ -223,14 +223,14 @@ class AgentLink:
         return self.holds != self.answered
 
     def start(self) -> None:
-        """Introduce the worker and start to listen. Called by the thread whose end is the worker's."""
+        """Introduce the worker and start to listen. Called by the thread with which the worker ends."""
         path = self._environment.death_watch
         held = path is not None and death_watch.hold(path)
         self.say("hello", worker=self._environment.worker, pid=os.getpid(), death_watch=held)
         self._thread.start()
 
     def close(self) -> None:
-        """Send what is late, and close. A second call does nothing."""
+        """Send late messages, and close. A second call does nothing."""
         if self._over.is_set():
             return
         self.outbox.finish()
@@ -242,13 +242,13 @@ class AgentLink:
         self._woken.close()
 
     def descriptors(self) -> list[int]:
-        """Its open descriptors, for a forked process to give up."""
+        """Its open descriptors, which a forked process must close."""
         line = self._line
         found = [self._waker.fileno(), self._woken.fileno(), -1 if line is None else line.fileno()]
         return [each for each in found if each >= 0]
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # its buffer is full: it will wake up
+        with contextlib.suppress(OSError):  # its buffer is full: the thread wakes up anyway
             self._waker.send(b".")
 
     def _run(self) -> None:
@@ -261,16 +261,16 @@ class AgentLink:
                 line.close()
                 if self._over.is_set():
                     return
-            if _readable(self._woken, within_s=pause) and self._told_to_end():
+            if _readable(self._woken, within_s=pause) and self._ordered_to_end():
                 return
             pause = min(2 * pause, LATER_AGAIN_S)
 
-    def _told_to_end(self) -> bool:
+    def _ordered_to_end(self) -> bool:
         self._woken.recv(4096)
         return self._over.is_set()
 
     def _connected(self) -> MessageLine | None:
-        """A line to an agent that has been told all that still holds; ``None`` if there is no agent."""
+        """A line to an agent that got all valid messages; ``None`` if there is no agent."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(PATIENCE_S)
         try:
@@ -284,7 +284,7 @@ class AgentLink:
         return line
 
     def _listen(self, line: MessageLine) -> None:
-        """Take in orders until the line breaks, or until we end it."""
+        """Receive orders until the line breaks, or the link ends."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         heard = line.fileno()
@@ -298,9 +298,9 @@ class AgentLink:
                 try:
                     poll.register(line.fileno(), select.POLLIN | (select.POLLOUT if self.outbox.late else 0))
                 except ValueError:
-                    return  # whoever spoke last has found it broken
+                    return  # a sending thread has found it broken
                 ready = dict(poll.poll(1000 * max(0.0, beat_at - now)))
-                if self._woken.fileno() in ready and self._told_to_end():
+                if self._woken.fileno() in ready and self._ordered_to_end():
                     return
                 self.outbox.catch_up()
                 if not ready.get(heard, 0) & ~select.POLLOUT:

@@ -1,4 +1,9 @@
-"""The process group of one generation after the other: made in place, given up at once, made anew."""
+"""The process group of a worker, one generation after another: formed in place, given up at once, formed again.
+
+gloo of PyTorch 2.13 informs the operations on its lists when a connection ends. An operation whose bytes have begun to
+move is on no list: if its connection ends before the last byte, the caller waits for the time-out of collectives. So
+helper threads wait for gloo, and the script waits for them and can be released.
+"""
 
 import contextlib
 import os
@@ -29,11 +34,11 @@ Native = Callable[[], Any]
 Outcome = SimpleQueue[tuple[Any, BaseException | None]]
 _natively: Callable[..., Any] = Work.wait
 _helpers: SimpleQueue[SimpleQueue[tuple[Native, Outcome]]] = SimpleQueue()
-"""Where threads are asked that wait for nothing now."""
+"""The queues of idle helper threads."""
 
 
 class Waits:
-    """Those who wait for collectives of one group; each method may be called by any thread."""
+    """The waits for collectives of one group; each method may be called by any thread."""
 
     def __init__(self) -> None:
         self._waiting: set[Outcome] = set()
@@ -41,10 +46,10 @@ class Waits:
         self._change = threading.Condition()
 
     def wait(self, native: Native) -> Any:
-        """What ``native`` gives, or raises.
+        """The result of ``native``, or its error.
 
         Raises:
-            GivenUpError: it did not come to its end before :meth:`leave`.
+            GivenUpError: it did not end before :meth:`leave`.
         """
         outcome: Outcome = SimpleQueue()
         with self._change:
@@ -63,7 +68,7 @@ class Waits:
         return found
 
     def leave(self, within_s: float) -> None:
-        """Have those go on with an error who do not come to their end by then, and whoever waits later."""
+        """Release waits that do not end within ``within_s``, and all later ones, with an error."""
         with self._change:
             self._change.wait_for(lambda: not self._waiting, within_s)
             self._left = True
@@ -71,8 +76,8 @@ class Waits:
                 outcome.put((None, _given_up()))
 
     def take_over(self) -> None:
-        """From now on whatever in this process waits for a collective waits here."""
-        global _current  # noqa: PLW0603 - there is one class of PyTorch's in a process, and one group at a time
+        """Route all waits for collectives of this process through this object."""
+        global _current  # noqa: PLW0603 - a process has one class `Work`, and one group at a time
         _current = self
         setattr(Work, "wait", _wait)  # noqa: B010 - to mypy, assigning a method is an error
 
@@ -81,21 +86,21 @@ _current = Waits()
 
 
 def keep(groups: list[object], for_s: float) -> None:
-    """Have groups live for so long: whoever frees one waits for its threads, and they may wait for a lost peer.
+    """Keep groups alive for ``for_s``: freeing one waits for its threads, and they may wait for a lost peer.
 
-    They may also wait for Python's interpreter, to free a tensor, and whoever frees the group holds that.
+    They may also wait for the interpreter lock, to free a tensor, which the thread that frees the group holds.
     """
-    nothing_comes = threading.Event()
+    never_set = threading.Event()
 
-    def hold_on() -> None:  # what a thread knows is there to the end of the process, whatever is torn down before
-        nothing_comes.wait(for_s)
+    def hold_on() -> None:  # what a thread refers to lives until the process ends
+        never_set.wait(for_s)
         groups.clear()
 
     threading.Thread(target=hold_on, name="lumctl-group-left", daemon=True).start()
 
 
 def _wait(work: Work, *given: Any, **named: Any) -> Any:
-    """What takes the place of ``Work.wait``."""
+    """The replacement of ``Work.wait``."""
     if work.is_completed():
         return _natively(work, *given, **named)
     return _current.wait(lambda: _natively(work, *given, **named))
@@ -115,7 +120,7 @@ def _help(asked: "SimpleQueue[tuple[Native, Outcome]]") -> None:
         native, outcome = asked.get()
         try:
             found, error = native(), None
-        except BaseException as raised:  # noqa: BLE001 - whoever waits raises it
+        except BaseException as raised:  # noqa: BLE001 - the waiting thread raises it
             found, error = None, raised
         del native
         _helpers.put(asked)
@@ -128,18 +133,18 @@ def _given_up() -> GivenUpError:
 
 
 COLLECTIVE_S = 1800.0
-"""PyTorch's own limit. A rank that hangs is found by its heart, not by this."""
+"""PyTorch's own default. A rank that hangs is detected by its heartbeats, not by this."""
 KNOCK_S = 0.005
 LATER_KNOCK_S = 0.1
 CLOSED_WITHIN_S = 5.0
-"""How long gloo may take to find all its connections at their end, and to close them."""
-TOLD_WITHIN_S = 0.05
-"""How long after that those may take to go on whom it has told so before."""
+"""How long gloo may take to notice that its connections have ended, and to close them."""
+RELEASED_WITHIN_S = 0.05
+"""Grace period for waits that gloo has already informed."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinOrder:
-    """What a worker is told to join. ``lanes`` is the socket of the simulator's lanes, where there are any."""
+    """The group that a worker must join. ``lanes`` is the socket of the simulator's lanes, if there are any."""
 
     generation: int
     rank: int
@@ -151,15 +156,15 @@ class JoinOrder:
 
 @dataclass
 class _Attempt:
-    """A group that is being made, or is made."""
+    """A group that is being formed, or is formed."""
 
-    place: JoinOrder
+    order: JoinOrder
     before: frozenset[OpenSocket]
     given_up: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
     made: frozenset[OpenSocket] | None = None
     joins: frozenset[OpenSocket] = frozenset()
-    """Those of them that lead to other ranks."""
+    """The sockets among these that lead to other ranks."""
     store: CancellableStore | None = None
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
@@ -169,8 +174,8 @@ class _Attempt:
 class ProcessGroup:
     """The process group that a worker is in. :meth:`abort` may be called by any thread, all else by the main thread.
 
-    With NCCL the communicator is aborted, which ends its kernels; with gloo its sockets are at their end for those who
-    read. Either way whoever waits in a collective, or in :meth:`make`, goes on with an error.
+    With NCCL, an abort ends the communicator and its kernels; with gloo, it shuts its sockets for reading. Either way a
+    thread that waits in a collective, or in :meth:`make`, continues with an error.
     """
 
     def __init__(self, device: torch.device, address: str, own_ports: Callable[[], Sequence[int]] = tuple) -> None:
@@ -181,11 +186,11 @@ class ProcessGroup:
         self.store: tuple[str, int] = (address, self._served.port)
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
-        """Connections of a group that is given up: open, for as long as peers may still be at work on it."""
+        """Connections of a group that was given up: open as long as peers may still use them."""
         self._changing = threading.Lock()
         self._backend = "nccl" if device.type == "cuda" else "gloo"
         if self._backend == "nccl":
-            # Its watchdog would end the process that is about to recover.
+            # NCCL's watchdog would end the process that is about to recover.
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
             os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
         elif "GLOO_SOCKET_IFNAME" not in os.environ and (name := interface_with(address)) is not None:
@@ -193,14 +198,14 @@ class ProcessGroup:
 
     @property
     def given_up(self) -> bool:
-        """Whether the group is given up, so that what its collectives gave is worth nothing."""
+        """Whether the group is given up, so that the results of its collectives are invalid."""
         return self._attempt is not None and self._attempt.given_up.is_set()
 
     @property
     def is_broken(self) -> bool:
-        """Whether a peer has left the group before us: a connection of it is closed, or at its end.
+        """Whether a peer has left the group: a connection of the group is closed, or at its end.
 
-        What cannot be seen, as with NCCL, counts as whole.
+        With NCCL connections cannot be seen, and count as open.
         """
         attempt = self._attempt
         return attempt is not None and (attempt.given_up.is_set() or any(each.is_at_end for each in attempt.joins))
@@ -211,16 +216,16 @@ class ProcessGroup:
         ours = between(sockets(), self._ports(), ()) | {each for each in made if each.is_open}
         return [*(each.descriptor for each in ours), *(each.fileno() for each in self._left if each.fileno() >= 0)]
 
-    def make(self, place: JoinOrder, *, wanted: Callable[[], bool]) -> None:
-        """Form a group with all who are told the same; ``wanted`` says whether that still is to be.
+    def make(self, order: JoinOrder, *, wanted: Callable[[], bool]) -> None:
+        """Form a group with all workers that get the same order; ``wanted`` says whether it is still wanted.
 
         Raises:
             DistError: it was given up.
             RuntimeError: a peer is gone.
         """
-        self._let_go()
-        attempt = self._attempt = _Attempt(place, sockets())
-        if not wanted():  # whoever gives up after this line finds the attempt
+        self._close_left()
+        attempt = self._attempt = _Attempt(order, sockets())
+        if not wanted():  # an abort after this line finds the attempt
             attempt.given_up.set()
             raise GivenUpError("the group is given up")
         if self._backend == "gloo":
@@ -228,45 +233,49 @@ class ProcessGroup:
         try:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)
-            attempt.joins = connected(attempt.made, but=place.store[1])
+            attempt.joins = connected(attempt.made, but=order.store[1])
             for each in attempt.made:
                 each.close_on_exec()  # PyTorch leaves it open for programs that the script starts
+        except RuntimeError as error:
+            if attempt.given_up.is_set():  # PyTorch may report that as an error of its own
+                raise GivenUpError("the group is given up") from error
+            raise
         finally:
             with self._changing:
                 attempt.settled.set()
             if attempt.waker is not None:
-                attempt.waker.join()  # it must not take the next attempt's sockets for this one's
+                attempt.waker.join()  # it must not mistake the next attempt's sockets for this one's
         if attempt.given_up.is_set():
             raise GivenUpError("the group is given up")
 
     def _form(self, attempt: _Attempt) -> None:
-        place, hook = attempt.place, sys.excepthook
-        store: Store = PrefixStore(f"gen{place.generation}", reach(*place.store, attempt.given_up))
-        if place.lanes is not None:
+        order, hook = attempt.order, sys.excepthook
+        store: Store = PrefixStore(f"gen{order.generation}", reach(*order.store, attempt.given_up))
+        if order.lanes is not None:
             store = attempt.lanes = LaneStore(
-                store, rank=place.rank, placement=list(place.placement), lanes=place.lanes
+                store, rank=order.rank, placement=list(order.placement), lanes=order.lanes
             )
         if self._backend == "gloo":
-            # Kept: PyTorch does not keep a store alive that is written in Python.
+            # PyTorch keeps no reference to a store that is written in Python.
             store = attempt.store = CancellableStore(store, attempt.given_up)
-        # PyTorch numbers its groups, an attempt that failed too, and looks for peers under the number.
-        dist.distributed_c10d._world.group_count = 0  # noqa: SLF001 - it does so itself where it destroys the group
+        # PyTorch numbers its groups, failed attempts too, and looks for peers under that number.
+        dist.distributed_c10d._world.group_count = 0  # noqa: SLF001 - as PyTorch does when it destroys a group
         try:
             dist.init_process_group(
                 self._backend,
                 store=store,
-                rank=place.rank,
-                world_size=place.world,
+                rank=order.rank,
+                world_size=order.world,
                 timeout=timedelta(seconds=COLLECTIVE_S),
                 device_id=self._device if self._backend == "nccl" else None,
             )
         finally:
-            sys.excepthook = hook  # PyTorch puts one around it each time
+            sys.excepthook = hook  # PyTorch wraps it each time
         if attempt.lanes is not None:
             attempt.lanes.require_joined()
 
     def abort(self) -> None:
-        """Wake whoever waits in a collective of the group, or for the group; nothing if there is none."""
+        """Wake threads that wait in a collective of the group, or for the group; do nothing if there is none."""
         attempt = self._attempt
         if attempt is None:
             return
@@ -283,38 +292,38 @@ class ProcessGroup:
                 _thread(lambda: self._free(attempt))
 
     def _free(self, attempt: _Attempt) -> None:
-        """Let those go on whom gloo has forgotten.
+        """Release waits that gloo has lost.
 
-        It tells whom it knows of before it closes a connection, and then moves no byte any more: who waits after that
-        for longer than it takes to wake up waits for nothing, and what was to be written to is its owner's again.
+        gloo informs the operations it knows before it closes a connection, and moves no byte after that. A wait that
+        lasts longer than a wake-up takes would never end, and its buffers are no longer written to.
         """
-        until, pause, nobody_tells = time.monotonic() + CLOSED_WITHIN_S, KNOCK_S, threading.Event()
+        until, pause, never_set = time.monotonic() + CLOSED_WITHIN_S, KNOCK_S, threading.Event()
         while any(each.is_open for each in attempt.joins) and time.monotonic() < until:
-            nobody_tells.wait(pause)
+            never_set.wait(pause)
             pause = min(2 * pause, LATER_KNOCK_S)
-        attempt.waits.leave(TOLD_WITHIN_S)
+        attempt.waits.leave(RELEASED_WITHIN_S)
 
     def _wake(self, attempt: _Attempt) -> None:
-        """Make the forming of a group fail: whatever it waits for next must come, or break."""
+        """Make the forming of a group fail: whatever it waits for next must arrive or break."""
         pause = KNOCK_S
         with contextlib.ExitStack() as calls:
             while True:
-                knock(self._sockets_of(attempt), range(attempt.place.world), calls)
+                knock(self._sockets_of(attempt), range(attempt.order.world), calls)
                 if attempt.settled.wait(pause):
                     return
                 shut(self._sockets_of(attempt) | calling(sockets() - attempt.before), self._ports())
                 pause = min(2 * pause, LATER_KNOCK_S)
 
     def _sockets_of(self, attempt: _Attempt) -> frozenset[OpenSocket]:
-        """The sockets of a group: the script may have opened others meanwhile.
+        """The sockets of a group, without others that the script opened meanwhile.
 
-        With NCCL, and where the form is not known in which gloo's addresses are published, all that are new.
+        With NCCL, and if gloo publishes addresses in an unknown form: all new sockets.
         """
         new, store = sockets() - attempt.before, attempt.store
         if self._backend == "nccl" or (store is not None and store.unknown):
             return new
         own, peers = (store.own_ports, store.peers_ports) if store is not None else (set(), set())
-        return between(new, own, {*peers, attempt.place.store[1]})
+        return between(new, own, {*peers, attempt.order.store[1]})
 
     def _abort_nccl(self) -> None:
         with contextlib.suppress(RuntimeError, ValueError):
@@ -322,7 +331,7 @@ class ProcessGroup:
             backend.abort()
 
     def destroy(self) -> None:
-        """Leave the group, if there is one; nobody waits for anybody."""
+        """Leave the group, if there is one, without waiting for peers."""
         attempt, self._attempt = self._attempt, None
         if attempt is not None and attempt.made is not None and self._backend == "gloo":
             self._left += deafen(attempt.made, self._ports())
@@ -335,12 +344,12 @@ class ProcessGroup:
             attempt.lanes.close()
 
     def close(self) -> None:
-        """Leave for good."""
+        """Leave the group for good."""
         self.destroy()
-        self._let_go()
+        self._close_left()
 
-    def _let_go(self) -> None:
-        """Close what was kept open for peers: when a group is made, all have given up the one before."""
+    def _close_left(self) -> None:
+        """Close connections kept open for peers: when a group is formed, all have given up the one before."""
         for each in self._left:
             each.close()
         self._left.clear()

@@ -1,6 +1,6 @@
-"""The sockets of a process group, which is nothing that PyTorch tells: those that came while it was made.
+"""The sockets of a process group: PyTorch does not name them, so they are those that appeared while it was formed.
 
-gloo has no way to give up a collective that waits for a peer that hangs. It does notice when its sockets are shut.
+gloo cannot cancel a collective that waits for a peer that hangs, but it notices when its sockets are shut.
 """
 
 import contextlib
@@ -16,18 +16,18 @@ from pathlib import Path
 
 _SYN_SENT = 2
 _RANK = struct.Struct("<q")
-"""What gloo sends first on a connection: by it the listener knows which rank has called."""
+"""The first bytes of a gloo connection: the rank that connects."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
-    """A socket of this process. The inode tells it from a later one with the same number."""
+    """A socket of this process. The inode distinguishes it from a later socket with the same descriptor."""
 
     descriptor: int
     inode: int
 
     def again(self) -> socket.socket | None:
-        """The same connection once more, if it is there still."""
+        """A duplicate of the connection, if it is still open."""
         with contextlib.suppress(OSError):
             again = os.dup(self.descriptor)
             if os.fstat(again).st_ino == self.inode:
@@ -37,7 +37,7 @@ class OpenSocket:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is there still."""
+        """Whether it is still open."""
         with contextlib.suppress(OSError):
             return os.fstat(self.descriptor).st_ino == self.inode
         return False
@@ -53,13 +53,13 @@ class OpenSocket:
             return bool(poll.poll(0))
 
     def close_on_exec(self) -> None:
-        """Keep it from programs that this process starts."""
+        """Close it in programs that this process starts."""
         with contextlib.suppress(OSError):
             if self.is_open:
                 os.set_inheritable(self.descriptor, False)  # noqa: FBT003 - as it is called
 
     def use(self, act: Callable[[socket.socket], object]) -> None:
-        """Do something to it, if it is there still; that it fails is nothing to us."""
+        """Call ``act`` with a duplicate, if it is still open; errors are ignored."""
         if (own := self.again()) is not None:
             with own, contextlib.suppress(OSError):
                 act(own)
@@ -77,7 +77,7 @@ def sockets() -> frozenset[OpenSocket]:
 
 
 def between(held: frozenset[OpenSocket], own: Collection[int], peers: Collection[int]) -> frozenset[OpenSocket]:
-    """Those of TCP that are at one of our own ports, or connected to one of our peers'."""
+    """The TCP sockets at one of our ports, or connected to one of our peers' ports."""
     found = set()
 
     def look(each: OpenSocket, one: socket.socket) -> None:
@@ -90,7 +90,7 @@ def between(held: frozenset[OpenSocket], own: Collection[int], peers: Collection
 
 
 def connected(held: frozenset[OpenSocket], *, but: int) -> frozenset[OpenSocket]:
-    """Those of TCP that are connected, unless to a peer's port that is left out."""
+    """The connected TCP sockets, except those to the port ``but``."""
     found = set()
 
     def look(each: OpenSocket, one: socket.socket) -> None:
@@ -103,7 +103,7 @@ def connected(held: frozenset[OpenSocket], *, but: int) -> frozenset[OpenSocket]
 
 
 def calling(held: frozenset[OpenSocket]) -> frozenset[OpenSocket]:
-    """Those of TCP that nobody has answered yet: the system does not tell whom they call."""
+    """The TCP sockets that are still connecting; the system does not tell their peers."""
     found = set()
 
     def look(each: OpenSocket, one: socket.socket) -> None:
@@ -116,18 +116,16 @@ def calling(held: frozenset[OpenSocket]) -> frozenset[OpenSocket]:
 
 
 def shut(held: frozenset[OpenSocket], ports: frozenset[int]) -> None:
-    """Shut TCP connections: whoever waits on one wakes up. Those of our own servers, by their ports, stay."""
+    """Shut TCP connections, which wakes threads that wait on them; connections of our own servers' ports stay."""
     for each in held:
         each.use(lambda one: _shut(one, ports))
 
 
 def deafen(held: frozenset[OpenSocket], ports: frozenset[int]) -> Iterator[socket.socket]:
-    """Have whoever reads from TCP connections find their end.
+    """Shut TCP connections for reading, and yield a duplicate of each, which keeps the connection open for the peer.
 
-    Gives each once more: while that one is open, the peer finds its own open too.
-
-    gloo of PyTorch 2.13 takes an operation off its list before it writes for it. Where that write fails, nobody tells
-    the operation, and its caller waits on for the time-out of collectives. So nobody's writes are made to fail.
+    gloo of PyTorch 2.13 takes an operation off its list before it writes for it. If that write fails, the operation is
+    not informed, and its caller waits for the time-out of collectives. So no write must fail.
     """
     for each in held:
         own = each.again()
@@ -139,12 +137,12 @@ def deafen(held: frozenset[OpenSocket], ports: frozenset[int]) -> Iterator[socke
                 yield own
                 continue
         except OSError:
-            pass  # it broke by itself
+            pass  # it is broken already
         own.close()
 
 
 def knock(held: frozenset[OpenSocket], ranks: range, keep: contextlib.ExitStack) -> None:
-    """Call the listeners among these as if the peers did that never called: gloo waits for them by no time-out of ours.
+    """Connect to the listeners as if missing peers did: gloo waits for these without a time limit of ours.
 
     The connections stay open until ``keep`` is closed.
     """

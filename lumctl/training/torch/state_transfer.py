@@ -20,23 +20,23 @@ from lumctl.training.torch.states import Layout, StateSnapshot, memory
 from lumctl.training.torch.stores import family_of
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Of a description: one entry for each tensor."""
+"""The longest description, with one entry for each tensor."""
 LONGEST_QUESTION = 4096
 PATIENCE_S = 10.0
-"""How long a peer may leave us without a single byte."""
+"""How long a peer may send nothing."""
 
 
 class StateTransferError(Exception):
-    """A state was not transferred; the current one is untouched."""
+    """A state was not transferred; the current one is unchanged."""
 
 
 class NotHereError(Exception):
-    """The state that was asked for is not here."""
+    """The wanted state is not here."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedState:
-    """A state: after how many steps, and of which rank."""
+    """A state, by steps done and rank."""
 
     done: int
     of: int | None
@@ -46,7 +46,7 @@ Find = Callable[[WantedState], Layout]
 
 
 class StateServer:
-    """Serves states while open, that is while the worker is parked: a state that steps change is never read.
+    """Serves states while open, that is while the worker is parked: a changing state is never read.
 
     ``find`` gives a state or raises :class:`NotHereError`; it is called by threads of this class.
     """
@@ -62,7 +62,7 @@ class StateServer:
         self._accepting.start()
 
     def open(self) -> None:
-        """Serve from now on: the state does not change."""
+        """Start to serve: the state does not change."""
         with self._change:
             self._open = True
 
@@ -76,7 +76,7 @@ class StateServer:
             self._change.wait_for(lambda: not self._serving)
 
     def close(self) -> None:
-        """Serve no more, ever."""
+        """Stop serving for good."""
         self.shut()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -109,13 +109,13 @@ class StateServer:
                     return
                 self._serving.add(connection)
             try:
-                self._hand_over(connection, wanted)
+                self._send_state(connection, wanted)
             finally:
                 with self._change:
                     self._serving.discard(connection)
                     self._change.notify_all()
 
-    def _hand_over(self, connection: socket.socket, wanted: WantedState) -> None:
+    def _send_state(self, connection: socket.socket, wanted: WantedState) -> None:
         try:
             layout = self._find(wanted)
         except NotHereError as error:
@@ -135,7 +135,7 @@ class Fetcher:
         self._changing = threading.Lock()
 
     def cancel(self) -> None:
-        """Have :meth:`fetch` fail, if it is under way."""
+        """Make a running :meth:`fetch` fail."""
         with self._changing:
             if self._connection is not None:
                 with contextlib.suppress(OSError):
@@ -144,24 +144,24 @@ class Fetcher:
     def fetch(
         self, source: tuple[str, int], wanted: WantedState, *, still: Callable[[], bool] = lambda: True
     ) -> StateSnapshot:
-        """Fetch a state whole; ``still`` says whether it is wanted any more.
+        """Fetch a complete state; ``still`` says whether it is still wanted.
 
         Raises:
-            StateTransferError: it was not handed over whole.
+            StateTransferError: it was not transferred completely.
         """
         where = f"{source[0]}:{source[1]}"
         connection = socket.socket(family_of(source[0]))
         with self._changing:
             self._connection = connection
         try:
-            if not still():  # whoever cancels after this line finds the connection
-                raise StateTransferError("it is not wanted any more")
+            if not still():  # a cancel after this line finds the connection
+                raise StateTransferError("it is no longer wanted")
             connection.settimeout(PATIENCE_S)
             connection.connect(source)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return self._fetch(connection, wanted, where)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            raise StateTransferError(f"the worker at {where} did not hand it over whole: {error}") from error
+            raise StateTransferError(f"the worker at {where} did not send it completely: {error}") from error
         finally:
             with self._changing:
                 self._connection = None
@@ -172,14 +172,14 @@ class Fetcher:
         _send(connection, {"proof": proved(self._token, challenge), "done": wanted.done, "of": wanted.of})
         header = _line(connection, LONGEST_LINE)
         if "error" in header:
-            raise StateTransferError(f"the worker at {where} does not hand it over: {header['error']}")
+            raise StateTransferError(f"the worker at {where} refuses to send it: {header['error']}")
         data = torch.empty(int(header["bytes"]), dtype=torch.uint8)
         _fill(connection, memory(data))
         return StateSnapshot(int(header["done"]), header["meta"], data)
 
 
 def proved(token: str, challenge: str) -> str:
-    """The answer to a challenge, which only a holder of the token can give."""
+    """The proof for a challenge, which needs the token."""
     return hmac.new(token.encode(), b"state:" + challenge.encode(), "sha256").hexdigest()
 
 
@@ -187,7 +187,7 @@ def _fill(connection: socket.socket, room: memoryview) -> None:
     while room:
         count = connection.recv_into(room)
         if not count:
-            raise ConnectionError(f"it ended {len(room)} bytes too early")
+            raise ConnectionError(f"the connection ended {len(room)} bytes too early")
         room = room[count:]
 
 
@@ -196,7 +196,7 @@ def _send(connection: socket.socket, message: Mapping[str, Any]) -> None:
 
 
 def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
-    """One line, and not a byte of what follows it."""
+    """Read one line, and no byte of what follows it."""
     line = bytearray()
     while not line.endswith(b"\n"):
         ahead = connection.recv(65536, socket.MSG_PEEK)
@@ -208,5 +208,5 @@ def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
             raise ValueError("a line that does not end")
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise ValueError("a line that is no object")  # noqa: TRY004 - told as any other nonsense
+        raise ValueError("a line that is no object")  # noqa: TRY004 - handled like any other invalid line
     return found

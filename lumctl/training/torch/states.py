@@ -1,4 +1,4 @@
-"""States as raw bytes and a description in JSON: what goes from one worker to another carries no pickle."""
+"""The training state of a worker, and states as raw bytes with a description in JSON: transfers carry no pickle."""
 
 import copy
 import ctypes
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lumctl.errors import UsageError
 
 ALIGNED = 64
-"""Each tensor begins at a multiple of so many bytes: any kind of number may be read in place."""
+"""The alignment of tensors in bytes: numbers of any type can be read in place."""
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -25,14 +25,14 @@ class BrokenStateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the tensors of a state lie in its bytes. They are the state's own, not copies."""
+    """The layout of a state's tensors in its bytes. The tensors are the state's own, not copies."""
 
     meta: Any
     tensors: tuple[Tensor, ...]
     size: int
 
     def pieces(self) -> Iterator[memoryview]:
-        """The bytes in order, padding included. Tensors that are not in the memory of the host are brought there."""
+        """The bytes in order, padding included. Tensors on other devices are copied to the host."""
         for tensor in self.tensors:
             here = tensor.detach().contiguous().cpu()
             data = memory(here)
@@ -51,7 +51,7 @@ class StateSnapshot:
 
     @classmethod
     def take(cls, tree: Mapping[str, Any], done: int, *, into: Tensor | None = None) -> "StateSnapshot":
-        """Copy a state, into the bytes of an earlier snapshot if these are as many."""
+        """Copy a state, into the bytes of an earlier snapshot if the sizes are equal."""
         laid = lay_out(tree)
         data = into if into is not None and len(into) == laid.size else torch.empty(laid.size, dtype=torch.uint8)
         at = 0
@@ -63,7 +63,7 @@ class StateSnapshot:
         return cls(done, laid.meta, data)
 
     def tree(self, *, copied: bool = True) -> dict[str, Any]:
-        """The state again.
+        """The state as a tree.
 
         An optimiser keeps the tensors it is given: without a copy, its next step changes this snapshot.
 
@@ -83,7 +83,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
     """Describe a state and list its tensors.
 
     Raises:
-        UsageError: it holds what is neither a tensor nor plain data.
+        UsageError: it contains something other than tensors and plain data.
     """
     tensors: list[Tensor] = []
     size = 0
@@ -93,7 +93,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
         if isinstance(value, Tensor):
             if type(value) not in {Tensor, torch.nn.Parameter, torch.nn.Buffer} or value.layout != torch.strided:
                 raise UsageError(
-                    f"{path} is a {type(value).__name__}, which cannot be handed from one worker to another",
+                    f"{path} is a {type(value).__name__}, which cannot be sent from one worker to another",
                     hint="let state_dict give the part of this rank as plain tensors",
                 )
             n = value.numel() * value.element_size()
@@ -109,7 +109,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
         if type(value) in _PLAIN:
             return value
         raise UsageError(
-            f"{path} is a {type(value).__name__}, which cannot be handed from one worker to another",
+            f"{path} is a {type(value).__name__}, which cannot be sent from one worker to another",
             hint="state_dict may hold tensors, numbers, texts, lists and dictionaries",
         )
 
@@ -117,7 +117,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
 
 
 def memory(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor in the host's memory, in place; the tensor must outlive them."""
+    """The bytes of a contiguous tensor on the host, in place; the tensor must outlive them."""
     n = tensor.numel() * tensor.element_size()
     if not n:
         return memoryview(b"")
@@ -145,22 +145,22 @@ REPLICATED, UNIQUE = "replicated", "unique"
 
 
 class StatefulPart(Protocol):
-    """What has a state: a model, an optimiser, a scheduler, a sampler."""
+    """A part with a state: a model, an optimiser, a scheduler, a sampler."""
 
     def state_dict(self) -> dict[str, Any]:
         """Its state."""
         ...
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
-        """Take a state over."""
+        """Replace its state."""
         ...
 
 
 class TrainingState:
     """The state that steps change.
 
-    Between :meth:`begin` and :meth:`end` a step is under way. The optimiser's step makes it count; until then
-    :meth:`undo` takes back what the forward pass has changed: buffers of modules, and small parts that are no modules.
+    A training step runs from :meth:`begin` to :meth:`end`, and counts as done when the optimiser has stepped. Until
+    then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are no modules.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class TrainingState:
         self.layout = layout
         self.done = 0
         self.counted = False
-        """The step that is under way is in the state already."""
+        """The current step is in the state already."""
         self._parts = dict(parts)
         self._seed = seed
         self._shape = shape
@@ -185,26 +185,24 @@ class TrainingState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that has a state."""
+        """Whether there are no parts."""
         return not self._parts
 
     def shape(self, rank: int, world: int) -> None:
-        """Bring the parts into the shape that a rank needs, unless they have it."""
+        """Give the parts the shape that a rank needs, unless they have it."""
         if self._shape is not None and self._shaped != (rank, world):
             self._shape(rank, world)
             self._shaped = (rank, world)
 
-    # -- steps
-
     def begin(self, rank: int) -> None:
-        """A step begins: note what it may have to take back, and draw its random numbers anew."""
+        """Begin a step: save what :meth:`undo` needs, and seed the random numbers."""
         self._under_way, self.counted = True, False
         self._buffers = [
             (module, name, buffer, buffer.detach().clone())
             for part in self._parts.values()
             if isinstance(part, nn.Module)
             for module in part.modules()
-            for name, buffer in module._buffers.items()  # noqa: SLF001 - the public ways name no owner
+            for name, buffer in module._buffers.items()  # noqa: SLF001 - public methods do not give the owner
             if buffer is not None
         ]
         self._small = {
@@ -218,34 +216,34 @@ class TrainingState:
             torch.manual_seed(int.from_bytes(drawn, "big"))
 
     def stepped(self) -> None:
-        """The optimiser has stepped.
+        """Count the step: the optimiser has stepped.
 
         Raises:
-            UsageError: for the second time in one step: no failure in between could be made good.
+            UsageError: it stepped twice in one training step: a failure in between could not be undone.
         """
         if not self._under_way:
             return
         if self.counted:
             raise UsageError(
                 f"the optimiser stepped twice in step {self.done - 1}",
-                hint="one `with step:` holds one step of the optimiser; sum up gradients before it",
+                hint="step the optimiser once in each `with step:`; accumulate gradients before it",
             )
         self.counted = True
         self.done += 1
 
     def end(self) -> None:
-        """The body of a step came to its end; without an optimiser's step it counts now."""
+        """End a step; without an optimiser it counts now."""
         if self._under_way and not self.counted:
             self.stepped()
         self._forget()
 
     def undo(self) -> None:
-        """The body of a step broke: unless it counts already, the state is what it was before."""
+        """Revert an interrupted step, unless it counts already."""
         if self._under_way and not self.counted:
             for module, name, buffer, kept in self._buffers:
                 with torch.no_grad():
                     buffer.copy_(kept)
-                module._buffers[name] = buffer  # noqa: SLF001 - where the forward pass put another in its place
+                module._buffers[name] = buffer  # noqa: SLF001 - the forward pass may have replaced it
             for name, kept_state in self._small.items():
                 self._parts[name].load_state_dict(kept_state)
         self._forget()
@@ -260,25 +258,23 @@ class TrainingState:
             if isinstance(part, nn.Module | torch.optim.Optimizer):
                 part.zero_grad(set_to_none=True)
 
-    # -- the state as a whole
-
     def tree(self) -> dict[str, Any]:
-        """The state of all parts, by their names; its tensors are the live ones."""
+        """The state of all parts, by name, with the live tensors."""
         return {name: part.state_dict() for name, part in self._parts.items()}
 
     def laid_out(self) -> Layout:
-        """Where the live tensors lie, for a worker that is parked."""
+        """The layout of the live tensors, for a parked worker."""
         return lay_out(self.tree())
 
     def snapshot(self, *, into: Tensor | None = None) -> StateSnapshot:
-        """A copy of the state, in the place of an earlier one if it fits."""
+        """A copy of the state, into the bytes of an earlier one if the sizes are equal."""
         return StateSnapshot.take(self.tree(), self.done, into=into)
 
     def load(self, tree: Mapping[str, Any], done: int) -> None:
         """Replace the whole state.
 
         Raises:
-            UsageError: the state is of other parts; nothing was replaced.
+            UsageError: the state has other parts; nothing was replaced.
         """
         if set(tree) != set(self._parts):
             raise UsageError(

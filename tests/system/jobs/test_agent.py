@@ -14,7 +14,7 @@ from agents import HEARTBEAT_S, Agents, Coordinator, end, listed
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.training.agent import open_agent
-from lumctl.training.agent.logs import KEPT, KEPT_BYTES, LONGEST_BYTES
+from lumctl.training.agent.worker_table import KEPT, KEPT_BYTES, LONGEST_BYTES
 from lumctl.training.protocol import MessageLine
 
 TREE = "sleep 300 & echo $!; wait"

@@ -53,7 +53,7 @@ def test_connections_break_lumctl_is_killed_and_a_host_is_lost(require_program) 
     with RackJob(require_program) as job:
         job.sshds.know({**dict.fromkeys(job.sshds.addresses), "h6": "h5"})
         first = job.run()
-        first.heard("host h6 is not heard", "has CHANGED")
+        first.heard("host h6 cannot be reached", "has CHANGED")
         job.until(lambda found: found["done"] >= 3 and len(found["ready"]) == 1)
         agent = job.agent("h2")
         job.sshds.cut("h2")
@@ -80,5 +80,5 @@ def test_connections_break_lumctl_is_killed_and_a_host_is_lost(require_program) 
 @campaign
 def test_a_host_without_lumctl_is_named_with_what_it_says(require_program) -> None:
     with RackJob(require_program, edited=of_two_ranks, agent=["no-such-python", "-m", "lumctl.training.agent"]) as job:
-        job.run("--no-swap", yes=False).heard("host h1 is not heard: no agent starts there", "no-such-python")
+        job.run("--no-swap", yes=False).heard("host h1 cannot be reached: no agent starts there", "no-such-python")
         job.stop()

@@ -139,7 +139,7 @@ def test_when_all_spares_are_used_up(then: str) -> None:
         else:
             assert job.coordinator.ended() == 4
             job.all_gone()
-            assert "no spare can be had" in "\n".join(job.coordinator.said)
+            assert "no spare is available" in "\n".join(job.coordinator.said)
             kept = max(int(path.stem.removeprefix("step-")) for path in job.checkpoints.iterdir())
             assert kept in {len(job.losses()), len(job.losses()) + 1}
             job.sim.clear()

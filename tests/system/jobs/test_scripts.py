@@ -99,7 +99,7 @@ def test_one_that_holds_it_for_longer_than_the_limit_of_silence_hangs(tmp_path) 
     with ScriptJob(tmp_path, *options, silence_s=2, restarts=1) as job:
         found = job.ends(4)
         assert (found["end"], found["script_error"]) == ("no-progress", None)
-        assert "h2-gpu0: hangs: it has said nothing for" in found["why"]
+        assert "h2-gpu0: hangs: it has been silent for" in found["why"]
 
 
 def test_one_process_that_is_told_to_end_is_replaced_and_the_job_goes_on(tmp_path) -> None:
@@ -107,7 +107,7 @@ def test_one_process_that_is_told_to_end_is_replaced_and_the_job_goes_on(tmp_pat
         job.run()
         job.until(lambda found: found["done"] >= 5)
         job.kill(1, signal.SIGTERM)
-        assert job.recovered()["cause"] == "h2-gpu0: was told to end by SIGTERM"
+        assert job.recovered()["cause"] == "h2-gpu0: got SIGTERM"
         done_by_all(job, job.ended(0))
 
 

@@ -16,7 +16,7 @@ from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
 ENDED = {
     "job": "train",
     "state": "stopped",
-    "why": "somebody asked for it",
+    "why": "an operator asked for it",
     "generation": 2,
     "of": 4,
     "done": 200,
@@ -65,7 +65,7 @@ def test_how_a_job_has_ended_is_told_after_its_end(job, folder):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("train  stopped  target: rack")
-    assert re.fullmatch(r"stopped after 200 steps at 2027-01-1\d \d\d:\d\d:\d\d: somebody asked for it", lines[1])
+    assert re.fullmatch(r"stopped after 200 steps at 2027-01-1\d \d\d:\d\d:\d\d: an operator asked for it", lines[1])
     assert lines[2] == "checkpoint: /data/run7/step-00000200.pt"
     told = json.loads(job("status", "train", "-o", "json")[1])
     assert (told["state"], told["ended_at"], told["saved"]) == ("stopped", ENDED["ended_at"], ENDED["saved"])
@@ -107,7 +107,9 @@ def test_lines_have_the_time_of_day_in_front():
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} 4 ranks begin \(group 1\)", said[0])
 
 
-@pytest.mark.parametrize(("why", "hint"), [("its simulator has ended", "sim up"), ("no spare can be had", "logs are")])
+@pytest.mark.parametrize(
+    ("why", "hint"), [("its simulator has ended", "sim up"), ("no spare is available", "logs are")]
+)
 def test_what_to_do_about_a_stop(why, hint):
     full = f"{why}, and with it the light between the ranks" if "simulator" in why else why
     assert hint in job_run._how_to_begin_again("train", full)

@@ -113,8 +113,8 @@ def test_a_host_that_is_away_is_tried_again_with_pauses_and_its_ranks_go_on_when
     tried = len(cluster.opened) - before
     assert 200 / LONGEST_S - 1 <= tried <= 200 / LONGEST_S + 6
     assert len(cluster.state.workers.by_name) == known
-    assert requests.document(cluster.state)["why"] == "host h3 is not heard: no route"
-    assert cluster.said.count("host h3 is not heard: no route") == 1
+    assert requests.document(cluster.state)["why"] == "host h3 cannot be reached: no route"
+    assert cluster.said.count("host h3 cannot be reached: no route") == 1
     cluster.refuses.clear()
     cluster.wait(LONGEST_S)
     cluster.does_a_step()
@@ -151,7 +151,7 @@ def test_a_job_whose_host_is_away_at_the_start_starts_when_it_is_back(tmp_path):
         cluster.state.lines.open(host)
     cluster.settle()
     assert cluster.state.phase is JobPhase.STARTING
-    assert requests.document(cluster.state)["why"] == "host h1 is not heard: no route"
+    assert requests.document(cluster.state)["why"] == "host h1 cannot be reached: no route"
     cluster.come_to_rest()
     cluster.does_a_step()
     assert len([worker for worker in cluster.state.workers if worker.accelerator == "h1-a"]) == 1
@@ -175,7 +175,7 @@ def test_the_line_to_a_host_that_had_nothing_to_do_with_the_job_is_opened_when_i
 def test_a_word_that_cannot_be_understood_is_told_and_the_job_goes_on(cluster, message):
     told = {"tell": "said", "worker": "h1-a#1", "message": message, "at": 1}
     agent_reports.receive(cluster.state, "h1", told, "")
-    assert cluster.said[-1].startswith("h1: what its agent tells is not understood")
+    assert cluster.said[-1].startswith("h1: its agent sent a malformed message")
     cluster.does_a_step()
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lumctl.training.agent.logs import last_line, size
+from lumctl.training.agent.worker_table import last_line, size
 from lumctl.training.protocol import LONGEST_SHOWN, printable_line
 
 

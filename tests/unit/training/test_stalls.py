@@ -40,7 +40,7 @@ def test_it_waits_for_light_that_is_missing_and_says_so_and_goes_on_with_it(clus
         assert cluster.state.phase is JobPhase.RECOVERING
         assert requests.document(cluster.state)["why"] == "no light: c3"
     assert [line for line in cluster.said if "no light: c3" in line] == [
-        "no light: c3; the job waits for it, and looks every 5 s"
+        "no light: c3; the job waits for it, and checks every 5 s"
     ]
     assert requests.document(cluster.state)["state"] == "waiting"
     cluster.dark = ""

@@ -76,7 +76,7 @@ def test_the_store_is_not_read_with_each_step_and_may_be_away(tmp_path):
     cluster.kill("h4-a#1")
     steps(cluster, 10)
     assert len(reads) == 1
-    assert cluster.said.count("the store cannot be read, what it said last holds: the store does not answer") == 1
+    assert cluster.said.count("the store cannot be read, the last placement is used: the store does not answer") == 1
     assert "h4-a" in [each["accelerator"] for each in requests.document(cluster.state)["ready"]]
     cluster.kill("h1-a#1")
     cluster.come_to_rest()

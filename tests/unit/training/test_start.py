@@ -93,7 +93,9 @@ def test_it_is_told_for_whom_the_job_waits_now_and_then(tmp_path):
     assert cluster.state.phase is JobPhase.STARTING
 
 
-@pytest.mark.parametrize(("met", "missing"), [(False, "has not said that it belongs"), (True, "has not come to its")])
+@pytest.mark.parametrize(
+    ("met", "missing"), [(False, "has not connected to its agent"), (True, "has not reached its training")]
+)
 def test_a_job_one_of_whose_processes_never_gets_ready_stops_and_says_which(tmp_path, met, missing):
     cluster = opened(never_ready(FakeCluster(tmp_path, start_s=300), "h1-a", met=met))
     cluster.wait(299)

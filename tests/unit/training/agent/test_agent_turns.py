@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lumctl.training.agent.agent import IDLE_S, Agent
 from lumctl.training.agent.folder import listening, private_folder
-from lumctl.training.agent.logs import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
 from lumctl.training.agent.process import ProcessEnd
 from lumctl.training.agent.worker import BEATS, MOST_WAITING, Worker
+from lumctl.training.agent.worker_table import LONGEST_BYTES, LOOKED_AFTER_EVERY_S
 from lumctl.training.protocol import MessageLine, encoded
 
 HEARTBEAT_S = 2.0

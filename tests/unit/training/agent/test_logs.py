@@ -5,8 +5,8 @@ import os
 import pytest
 
 from lumctl.training.agent.folder import private_folder
-from lumctl.training.agent.logs import KEPT, forget, shorten
 from lumctl.training.agent.worker import Worker
+from lumctl.training.agent.worker_table import KEPT, forget, shorten
 
 AT = 1_800_000_000.0
 LINES = [f"line {number:04d}\n" for number in range(1000)]  # of 10 bytes

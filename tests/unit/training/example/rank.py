@@ -9,9 +9,8 @@ import torch.distributed as dist
 from torch.distributed import FileStore
 
 from lumctl.training.example.data import Windows
-from lumctl.training.example.learner import bytes_of
 from lumctl.training.example.model import SIZES
-from lumctl.training.example.parallelism import WAYS, learner
+from lumctl.training.example.parallelism import WAYS, bytes_of, learner
 
 STEPS = 3
 TEXT = bytes(index * index % 251 for index in range(20_000))

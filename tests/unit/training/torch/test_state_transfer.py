@@ -132,5 +132,5 @@ def test_a_fetch_from_who_hangs_can_be_cancelled():
             fetcher.fetch(hung.getsockname(), WantedState(5, None))
         cancelling.join()
         kept[0].close()
-    with pytest.raises(StateTransferError, match="not wanted any more"):
+    with pytest.raises(StateTransferError, match="no longer wanted"):
         fetcher.fetch(("127.0.0.1", 1), WantedState(5, None), still=lambda: False)
