@@ -113,12 +113,12 @@ def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, 
     from lumctl.daemon.autopilot import stop_switch
     from lumctl.daemon.autopilot.decision import decide
     from lumctl.daemon.autopilot.journal import AutopilotJournal
-    from lumctl.daemon.autopilot.policy import onsets_of
+    from lumctl.daemon.autopilot.policy import kept_onsets_s, onsets_of
 
     store, now = site.store(rack), seen.at
     notebook = AutopilotJournal(store)
     memory = notebook.recall(site.inventory.policies, now)
-    keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in site.inventory.policies), default=0.0) + 1.0
+    keep_s = kept_onsets_s(site.inventory.policies)
     onsets = onsets_of(seen, rack, notebook.onsets(since=now - keep_s), keep_s=keep_s)
     stopped = stop_switch.thrown(stop_switch.places([rack], [store.files])) or memory.stopped
     return decide(site.inventory.policies, seen, rack, replace(memory, stopped=stopped), onsets, now=now)

@@ -94,12 +94,12 @@ def watch(
     if print_rules and print_dashboard:
         raise UsageError("--print-rules and --print-dashboard are two files", hint="ask for one of them at a time")
     if print_rules:
-        from lumctl.daemon.metrics.monitoring import alert_rules
+        from lumctl.daemon.metrics.alerts_and_dashboard import alert_rules
 
         cx.out.text(alert_rules())
         return
     if print_dashboard:
-        from lumctl.daemon.metrics.monitoring import dashboard
+        from lumctl.daemon.metrics.alerts_and_dashboard import dashboard
 
         cx.out.text(dashboard())
         return

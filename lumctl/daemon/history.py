@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from lumctl.daemon.client import encode
@@ -89,7 +88,7 @@ ENDS_WITHIN_S = 5.0
 """How long the end of the daemon waits until the last minutes are written."""
 
 
-class ReadingStore(Protocol):
+class ReadingSink(Protocol):
     """The part of a :class:`lumctl.store.Store` that is used here."""
 
     def add_readings(self, minutes: Folded, /) -> None:
@@ -102,9 +101,7 @@ class ReadingStore(Protocol):
 class ReadingHistory:
     """Folds readings into minutes (``see``, which never waits) and writes them in another thread."""
 
-    def __init__(
-        self, open_store: Callable[[str], ReadingStore], errors: ErrorLog, *, most: int = MOST_MINUTES
-    ) -> None:
+    def __init__(self, open_store: Callable[[str], ReadingSink], errors: ErrorLog, *, most: int = MOST_MINUTES) -> None:
         self._open_store = open_store
         self._errors = errors
         self._most = most
@@ -112,7 +109,7 @@ class ReadingHistory:
         self._minute: int | None = None
         self._lock = threading.Lock()
         self._waiting: dict[str, Folded] = {}
-        self._stores: dict[str, ReadingStore] = {}
+        self._stores: dict[str, ReadingSink] = {}
         self._work = threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="lumctl-readings", daemon=True)
@@ -172,7 +169,7 @@ class ReadingHistory:
             whole = merged_minutes(minutes, self._waiting.get(rack, {}))
             self._waiting[rack] = {minute: whole[minute] for minute in sorted(whole)[-self._most :]}
 
-    def _store(self, rack: str) -> ReadingStore:
+    def _store(self, rack: str) -> ReadingSink:
         if rack not in self._stores:
             self._stores[rack] = self._open_store(rack)
         return self._stores[rack]
@@ -287,9 +284,7 @@ class RackStores:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -16,7 +16,7 @@ from lumctl.daemon.autopilot.decision import Decision, Response, decide, decisio
 from lumctl.daemon.autopilot.faults import faults_of
 from lumctl.daemon.autopilot.journal import WHO, AutopilotJournal
 from lumctl.daemon.autopilot.memory import AskState, AutopilotMemory, Event
-from lumctl.daemon.autopilot.policy import BreakerState, Onsets, next_breaker_state, onsets_of
+from lumctl.daemon.autopilot.policy import Onsets, breaker_changes, kept_onsets_s, onsets_of
 from lumctl.daemon.notifications.message import AutopilotOccasion
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import LumctlError, RefusedError
@@ -118,16 +118,11 @@ class RackPilot:
 
     def _mind_the_breakers(self, look: Observation, now: float) -> Onsets:
         policies = [policy for policy in look.inventory.policies if policy.how is not How.NOTIFY]
-        keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
+        keep_s = kept_onsets_s(policies)
         kept = self._journal.onsets(since=now - keep_s) if self._onsets is None else self._onsets
         self._onsets = onsets = onsets_of(look, self.rack, kept, keep_s=keep_s)
-        for policy in policies:
-            before = self.memory.breakers.get(policy.name, BreakerState())
-            after = next_breaker_state(before, policy.breaker, look, self.rack, onsets, now)
-            if after == before:
-                continue
-            opened = after.open_since is not None
-            why = after.why if opened else f"nothing more has failed for {policy.breaker.quiet_s:g} s"
+        for policy, state, why in list(breaker_changes(policies, self.memory.breakers, look, self.rack, onsets, now)):
+            opened = state.open_since is not None
             event = Event.BREAKER_OPENED if opened else Event.BREAKER_CLOSED
             self._journal.remark(event, now, policy=policy.name, why=why)
             occasion = AutopilotOccasion.BREAKER_OPENED if opened else AutopilotOccasion.BREAKER_CLOSED

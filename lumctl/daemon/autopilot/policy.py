@@ -4,7 +4,7 @@ The breaker: where much of a rack fails at once, it is not a single fault, and n
 only; recovery, rollback and operators go on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
@@ -171,6 +171,28 @@ def _began(health: ComponentHealth, whole: set[str], look: Observation) -> float
     if health.kind == "host" and not began:
         began = [i.since for i in look.report.incidents if i.id == f"host:{health.id}"]
     return min(max(began), look.at) if began else None
+
+
+def kept_onsets_s(policies: Iterable[Policy]) -> float:
+    """For how long onsets matter to the breakers of some policies, in seconds."""
+    return max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
+
+
+def breaker_changes(
+    policies: Iterable[Policy],
+    breakers: Mapping[str, BreakerState],
+    look: Observation,
+    rack: str,
+    onsets: Onsets,
+    now: float,
+) -> Iterator[tuple[Policy, BreakerState, str]]:
+    """The breakers that open or close in a rack after an observation, by policy, and why."""
+    for policy in policies:
+        before = breakers.get(policy.name, BreakerState())
+        after = next_breaker_state(before, policy.breaker, look, rack, onsets, now)
+        if after != before:
+            closed = f"nothing more has failed for {policy.breaker.quiet_s:g} s"
+            yield policy, after, after.why if after.open_since is not None else closed
 
 
 def next_breaker_state(

@@ -14,7 +14,7 @@ from typing import Any
 
 from lumctl.daemon.autopilot.decision import Decision, Response, decide, decision_document
 from lumctl.daemon.autopilot.memory import REMARK, Ask, AskState, AutopilotMemory, Event
-from lumctl.daemon.autopilot.policy import BreakerState, closes_at, next_breaker_state, onsets_of
+from lumctl.daemon.autopilot.policy import BreakerState, breaker_changes, closes_at, kept_onsets_s, onsets_of
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.incidents import with_incidents
@@ -298,20 +298,18 @@ class Rehearsal:
 
     def _breakers(self, rack: _Rack, look: Observation, now: float, times: list[float]) -> Iterator[RehearsedEvent]:
         policies = [policy for policy in self._inventory.policies if policy.how is not How.NOTIFY]
-        keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
-        rack.onsets = onsets_of(look, rack.name, rack.onsets, keep_s=keep_s)
-        for policy in policies:
-            before = rack.memory.breakers.get(policy.name, BreakerState())
-            after = next_breaker_state(before, policy.breaker, look, rack.name, rack.onsets, now)
-            if after.open_since is not None:
-                times.append(max(closes_at(policy.breaker, rack.onsets), now + TICK_S))
-            if after == before:
-                continue
-            opened = after.open_since is not None
-            event = Event.BREAKER_OPENED if opened else Event.BREAKER_CLOSED
-            why = after.why if opened else f"nothing more has failed for {policy.breaker.quiet_s:g} s"
+        rack.onsets = onsets_of(look, rack.name, rack.onsets, keep_s=kept_onsets_s(policies))
+        for policy, state, why in list(
+            breaker_changes(policies, rack.memory.breakers, look, rack.name, rack.onsets, now)
+        ):
+            event = Event.BREAKER_OPENED if state.open_since is not None else Event.BREAKER_CLOSED
             rack.remark(now, event, policy=policy.name, why=why)
             yield RehearsedEvent(now, rack.name, event, rack.name, policy.name, why)
+        times.extend(
+            max(closes_at(policy.breaker, rack.onsets), now + TICK_S)
+            for policy in policies
+            if rack.memory.breakers.get(policy.name, BreakerState()).open_since is not None
+        )
 
     def _answer(self, rack: _Rack, now: float, times: list[float]) -> None:
         """Approve the plans whose time has come."""

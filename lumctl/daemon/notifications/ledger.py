@@ -1,7 +1,6 @@
 """Which cases are open and what receivers know of each, so that nobody is notified twice of the same change."""
 
 import json
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, cases_of, states_of
+from lumctl.files import write_whole
 from lumctl.health.states import SEVERITY, State
 from lumctl.site.observation import Observation
 from lumctl.site.racks import rack_of
@@ -52,20 +52,7 @@ class NotificationFile:
         with self._lock:
             if not self._unsaved:
                 return False
-            made = self._path.with_name(f".{self._path.name}.new")
-            try:
-                made.unlink(missing_ok=True)  # a killed daemon's
-                with os.fdopen(
-                    os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
-                ) as file:
-                    json.dump({"schema": NOTES_SCHEMA, "told": self._told}, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                made.replace(self._path)
-            except OSError:
-                with suppress(OSError):
-                    made.unlink(missing_ok=True)
-                raise
+            write_whole(self._path, json.dumps({"schema": NOTES_SCHEMA, "told": self._told}))
             self._unsaved = False
             return True
 

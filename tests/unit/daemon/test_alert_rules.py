@@ -10,8 +10,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.daemon.history import LatestObservation, TransitionQueue
+from lumctl.daemon.metrics.alerts_and_dashboard import alert_rules, dashboard
 from lumctl.daemon.metrics.exporter import SelfMetrics
-from lumctl.daemon.metrics.monitoring import alert_rules, dashboard
 from lumctl.daemon.process import ErrorLog
 from lumctl.health.states import State
 

@@ -201,7 +201,7 @@ def test_notes_without_room_are_kept_and_written_later(notes, tmp_path, monkeypa
         def full(_):
             raise OSError(28, "No space left on device")
 
-        patch.setattr("lumctl.daemon.notifications.ledger.os.fsync", full)
+        patch.setattr("lumctl.files.os.fsync", full)
         with pytest.raises(OSError, match="No space"):
             notes.save()
     assert list(tmp_path.iterdir()) == []

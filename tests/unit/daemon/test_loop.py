@@ -1,18 +1,21 @@
-"""The loop: whatever goes wrong in one look, the next one comes; what is seen reaches everybody once."""
+"""The daemon's loop: fixed beats, changes as lines, and a beat after every error."""
 
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lumctl.daemon.history import LatestObservation, TransitionQueue
-from lumctl.daemon.loop import PAUSE_S, REMEMBER_S, Daemon, DaemonOrder, Sinks, WatchedClock
+from lumctl.daemon.loop import PAUSE_S, REMEMBER_S, Cadence, Daemon, DaemonOrder, Sinks, WatchedClock, transition_lines
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
+from lumctl.health.transitions import Transition
 from lumctl.inventory.load import example, load_inventory
 
 GPU = "s1-gpu0"
@@ -431,3 +434,63 @@ def test_a_supervisor_hears_of_it_between_beats_that_are_far_apart(stage, monkey
     daemon.orders.put(DaemonOrder.STOP)
     thread.join(20)
     assert stage.looks == 1
+
+
+def test_a_short_look_waits_for_the_next_beat(clock):
+    cadence = Cadence(1.0, clock)
+    clock.at += 0.25
+    assert cadence.to_next() == (0.75, 0)
+
+
+def test_a_long_look_misses_beats_and_keeps_the_time(clock):
+    cadence = Cadence(1.0, clock)
+    clock.at += 3.25
+    assert cadence.to_next() == (0.75, 3)
+    clock.at += 0.75
+    assert cadence.to_next() == (1.0, 0)
+
+
+def test_a_look_that_takes_just_one_interval_misses_none(clock):
+    cadence = Cadence(1.0, clock)
+    clock.at += 1.0
+    assert cadence.to_next() == (0.0, 0)
+
+
+@given(st.sampled_from([0.25, 0.5, 1.0, 2.0]), st.lists(st.integers(0, 200), max_size=20))
+def test_every_beat_stands_on_the_grid_and_none_lies_in_the_past(interval, looks):
+    at = [1000.0]
+    cadence = Cadence(interval, lambda: at[0])
+    beats = 0
+    for eighths in looks:
+        at[0] += eighths / 8
+        wait, missed = cadence.to_next()
+        beats += missed + 1
+        assert 0 <= wait <= interval
+        assert missed >= 0
+        at[0] += wait
+        assert at[0] == 1000.0 + beats * interval
+
+
+def change(component, kind, after=State.UNKNOWN, evidence="", *rules):
+    return Transition(1.0, component, kind, State.OK, after, rules, evidence)
+
+
+def test_a_host_that_is_lost_is_two_lines_and_its_own_comes_first():
+    changes = [change(f"h05-gpu{n}", "accelerator") for n in range(4)]
+    changes.append(change("h05", "host", State.FAILED, "it is down", "host.unreachable"))
+    assert list(transition_lines(changes)) == [
+        "host h05 ok -> failed: it is down (host.unreachable)",
+        "4 accelerators h05-gpu[0-3] ok -> unknown",
+    ]
+
+
+def test_what_was_seen_otherwise_is_another_line():
+    changes = [change("a1", "link", State.FAILED, "no light", "x"), change("a2", "link", State.FAILED, "down", "y")]
+    assert list(transition_lines(changes)) == ["link a1 ok -> failed: no light (x)", "link a2 ok -> failed: down (y)"]
+
+
+def test_every_name_is_told():
+    names = ["train-a/3-4", "train-a/4-5", "train-b/0-1"]
+    (line,) = transition_lines(change(name, "circuit") for name in names)
+    assert line.startswith("3 circuits ")
+    assert all(name in line for name in names)
