@@ -73,14 +73,14 @@ def explain(
         rack = rack_of_named(cx.inventory, component, circuits(site))
         seen = site.observe()
         every = decisions(site, seen, rack)
-    decided = [d for d in every if d.trouble.component == component] or [
+    decided = [d for d in every if d.fault.component == component] or [
         # A lane of it may be the cause, or that of another.
         d
         for d in every
-        if component in {a for accelerators in d.trouble.jobs.values() for a in accelerators}
+        if component in {a for accelerators in d.fault.jobs.values() for a in accelerators}
     ]
     if colon:
-        decided = [d for d in decided if any(f.rule == rule for f in d.trouble.findings)]
+        decided = [d for d in decided if any(f.rule == rule for f in d.fault.findings)]
         if not decided:
             raise UsageError(
                 f"{rule} finds no fault of {component} now", hint=f"see: lumctl health explain {component}"
@@ -127,7 +127,7 @@ def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, 
 def _print(cx: Invocation, decision: "Decision") -> None:
     policy = f", by policy {decision.policy.name} (how: {decision.policy.how})" if decision.policy else ""
     finding = decision.finding
-    cx.out.text(f"{decision.trouble.component}  {decision.trouble.kind}  {cx.out.state(finding.state)}  {finding.rule}")
+    cx.out.text(f"{decision.fault.component}  {decision.fault.kind}  {cx.out.state(finding.state)}  {finding.rule}")
     cx.out.text(f"{decision.act}{policy}: {decision.because}")
     rows: list[dict[str, Any]] = [
         {"name": c.name, "holds": "yes" if c.holds else "NO", "told": c.text, "until": clock(c.until)}

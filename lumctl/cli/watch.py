@@ -106,8 +106,8 @@ def watch(
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the daemon prints no data", hint=f"lumctl check -o {cx.out.format}")
     from lumctl.daemon.metrics.exporter import parse_listen
+    from lumctl.daemon.notifications.http_receivers import alertmanager_at, webhook_from
     from lumctl.daemon.notifications.receivers import parse_command
-    from lumctl.daemon.notifications.webhook import alertmanager_at, webhook_from
     from lumctl.daemon.service import DaemonSettings, service
 
     settings = DaemonSettings(

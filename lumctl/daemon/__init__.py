@@ -1,1 +1,1 @@
-"""The daemon: looks at fixed times, and hands on what it sees as history, metrics, notifications, and to who asks."""
+"""The daemon: reads the rack at fixed intervals and feeds history, metrics, notifications, autopilot and clients."""

@@ -1,6 +1,7 @@
-"""Readings over time, on their way into the stores: folded beside each look, written in a thread of their own.
+"""The newest observation, and what goes into the stores: transitions, and readings folded into minutes.
 
-A store that is full, locked or gone holds up no look: its minutes wait in memory, as far as that goes.
+A store that is full, locked or unreachable must not delay the loop: readings are written in a thread of their own, and
+what a store refuses waits in memory up to a limit.
 """
 
 import math
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from lumctl.daemon.client import encode
 from lumctl.daemon.process import ErrorLog
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
@@ -28,14 +30,14 @@ _LOW, _SUM, _COUNT, _HIGH, _DARK = range(5)
 
 
 class MinuteFolds:
-    """The minutes of one rack that are not handed on yet. A reading that was not taken anew counts once."""
+    """Minimum, mean and maximum per minute of one rack's readings. A reading that is seen again counts once."""
 
     def __init__(self) -> None:
         self._newest: dict[str, float] = {}
         self._minutes: dict[int, dict[str, dict[str, list[float]]]] = {}
 
     def add(self, component: str, at: float, values: Iterable[tuple[str, float]]) -> None:
-        """A reading of a component that was taken ``at`` (seconds since the epoch)."""
+        """Add a component's values that were read ``at`` (seconds since the epoch)."""
         if self._newest.get(component) == at:
             return
         self._newest[component] = at
@@ -50,12 +52,12 @@ class MinuteFolds:
                 one[_LOW] = value
             elif value > one[_HIGH]:
                 one[_HIGH] = value
-            if not math.isinf(value):  # no light at all has no place in a mean of dBm
+            if not math.isinf(value):  # no light is minus infinity, which would swallow a mean of dBm
                 one[_SUM] += value
                 one[_COUNT] += 1
 
     def take(self, before: float = math.inf) -> Folded:
-        """Hand on the minutes that ended by a time, and know them no more."""
+        """Remove and return the minutes that ended by a time."""
         over = [minute for minute in self._minutes if (minute + 1) * MINUTE_S <= before]
         return {
             minute: {
@@ -67,7 +69,7 @@ class MinuteFolds:
 
 
 def merged_minutes(some: Folded, more: Folded) -> Folded:
-    """Minutes of two hand-outs as one; ``some`` is changed."""
+    """Add minutes to others; ``some`` is changed and returned."""
     for minute, components in more.items():
         for component, named in components.items():
             known = some.setdefault(minute, {}).setdefault(component, {})
@@ -82,29 +84,29 @@ def _values(one: list[float]) -> Values:
 
 
 MOST_MINUTES = 15
-"""How many minutes wait for a store that takes none; then the oldest go."""
+"""How many minutes wait for a store that refuses them; beyond that the oldest are dropped."""
 ENDS_WITHIN_S = 5.0
-"""How long the end of the daemon waits for the last minutes to be written."""
+"""How long the end of the daemon waits until the last minutes are written."""
 
 
 class ReadingStore(Protocol):
     """The part of a :class:`lumctl.store.Store` that is used here."""
 
     def add_readings(self, minutes: Folded, /) -> None:
-        """Add minutes to what is kept."""
+        """Add minutes to the readings in the store."""
 
     def close(self) -> None:
-        """Give back the database."""
+        """Close the database."""
 
 
 class ReadingHistory:
-    """``see`` is for the thread that looks and never waits; everything else is done in another one."""
+    """Folds readings into minutes (``see``, which never waits) and writes them in another thread."""
 
     def __init__(
-        self, open_store: Callable[[str], ReadingStore], troubles: ErrorLog, *, most: int = MOST_MINUTES
+        self, open_store: Callable[[str], ReadingStore], errors: ErrorLog, *, most: int = MOST_MINUTES
     ) -> None:
         self._open_store = open_store
-        self._troubles = troubles
+        self._errors = errors
         self._most = most
         self._folding: dict[str, MinuteFolds] = {}
         self._minute: int | None = None
@@ -126,7 +128,7 @@ class ReadingHistory:
         self._thread.join(ENDS_WITHIN_S)
 
     def see(self, look: Observation) -> None:
-        """Fold a look; what belongs to minutes that are over is handed on."""
+        """Fold the readings of an observation; pass finished minutes to the writing thread."""
         for read in measured(look):
             self._folding.setdefault(read.rack, MinuteFolds()).add(read.component, read.at, read.values())
         minute = int(look.at // MINUTE_S)
@@ -135,7 +137,7 @@ class ReadingHistory:
         self._minute = minute
 
     def write(self) -> None:
-        """Write what waits. What a store does not take waits on, and the other stores get theirs."""
+        """Write what waits. What one store refuses waits longer; the other stores are written anyway."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         failed = False
@@ -144,12 +146,12 @@ class ReadingHistory:
                 self._store(rack).add_readings(minutes)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on and the minutes wait
                 failed = True
-                self._troubles.arose("readings", error)
-                # One that was opened while the disk was full stays closed to writing: the next attempt needs another.
+                self._errors.record("readings", error)
+                # A store that was opened while the disk was full stays read-only: open it again for the next attempt.
                 self._close(rack)
                 self._wait(rack, minutes)
         if waiting and not failed:
-            self._troubles.passed("readings")
+            self._errors.resolve("readings")
 
     def _run(self) -> None:
         while not self._ended:
@@ -182,7 +184,7 @@ class ReadingHistory:
 
 MAX_WAITING = 10_000
 PAUSE_S = 5.0
-"""Between two attempts to write into a store that refused: one that is locked holds up a beat each time."""
+"""Between two attempts to write into a store that refused: a locked store delays the loop each time."""
 
 Write = Callable[[str, Sequence[Transition]], None]
 
@@ -195,7 +197,7 @@ class TransitionQueue:
     ) -> None:
         self.write = write
         self.dropped = 0
-        """The oldest ones, for which memory had no room any more."""
+        """How many of the oldest were dropped because too many waited."""
         self.failures = 0
         self._monotonic = monotonic
         self._waiting: deque[tuple[str, Transition]] = deque(maxlen=most)
@@ -203,19 +205,19 @@ class TransitionQueue:
 
     @property
     def waiting(self) -> int:
-        """How many are not written yet."""
+        """How many are not yet written."""
         return len(self._waiting)
 
     def add(self, rack: str, change: Transition) -> None:
-        """Take a transition that the store of its rack did not take."""
+        """Queue a transition for the store of its rack."""
         self.dropped += len(self._waiting) == self._waiting.maxlen
         self._waiting.append((rack, change))
 
     def flush(self) -> bool:
-        """Write what waits, one store at a time; whether there was anything to write and all of it was written.
+        """Write what waits, one store at a time; whether there was anything and all of it was written.
 
         Raises:
-            Exception: what a store said; what it did not take stays here, and it is left alone for a while.
+            Exception: the error of a store; its transitions stay queued, and the next attempt waits :data:`PAUSE_S`.
         """
         if not self._waiting or self._monotonic() < self._not_before:
             return False
@@ -236,7 +238,7 @@ class TransitionQueue:
 
 
 class RackStores:
-    """Kept open beside the site that looks, which may be opened anew at any time."""
+    """The stores of all racks, open as long as the daemon runs; the context that reads the rack may be reopened."""
 
     def __init__(self, inventory: Inventory, target: str) -> None:
         """Open the store of each rack.
@@ -258,11 +260,11 @@ class RackStores:
         return self._stores[rack].files
 
     def last_states(self) -> dict[tuple[str, str], State]:
-        """The state in which the histories leave each component, by its id and kind."""
+        """The last recorded state of each component, by its id and kind."""
         return {key: state for store in self._stores.values() for key, state in store.last_states().items()}
 
     def write(self, rack: str, changes: Sequence[Transition]) -> None:
-        """Add to the history of a rack; of a rack that was not there when the daemon began, the site alone does it.
+        """Add to the history of a rack. A rack that the inventory got later is ignored: its context writes its history.
 
         Raises:
             StoreError: the store has no room.
@@ -272,13 +274,13 @@ class RackStores:
         try:
             self._stores[rack].add_transitions(changes)
         except StoreError:
-            # One that was opened while the disk was full stays closed to writing: the next attempt needs another.
+            # A store that was opened while the disk was full stays read-only: open it again for the next attempt.
             self._stores[rack].close()
             self._stores[rack] = open_store(self._inventory, rack, self._target)
             raise
 
     def close(self) -> None:
-        """Give back the databases."""
+        """Close the databases."""
         for store in self._stores.values():
             store.close()
 
@@ -289,3 +291,35 @@ class RackStores:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class LatestObservation:
+    """Holds the newest observation and its age by the monotonic clock. One reference is exchanged: it needs no lock."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._held: tuple[Observation, float] | None = None
+        self._encoded: tuple[Observation, bytes] | None = None
+        self._encoding = threading.Lock()
+
+    def put(self, look: Observation) -> None:
+        """Take an observation that was made just now."""
+        self._held = (look, self._monotonic())
+
+    @property
+    def look(self) -> Observation | None:
+        """The newest observation; ``None`` before the first."""
+        held = self._held
+        return held[0] if held else None
+
+    def age_s(self) -> float | None:
+        """How long ago it was made; ``None`` before the first."""
+        held = self._held
+        return self._monotonic() - held[1] if held else None
+
+    def encoded(self, look: Observation) -> bytes:
+        """An observation as bytes, made once however many ask for it."""
+        with self._encoding:
+            if self._encoded is None or self._encoded[0] is not look:
+                self._encoded = (look, encode(look))
+            return self._encoded[1]

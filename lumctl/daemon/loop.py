@@ -1,4 +1,4 @@
-"""The loop: one look at each beat, and what is done about it. Whatever goes wrong in one beat, the next one comes."""
+"""The daemon's loop: observe the rack at each beat and pass the observation on. An error in one beat never stops it."""
 
 import math
 import time
@@ -10,12 +10,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from lumctl.daemon.autopilot.pilot import Pilot
-from lumctl.daemon.history import ReadingHistory, TransitionQueue
+from lumctl.daemon.history import LatestObservation, ReadingHistory, TransitionQueue
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog, notify_systemd
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import LumctlError
 from lumctl.health.states import HealthReport, State
 from lumctl.health.transitions import Transition, transitions
@@ -46,13 +45,13 @@ def _change_text(change: Transition) -> str:
 
 
 REMEMBER_S = 10.0
-"""How long it may be unwritten while nothing new is found: it is large, and disks wear out."""
+"""The longest time between two writes while findings stay equal: the memory is large, and disks wear out."""
 REFUSED_PAUSE_S = 5.0
-"""Before a store that refused is asked again."""
+"""Before a store that refused is tried again."""
 
 
 class MemorySchedule:
-    """Knows what was found when the memory was last written."""
+    """When health's memory is written: at once when findings change, otherwise rarely."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -60,32 +59,32 @@ class MemorySchedule:
         self._by = self._not_before = monotonic()
 
     def is_due(self, newest: HealthReport | None) -> bool:
-        """Whether the next look is to be remembered; ``newest`` is the report of the last one."""
+        """Whether the next observation is to be written; ``newest`` is the last report."""
         now = self._monotonic()
         news = newest is not None and _found_in(newest) != self._found
         return now >= self._not_before and (news or now >= self._by)
 
     def wrote(self, report: HealthReport) -> None:
-        """The look of this report was remembered."""
+        """Note that the observation of this report was written."""
         self._found = _found_in(report)
         self._by = self._monotonic() + REMEMBER_S
 
     def refused(self) -> None:
-        """The store had no room for it."""
+        """Note that the store refused it."""
         self._not_before = self._monotonic() + REFUSED_PAUSE_S
 
 
 def _found_in(report: HealthReport) -> frozenset[tuple[str, ...]]:
-    """All that is found, but for what changes from look to look without being news."""
+    """What identifies each finding, without evidence that changes from one observation to the next."""
     return frozenset((f.component, f.rule, f.case, f.about, f.state) for f in report.findings())
 
 
 SET_S = 5.0
-"""What parts the two from one beat to the next once somebody has set the clock: drift and NTP never do."""
+"""A difference in seconds between two beats that only setting the clock explains; drift and NTP stay far below."""
 
 
 class WatchedClock:
-    """Both clocks. ``now`` is in seconds since the epoch; ``monotonic`` only ever goes on."""
+    """The wall clock ``now`` (seconds since the epoch) and the ``monotonic`` clock."""
 
     def __init__(self, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.now = now
@@ -93,14 +92,14 @@ class WatchedClock:
         self._ahead = now() - monotonic()
 
     def set_by(self) -> float | None:
-        """By how many seconds the clock was set since this was last asked; ``None`` if it was not."""
+        """By how many seconds the wall clock was set since the last call; ``None`` if it was not."""
         ahead = self.now() - self.monotonic()
         by, self._ahead = ahead - self._ahead, ahead
         return by if abs(by) >= SET_S else None
 
 
 class Cadence:
-    """The beats ``start, start + interval_s, start + 2 * interval_s, ...`` of a clock that nobody sets."""
+    """Beats at ``start + n * interval_s`` of the monotonic clock; missed ones are counted and left out."""
 
     def __init__(self, interval_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._interval_s = interval_s
@@ -108,7 +107,7 @@ class Cadence:
         self._last = monotonic()
 
     def to_next(self) -> tuple[float, int]:
-        """Go on to the next beat that is still to come: seconds until it, and how many were missed before it."""
+        """Go on to the next beat in the future: seconds until then, and how many beats were missed."""
         behind = self._monotonic() - self._last
         beats = max(math.ceil(behind / self._interval_s), 1)
         self._last += beats * self._interval_s
@@ -116,57 +115,57 @@ class Cadence:
 
 
 PAUSE_S = 5.0
-"""Before a site of which nothing answers is opened again."""
+"""Before a rack that does not answer is opened again."""
 ALIVE_S = 10.0
-"""How often a supervisor hears that we live, however far apart the beats are."""
+"""How often systemd is notified, however long the interval is."""
 
 Known = Mapping[tuple[str, str], State]
 """The states of components by id and kind, as an earlier daemon left them."""
 
 
 class DaemonOrder(Enum):
-    """What may be asked of a daemon."""
+    """What a signal asks of a daemon."""
 
     STOP = "stop"
     RELOAD = "reload"
 
 
 class NotKeptError(LumctlError):
-    """What health remembers could not be written down."""
+    """Health's memory could not be written."""
 
 
 class RackReader(Protocol):
-    """What looks at the rack: a :class:`lumctl.site.Site`."""
+    """What reads the rack: a :class:`lumctl.site.Site`."""
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
-        """Take one look."""
+        """Read the rack once."""
 
     def close(self) -> None:
-        """Look no more."""
+        """Close all connections."""
 
 
 @dataclass(frozen=True)
 class Sinks:
-    """Where a look goes."""
+    """Where an observation goes."""
 
     newest: LatestObservation
     history: TransitionQueue
     notes: NotificationFile
     ledger: NotificationLedger
     outbox: Receivers | None
-    vitals: SelfMetrics
-    troubles: ErrorLog
+    self_metrics: SelfMetrics
+    errors: ErrorLog
     pilot: Pilot | None = None
     readings: ReadingHistory | None = None
 
 
 class Daemon:
-    """Looks at an inventory until it is told to stop. All of it runs in the thread that calls ``run``."""
+    """Observes a rack until it is told to stop. All of it runs in the thread that calls ``run``."""
 
     def __init__(
         self,
         inventory: Inventory,
-        open_eyes: Callable[[Inventory], RackReader],
+        open_rack: Callable[[Inventory], RackReader],
         sinks: Sinks,
         say: Callable[[str], None],
         *,
@@ -177,31 +176,31 @@ class Daemon:
     ) -> None:
         self.inventory = inventory
         self.orders: SimpleQueue[DaemonOrder] = SimpleQueue()
-        """Orders may be put from a signal handler: this queue alone allows that."""
-        self._open_eyes = open_eyes
+        """A ``SimpleQueue``, because no other queue may be used in a signal handler."""
+        self._open_rack = open_rack
         self._sinks = sinks
         self._say = say
         self._interval_s = interval_s
         self._load = load
         self._clock = clock or WatchedClock()
         self._monotonic = monotonic = self._clock.monotonic
-        self._eyes: RackReader | None = None
+        self._rack: RackReader | None = None
         self._known = known
         self._before: HealthReport | None = None
         self._remembering = MemorySchedule(monotonic)
         self._reopen_at = monotonic()
 
     def run(self) -> None:
-        """Look at each beat until ``Order.STOP`` comes."""
+        """Observe at each beat until ``DaemonOrder.STOP`` comes."""
         notify_systemd("READY=1")
         cadence = Cadence(self._interval_s, self._monotonic)
         try:
             while True:
-                with self._sinks.vitals.tick_duration.time():
+                with self._sinks.self_metrics.tick_duration.time():
                     self.beat()
                 notify_systemd("WATCHDOG=1")
                 wait_s, missed = cadence.to_next()
-                self._sinks.vitals.missed(missed)
+                self._sinks.self_metrics.missed(missed)
                 if not self._pause(self._monotonic() + wait_s):
                     return
         finally:
@@ -209,60 +208,60 @@ class Daemon:
             self._keep()
 
     def beat(self) -> None:
-        """One look and what is done about it."""
-        # First what a store had no room for: it dates from before this look.
+        """Observe once and pass the observation on."""
+        # First what a store refused before: it is older than this observation.
         wrote = self._safely("history", self._sinks.history.flush)
         self._mind_the_clock()
         try:
             look = self._look()
-        except Exception as error:  # noqa: BLE001 - the daemon outlives every look
-            self._sinks.troubles.arose("look", error)
-            if not isinstance(error, LumctlError):  # something is out of joint: begin anew
+        except Exception as error:  # noqa: BLE001 - no error of an observation ends the daemon
+            self._sinks.errors.record("look", error)
+            if not isinstance(error, LumctlError):  # unexpected: start again with new connections
                 self._reopen()
         else:
-            self._sinks.troubles.passed("look")
-            # Until all have answered once, or are known not to, a look shows what is not read yet, and no change.
+            self._sinks.errors.resolve("look")
+            # Until all have answered or timed out once, an observation is incomplete and shows no change.
             if not look.awaited:
                 self._put(look)
-            if wrote and look.not_kept is not None:  # it was opened while the disk was full, and goes by that
+            if wrote and look.not_kept is not None:  # it was opened while the disk was full and stays read-only
                 self._reopen()
         self._keep()
 
     def _put(self, look: Observation) -> None:
-        """Give a look to everybody who waits for one."""
+        """Pass an observation to clients, verdicts and history."""
         self._sinks.newest.put(look)
         self._safely("verdict", lambda: self._hand_on(look))
         if (readings := self._sinks.readings) is not None:
             self._safely("folding", lambda: readings.see(look))
 
     def _keep(self) -> None:
-        """Write down what the next daemon must know."""
+        """Write what the next daemon must know."""
         self._safely("history", self._sinks.history.flush)
         self._safely("notes", self._sinks.notes.save)
 
     def _look(self) -> Observation:
-        if self._eyes is None:
-            self._eyes = self._open_eyes(self.inventory)
+        if self._rack is None:
+            self._rack = self._open_rack(self.inventory)
         remember = self._remembering.is_due(self._before)
-        look = self._eyes.observe(tick=True, remember=remember)
+        look = self._rack.observe(tick=True, remember=remember)
         if look.not_kept is not None:
-            self._sinks.troubles.arose("memory", NotKeptError(look.not_kept))
+            self._sinks.errors.record("memory", NotKeptError(look.not_kept))
             self._remembering.refused()
         elif remember and not look.awaited:
-            self._sinks.troubles.passed("memory")
+            self._sinks.errors.resolve("memory")
             self._remembering.wrote(look.report)
         self._mind_the_simulator(look)
         return look
 
     def _mind_the_clock(self) -> None:
-        """Readings are dated by the clock: once that is set they look old, or yet to come, until all is read anew."""
+        """After the clock was set, readings look old or in the future: reopen the rack, read everything again."""
         set_by = self._clock.set_by()
-        if set_by is not None and self._eyes is not None:
-            self._say(f"clock: set by {set_by:+.0f} s; everything is read anew")
+        if set_by is not None and self._rack is not None:
+            self._say(f"clock: set by {set_by:+.0f} s; everything is read again")
             self._close()
 
     def _mind_the_simulator(self, look: Observation) -> None:
-        """A simulator that was started again answers at other addresses: open it anew when nothing answers."""
+        """A restarted simulator answers at other addresses: reopen it when nothing answers."""
         alive = any(host.reachable for host in look.snapshot.hosts.values())
         if look.target == "sim" and not alive:
             self._reopen()
@@ -279,8 +278,8 @@ class Daemon:
         for line in transition_lines(changes):
             self._say(line)
         for change in changes:
-            sinks.vitals.changed(change)
-            # A store takes a change once: what a look that was remembered has left there already is passed over.
+            sinks.self_metrics.changed(change)
+            # A store takes each change once: those that the observation itself has written are ignored.
             sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
         if sinks.pilot is not None:
             sinks.pilot.see(look)
@@ -289,18 +288,18 @@ class Daemon:
                 sinks.outbox.put(notification)
 
     def _safely(self, place: str, work: Callable[[], bool | None]) -> bool:
-        """Whether it was done; work that says ``False`` had nothing to do."""
+        """Do something, log its error; whether it was done (work that returns ``False`` had nothing to do)."""
         try:
             done = work() is not False
-        except Exception as error:  # noqa: BLE001 - the daemon outlives all of its work
-            self._sinks.troubles.arose(place, error)
+        except Exception as error:  # noqa: BLE001 - no error of one part ends the daemon
+            self._sinks.errors.record(place, error)
             return False
         if done:
-            self._sinks.troubles.passed(place)
+            self._sinks.errors.resolve(place)
         return done
 
     def _pause(self, until: float) -> bool:
-        """Wait for the next beat and take orders meanwhile; whether there shall be a next beat."""
+        """Wait for the next beat and follow orders meanwhile; ``False`` after the order to stop."""
         while True:
             left_s = max(until - self._monotonic(), 0.0)
             try:
@@ -315,28 +314,28 @@ class Daemon:
             self._reload()
 
     def _reload(self) -> None:
-        """Read the inventory again; a broken one changes nothing."""
+        """Read the inventory again; an invalid one changes nothing."""
         try:
             fresh = self._load(self.inventory.path)
             if fresh.digest == self.inventory.digest:
                 self._say("inventory: read again, unchanged")
                 return
-            eyes = self._open_eyes(fresh)
+            reader = self._open_rack(fresh)
         except LumctlError as error:
-            self._say(f"inventory: kept as it was, for the new one cannot be used: {error.message}")
+            self._say(f"inventory: the new one cannot be used, the old one stays in force: {error.message}")
             return
         self._close()
-        self._eyes, self.inventory = eyes, fresh
-        self._say(f"inventory: {fresh.path} read again, and in force")
+        self._rack, self.inventory = reader, fresh
+        self._say(f"inventory: {fresh.path} read again and in force")
 
     def _close(self) -> None:
-        if self._eyes is not None:
-            self._safely("end", self._eyes.close)
-            self._eyes = None
+        if self._rack is not None:
+            self._safely("end", self._rack.close)
+            self._rack = None
 
 
 def _as_known(known: Known, report: HealthReport) -> HealthReport:
-    """A report of the same components in states that are known from before; the others are not in it."""
+    """The same report with the states that an earlier daemon left; components without one are left out."""
     groups: dict[str, Any] = {
         group: {
             name: replace(health, state=known[name, kind])

@@ -1,4 +1,4 @@
-"""A lock that dies with its process and names it: one daemon for each inventory and target, for each store."""
+"""What every daemon process needs: a lock that names it, notifications to systemd, and a log of its own errors."""
 
 import fcntl
 import os
@@ -16,21 +16,23 @@ from lumctl.files import make_private
 
 @contextmanager
 def exclusive_lock(lock: Path, what: str, *, already: str = "a daemon already watches") -> Iterator[None]:
-    """Hold a lock file; it stays behind, unlocked, for a file that is removed could be locked twice.
+    """Hold a lock file while inside; the lock ends with the process.
+
+    The file stays: one that is removed could be locked twice.
 
     Raises:
-        RefusedError: another process holds it; it is named.
+        RefusedError: another process holds it; the message names the process.
         UsageError: the file cannot be made.
     """
     try:
         make_private(lock.parent)
-        # A link that another user left there would have the file it names overwritten.
+        # O_NOFOLLOW: a link that another user put there would have us overwrite the file it names.
         held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise UsageError(f"cannot make {lock}: {error.strerror}") from error
     try:
         _take(held, f"{already} {what}")
-        with suppress(OSError):  # a full disk: the lock holds all the same, it only names nobody
+        with suppress(OSError):  # on a full disk the lock still holds, but does not name its process
             os.ftruncate(held, 0)
             os.pwrite(held, str(os.getpid()).encode(), 0)
         yield
@@ -39,7 +41,7 @@ def exclusive_lock(lock: Path, what: str, *, already: str = "a daemon already wa
 
 
 def lock_holder(lock: Path) -> int | None:
-    """The process that holds a lock file now; ``None`` if nobody does, or that cannot be known."""
+    """The process that holds a lock file now; ``None`` if none does or it cannot be determined."""
     with suppress(OSError, ValueError), lock.open("rb") as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -59,7 +61,7 @@ def _take(held: int, taken: str) -> None:
 
 
 def notify_systemd(state: str) -> None:
-    """Send ``READY=1``, ``WATCHDOG=1`` or ``STOPPING=1`` to whoever started us, if they asked for it."""
+    """Send ``READY=1``, ``WATCHDOG=1`` or ``STOPPING=1`` to systemd, if it started this process and asked for it."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -68,7 +70,7 @@ def notify_systemd(state: str) -> None:
 
 
 class ErrorLog:
-    """Kinds of trouble by where they arose. May be used from any thread."""
+    """The daemon's own errors: reported once for each kind until it is over, counted each time. Thread-safe."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -76,8 +78,8 @@ class ErrorLog:
         self._open: Counter[tuple[str, str]] = Counter()
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def arose(self, where: str, error: Exception) -> None:
-        """Count an error; the first of its kind since all was well is told."""
+    def record(self, where: str, error: Exception) -> None:
+        """Count an error; report the first of its kind."""
         kind = type(error).__name__
         with self._lock:
             self._counts[where, kind] += 1
@@ -86,14 +88,14 @@ class ErrorLog:
         if first:
             self._say(f"{where}: {_one_line(error)}")
 
-    def passed(self, where: str) -> None:
-        """What was in trouble here is well again."""
+    def resolve(self, where: str) -> None:
+        """Report that errors in this place are over."""
         with self._lock:
             over = {key: count for key, count in self._open.items() if key[0] == where}
             for key in over:
                 del self._open[key]
         if over:
-            self._say(f"{where}: well again after {sum(over.values())} failures")
+            self._say(f"{where}: ok again after {sum(over.values())} failures")
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How often each kind of error arose, by place and kind."""

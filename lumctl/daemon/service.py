@@ -1,32 +1,33 @@
-"""The daemon with all that belongs to it, put together and taken apart."""
+"""The daemon with all its parts, started and ended together, and the socket that serves its newest observation."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from lumctl.daemon.autopilot.pilot import Notify, Pilot
+from lumctl.daemon.autopilot.pilot import Pilot
 from lumctl.daemon.autopilot.policy import require_sound
-from lumctl.daemon.client import LOCK, daemon_folder, socket_path
-from lumctl.daemon.history import RackStores, ReadingHistory, TransitionQueue
+from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
+from lumctl.daemon.history import LatestObservation, RackStores, ReadingHistory, TransitionQueue
 from lumctl.daemon.loop import Daemon, Sinks
 from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, SelfMetrics
-from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.http_receivers import Alertmanager, Webhook, post
 from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
-from lumctl.daemon.notifications.webhook import Webhook, post
 from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
-from lumctl.daemon.server import LatestObservation, observation_server
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
+from lumctl.sockets import LineServer, Peer
 from lumctl.store import open_store
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """What an operator decides about a daemon. ``settle_s`` 0: tell at once; ``remind_after_s`` 0: tell once."""
+    """The options of ``lumctl watch``. ``settle_s`` 0: notify at once; ``remind_after_s`` 0: never remind."""
 
     interval_s: float = 1.0
     listen: tuple[str, int] | None = None
@@ -41,11 +42,12 @@ class DaemonSettings:
 def service(
     inventory: Inventory, target: str, settings: DaemonSettings, say: Callable[[str], None]
 ) -> Iterator[Daemon]:
-    """A daemon that is ready to run; it serves metrics and answers those who ask from now on.
+    """A daemon that is ready to run; its metrics and its socket are served from now on.
 
     Raises:
-        RefusedError: another daemon watches this inventory or uses one of its stores; it is named.
-        UsageError: a socket, a port or a store cannot be had.
+        RefusedError: another daemon watches this inventory or uses one of its stores; the message names it.
+        UsageError: a socket, a port or a store cannot be opened.
+        InventoryError: a policy names an unknown rule.
     """
     with ExitStack() as stack:
         stack.callback(notify_systemd, "STOPPING=1")
@@ -55,37 +57,44 @@ def service(
         stores = stack.enter_context(RackStores(inventory, target))
         for rack in inventory.racks:
             _claim_store(stack, stores.files(rack), rack, say)
-        troubles = ErrorLog(say)
+        errors = ErrorLog(say)
         notes = NotificationFile(stores.files(next(iter(inventory.racks))) / FILE)
         ledger = NotificationLedger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
         newest = LatestObservation()
+        require_sound(inventory)
         require_reachable(inventory)
 
         def current() -> Inventory:
             return newest.look.inventory if newest.look is not None else inventory
 
-        managers = [Alertmanager(each, lambda: ledger.still_open(target), troubles) for each in settings.alertmanagers]
-        receivers = _receivers(settings, target, ledger, notes, troubles, current, managers=managers)
+        managers = [Alertmanager(each, lambda: ledger.still_open(target), errors) for each in settings.alertmanagers]
+        receivers = _receivers(settings, target, ledger, notes, errors, current, managers=managers)
         stack.callback(receivers.close)
         for manager in managers:
             manager.start()
             stack.callback(manager.close)
         outbox = receivers if receivers.usual else None
         history = TransitionQueue(stores.write)
-        pilot = _pilot(inventory, target, troubles, say, receivers.tell)
+        pilot = Pilot(
+            lambda current: Site(current, target),
+            lambda rack: open_store(inventory, rack, target),
+            say,
+            tell=receivers.tell,
+            errors=errors,
+        )
         stack.callback(pilot.close)
         counted = receivers if receivers.usual or inventory.receivers else None
-        vitals = SelfMetrics(newest, settings.interval_s, troubles, history, counted)
-        vitals.registry.register(AutopilotMetrics(pilot))
+        self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)
+        self_metrics.registry.register(AutopilotMetrics(pilot))
         if settings.listen is not None:
-            exporter = stack.enter_context(MetricsServer(settings.listen, vitals))
+            exporter = stack.enter_context(MetricsServer(settings.listen, self_metrics))
             say(f"metrics: {exporter.url}")
-        readings = stack.enter_context(ReadingHistory(lambda rack: open_store(current(), rack, target), troubles))
+        readings = stack.enter_context(ReadingHistory(lambda rack: open_store(current(), rack, target), errors))
         stack.enter_context(observation_server(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
             lambda current: Site(current, target),
-            Sinks(newest, history, notes, ledger, outbox, vitals, troubles, pilot, readings),
+            Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings),
             say,
             interval_s=settings.interval_s,
             known=stores.last_states(),
@@ -94,10 +103,10 @@ def service(
 
 
 def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], None]) -> None:
-    """One daemon for each store, whoever runs it and from whichever copy of the inventory."""
+    """Lock a store: only one daemon may use it, even with another copy of the inventory or as another user."""
     try:
         stack.enter_context(exclusive_lock(files / LOCK, f"rack {rack}"))
-    except UsageError as error:  # a disk that is full or read-only: it is watched all the same
+    except UsageError as error:  # a full or read-only disk is no reason not to watch the rack
         say(f"store: {error.message}; another daemon could use it too")
 
 
@@ -106,7 +115,7 @@ def _receivers(
     target: str,
     ledger: NotificationLedger,
     notes: NotificationFile,
-    troubles: ErrorLog,
+    errors: ErrorLog,
     current: Callable[[], Inventory],
     *,
     managers: Iterable[Alertmanager],
@@ -114,39 +123,59 @@ def _receivers(
     deliveries: dict[str, Deliver] = {manager.place: manager.deliver for manager in managers}
     webhook, command = settings.webhook, settings.command
     if webhook is not None:
-        deliveries["notifications"] = lambda letter: post(webhook, letter.body)
+        deliveries["notifications"] = lambda message: post(webhook, message.body)
     if command is not None:
-        deliveries["command"] = lambda letter: run(command, letter)
+        deliveries["command"] = lambda message: run(command, message)
 
-    def told(notification: Notification, taken: bool) -> None:
+    def ended(notification: Notification, taken: bool) -> None:
         if not taken:
             ledger.undelivered(notification)
             return
         ledger.delivered(notification)
-        with suppress(OSError):  # the next beat tries again, and tells of it
+        with suppress(OSError):  # the next beat tries again and reports the error
             notes.save()
 
-    return Receivers(deliveries, told, troubles, target=target, named=receiver_lookup(current))
+    return Receivers(deliveries, ended, errors, target=target, named=receiver_lookup(current))
 
 
-def _pilot(inventory: Inventory, target: str, troubles: ErrorLog, say: Callable[[str], None], tell: Notify) -> Pilot:
-    """The autopilot of an inventory; it does nothing before it sees a look by an inventory with policies.
+def observation_server(path: Path, newest: LatestObservation, pilot: Pilot | None = None) -> LineServer:
+    """Serve the newest observation until the server is closed, and pass orders to the autopilot.
+
+    The answer to a request for the observation is a line with its length, followed by so many bytes.
 
     Raises:
-        InventoryError: a policy names a rule that there is not.
+        UsageError: no socket can be made there.
     """
-    require_sound(inventory)
 
-    def trouble(place: str, error: Exception | None) -> None:
-        if error is None:
-            troubles.passed(place)
-        else:
-            troubles.arose(place, error)
+    def answer(request: Mapping[str, Any], peer: Peer) -> tuple[dict[str, Any], bytes]:
+        del peer
+        if request["schema"] == ORDER_SCHEMA:
+            return obey(request, pilot), b""
+        look, age_s = newest.look, newest.age_s()
+        fits = (
+            look is not None
+            and age_s is not None
+            and request["schema"] == SCHEMA
+            and request["digest"] == look.inventory.digest
+            and age_s <= float(request["max_age_s"])
+        )
+        body = newest.encoded(look) if look is not None and fits else b""
+        return {"schema": SCHEMA, "pid": os.getpid(), "age_s": age_s, "length": len(body)}, body
 
-    return Pilot(
-        lambda current: Site(current, target),
-        lambda rack: open_store(inventory, rack, target),
-        say,
-        tell=tell,
-        trouble=trouble,
-    )
+    hint = "set $XDG_RUNTIME_DIR to a folder of yours with a short name"
+    return LineServer(path, answer, name="lumctl-observations", hint=hint)
+
+
+def obey(order: Mapping[str, Any], pilot: Pilot | None) -> dict[str, Any]:
+    """Carry out an order to the autopilot; the answer gives its state after that."""
+    if pilot is not None:
+        if order.get("do") == "stop":
+            pilot.stop(f"by {order.get('who', 'somebody')}")
+        elif order.get("do") == "start":
+            pilot.start()
+    return {
+        "schema": ORDER_SCHEMA,
+        "pid": os.getpid(),
+        "stopped": pilot.stopped if pilot is not None else "it has no autopilot",
+        "busy": bool(pilot is not None and pilot.busy),
+    }

@@ -419,7 +419,7 @@ def test_who_reads_beside_the_daemon_leaves_its_store_whole(watch, lumctl, envir
 
 def test_what_cannot_be_had_is_one_line(environment):
     for options, word in (
-        (["--listen", "nowhere"], "no place to listen at"),
+        (["--listen", "nowhere"], "not an address to listen at"),
         (["--token-file", "/absent"], "cannot read"),
         (["--settle", "inf"], "--settle"),
         (["--remind", "1e9"], "--remind"),

@@ -1,1 +1,1 @@
-"""What may be done unasked: policies, the decisions by them, and the switch that stops it all."""
+"""The autopilot: policies, the decisions they lead to, swaps without an operator, and the switch that stops them."""

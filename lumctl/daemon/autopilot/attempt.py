@@ -1,4 +1,4 @@
-"""Acting by a decision: the fault is read anew, the attempt is written down, and only then is anything moved."""
+"""One attempt of the autopilot: read the fault again, plan, apply, and find out how the run ended."""
 
 import socket
 from collections.abc import Callable
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from lumctl.daemon.autopilot.policy import Onsets
 
 SETTLED = frozenset({"done", "rolled-back", "refused", "undone", "superseded"})
-"""Run states after which everybody knows what the rack holds."""
+"""Run states after which the state of the rack is certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How an attempt ended. ``outcome`` is that of its run, ``refused`` where none began, ``None`` if nobody knows."""
+    """How an attempt ended. ``outcome`` is that of its run, ``refused`` if none began, ``None`` if it is not known."""
 
     outcome: str | None
     run: str | None = None
@@ -35,42 +35,42 @@ class AttemptResult:
 
 
 def name_of(policy: Policy) -> str:
-    """As whom the autopilot acts, in leases, runs and the journal."""
+    """The name of the autopilot in leases, runs and the journal."""
     return f"{AUTOPILOT}policy {policy.name} on {socket.gethostname()}"
 
 
 def again(
     decision: Decision, seen: Observation, memory: AutopilotMemory, onsets: "Onsets", *, now: float
 ) -> Decision | None:
-    """The same decision by a fresh look; ``None`` if nothing is wrong any more.
+    """The same decision by a fresh observation; ``None`` if the fault is over.
 
-    A fresh process has not seen how long the fault has stood: that is taken from the decision.
+    A new context does not know how long the fault has lasted, so that is taken from the decision.
     """
-    for trouble in faults_of(seen):
-        if trouble.key == decision.trouble.key:
-            stood = _with_since(trouble, decision)
+    for fault in faults_of(seen):
+        if fault.key == decision.fault.key:
+            stood = _with_since(fault, decision)
             return decide_one(seen.inventory.policies, stood, seen, memory, onsets, now=now)
     return None
 
 
-def _with_since(trouble: ComponentFault, decision: Decision) -> ComponentFault:
+def _with_since(fault: ComponentFault, decision: Decision) -> ComponentFault:
     known = decision.finding
     return replace(
-        trouble,
+        fault,
         findings=tuple(
             replace(f, since=min(f.since, known.since)) if (f.rule, f.case) == (known.rule, known.case) else f
-            for f in trouble.findings
+            for f in fault.findings
         ),
     )
 
 
 def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
-    """A plan that replaces what the trouble is about.
+    """A plan that replaces the accelerators of a fault.
 
     Raises:
-        LumctlError: there is none: no spare is left, or what a device holds is not certain.
+        LumctlError: no spare is left, or the state of a device is not certain.
     """
-    accelerators = [a for accelerators in decision.trouble.jobs.values() for a in accelerators]
+    accelerators = [a for accelerators in decision.fault.jobs.values() for a in accelerators]
     return plan_swap(site, None, accelerators, seen=seen)
 
 
@@ -84,17 +84,17 @@ def carry_out(
     store, began_at = site.store(plan.rack), site.now()
     try:
         with Standby(site) as standby:
-            standby.ready(plan.rack)  # it comes up while the preconditions are looked at
+            standby.ready(plan.rack)  # it starts while the preconditions are checked
             who = name_of(policy)
             result = apply(site, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
-    except Exception as error:  # noqa: BLE001 - what it left behind counts, not how it was told
+    except Exception as error:  # noqa: BLE001 - the journal tells what it left behind
         ended = how_it_ended(store, plan.digest, since=began_at, now=site.now())
         return replace(ended, told=str(error) or type(error).__name__)
     return AttemptResult("done", result.run, _runbook(site, result.run, plan.rack))
 
 
 def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> AttemptResult:
-    """What became of a plan that was applied since a time, by the journal alone.
+    """How the application of a plan since a time ended, by the journal alone.
 
     ``outcome`` is ``None`` for a run that is open and whose lease is over, and where the store cannot be read; it is
     ``running`` while somebody, be it its guard, is still at work on it.
@@ -115,5 +115,5 @@ def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> Atte
 def _runbook(site: Site, run: str, rack: str) -> str:
     try:
         return f"runbook: {save(site, run, rack)}"
-    except Exception as error:  # noqa: BLE001 - the run is done and in the journal, whatever becomes of the file
+    except Exception as error:  # noqa: BLE001 - without the file the run is done all the same
         return f"no runbook was written: {error}"

@@ -1,4 +1,4 @@
-"""What is to be done about everything that is at fault, and why. Pure: what was decided can be decided again."""
+"""What the autopilot does about each fault, and why. Pure functions: a decision can be repeated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,15 @@ NEVER = frozenset(
         ("gpu.recovery-action", "unknown"),
     }
 )
-"""What warns and never acts, whatever a policy says: nobody knows what these mean."""
+"""Findings whose meaning is not known: they never lead to an action, whatever a policy says."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCondition:
-    """One condition. ``until`` is when it may change by itself (seconds since the epoch), if it does."""
+    """One condition, in words that an operator can check.
+
+    ``until`` is when it may change by itself (seconds since the epoch).
+    """
 
     name: str
     holds: bool
@@ -37,9 +40,9 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMatch:
-    """A trouble under the policy that is to decide about it."""
+    """A fault, its finding that a policy matched, and all that the policy's conditions depend on."""
 
-    trouble: ComponentFault
+    fault: ComponentFault
     finding: Finding
     policy: Policy
     memory: AutopilotMemory
@@ -48,16 +51,16 @@ class PolicyMatch:
     now: float
     ask: Ask | None = None
     by_hand: tuple[str, ...] = ()
-    """The jobs that only a person can stop before their light moves."""
+    """The jobs that only an operator can stop before their light moves."""
 
     @property
     def accelerators(self) -> tuple[str, ...]:
-        """Those that would be replaced."""
-        return tuple(a for accelerators in self.trouble.jobs.values() for a in accelerators)
+        """The accelerators that would be replaced."""
+        return tuple(a for accelerators in self.fault.jobs.values() for a in accelerators)
 
 
 def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
-    """Every condition of a case, also those after one that does not hold."""
+    """Every condition of a policy that matched, including those after one that does not hold."""
     yield _attended(case)
     yield _quiet(case)
     yield _itself(case)
@@ -73,7 +76,7 @@ def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
     yield _halt(case)
     yield _hours(case)
     if case.ask is None or case.ask.state is AskState.SPENT:
-        yield _young(case)  # a person who is asked sees how old it is
+        yield _young(case)  # an operator who approves sees how old it is
     yield _breaker(case)
     yield _not_stale(case)
     yield _cooled_down(case)
@@ -82,15 +85,15 @@ def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
 
 
 def _attended(case: PolicyMatch) -> PolicyCondition:
-    if case.trouble.out_of_service is not None:
-        return PolicyCondition("attended", holds=False, text=case.trouble.out_of_service)
+    if case.fault.out_of_service is not None:
+        return PolicyCondition("attended", holds=False, text=case.fault.out_of_service)
     if case.finding.acknowledged is not None:
         return PolicyCondition("attended", holds=False, text=f"acknowledged {case.finding.acknowledged}")
     return PolicyCondition("attended", holds=True, text="nobody is at work on it or has acknowledged it")
 
 
 def _quiet(case: PolicyMatch) -> PolicyCondition:
-    names = (case.trouble.component, *case.accelerators)
+    names = (case.fault.component, *case.accelerators)
     for pattern in case.policy.quiet:
         for name in names:
             if fnmatchcase(name, pattern):
@@ -99,10 +102,10 @@ def _quiet(case: PolicyMatch) -> PolicyCondition:
 
 
 def _itself(case: PolicyMatch) -> PolicyCondition:
-    incident = case.trouble.incident
+    incident = case.fault.incident
     if incident is None:
         return PolicyCondition("cause", holds=True, text="it is itself the cause")
-    return PolicyCondition("cause", holds=False, text=f"part of {incident}: the cause is not this {case.trouble.kind}")
+    return PolicyCondition("cause", holds=False, text=f"part of {incident}: the cause is not this {case.fault.kind}")
 
 
 def _stands(case: PolicyMatch) -> PolicyCondition:
@@ -130,14 +133,14 @@ def _known(case: PolicyMatch) -> PolicyCondition:
 
 
 def _works(case: PolicyMatch) -> PolicyCondition:
-    if not case.trouble.jobs:
+    if not case.fault.jobs:
         what = "works in no job, or is not known to be what fails"
-        if case.trouble.kind is PolicySubject.HOST:
+        if case.fault.kind is PolicySubject.HOST:
             what = "nothing that works in a job is on it"
-        elif case.trouble.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
+        elif case.fault.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
             what = "no accelerator is known to be its cause"
         return PolicyCondition("works", holds=False, text=what)
-    text = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.trouble.jobs.items())
+    text = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.fault.jobs.items())
     return PolicyCondition("works", holds=True, text=text)
 
 
@@ -166,7 +169,7 @@ def _hours(case: PolicyMatch) -> PolicyCondition:
 
 
 def breaker_of(case: PolicyMatch) -> BreakerState:
-    """The breaker of the case's policy in its rack."""
+    """The breaker of the policy in the rack."""
     return case.memory.breakers.get(case.policy.name, BreakerState())
 
 
@@ -203,12 +206,12 @@ def _limits(case: PolicyMatch) -> Iterator[PolicyCondition]:
     limits, memory, now = case.policy.limits, case.memory, case.now
     rows = (
         ("accelerator-week", limits.accelerator_week, WEEK_S, case.accelerators, "of it within a week"),
-        ("rack-hour", limits.rack_hour, HOUR_S, None, f"in {case.trouble.rack} within an hour"),
-        ("rack-day", limits.rack_day, DAY_S, None, f"in {case.trouble.rack} within a day"),
+        ("rack-hour", limits.rack_hour, HOUR_S, None, f"in {case.fault.rack} within an hour"),
+        ("rack-day", limits.rack_day, DAY_S, None, f"in {case.fault.rack} within a day"),
     )
     for name, most, window_s, accelerators, what in rows:
         tried = memory.tried(since=now - window_s, accelerators=accelerators)
-        # The oldest of those that must have been forgotten before there is room again.
+        # The attempt that must leave the window before another is allowed.
         frees = tried[len(tried) - most].at + window_s if most and len(tried) >= most else None
         yield PolicyCondition(name, len(tried) < most, f"{len(tried)} of {most} swaps {what}", frees)
 
@@ -218,11 +221,11 @@ class _Made(Protocol):
 
 
 class Response(StrEnum):
-    """What is done about a trouble."""
+    """What is done about a fault."""
 
     NOTHING = "nothing"
     WAIT = "wait"
-    """A plan is made and waits for a person's yes."""
+    """A plan was made and waits for approval."""
     NOTIFY = "notify"
     PLAN = "plan"
     ASK = "ask"
@@ -231,14 +234,14 @@ class Response(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done about one trouble. ``policy`` is the one that decided, ``None`` where none speaks of it.
+    """What is done about one fault. ``policy`` is the one that decided, ``None`` if none matched.
 
     ``reason`` names what decided: a condition that does not hold, or what was done before. ``plan`` is one that was
     made for it.
     """
 
     at: float
-    trouble: ComponentFault
+    fault: ComponentFault
     finding: Finding
     act: Response
     policy: Policy | None
@@ -249,61 +252,59 @@ class Decision:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What makes it another decision than the one before: the numbers in its reasons do not."""
+        """What distinguishes it from the decision before; numbers in its reasons do not."""
         plan = self.plan or ""
         return (self.act, self.policy.name if self.policy else "", self.finding.rule, self.reason, plan)
 
     @property
     def until(self) -> float | None:
-        """When it may change though nothing happens."""
+        """When it may change although nothing happens."""
         return min((c.until for c in self.conditions if c.until is not None and c.until > self.at), default=None)
 
 
 def decide(
     policies: Sequence[Policy], look: Observation, rack: str, memory: AutopilotMemory, onsets: Onsets, *, now: float
 ) -> tuple[Decision, ...]:
-    """A decision about everything that is at fault in a rack; there is one for each trouble, also to do nothing."""
+    """One decision for each fault of a rack, including those to do nothing."""
     return tuple(
-        decide_one(policies, trouble, look, memory, onsets, now=now)
-        for trouble in faults_of(look)
-        if trouble.rack == rack
+        decide_one(policies, fault, look, memory, onsets, now=now) for fault in faults_of(look) if fault.rack == rack
     )
 
 
 def decide_one(
     policies: Sequence[Policy],
-    trouble: ComponentFault,
+    fault: ComponentFault,
     look: Observation,
     memory: AutopilotMemory,
     onsets: Onsets,
     *,
     now: float,
 ) -> Decision:
-    """The decision about one trouble: the first policy that matches one of its findings decides."""
+    """The decision about one fault: the first policy that matches one of its findings decides."""
     for policy in policies:
-        finding = next((finding for finding in trouble.findings if matches(policy, trouble, finding)), None)
+        finding = next((finding for finding in fault.findings if matches(policy, fault, finding)), None)
         if finding is None:
             continue
-        ask = _ask_of(trouble, finding, policy, memory)
-        alone = by_hand(look.inventory, look.target, trouble.jobs)
-        case = PolicyMatch(trouble, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
+        ask = _ask_of(fault, finding, policy, memory)
+        alone = by_hand(look.inventory, look.target, fault.jobs)
+        case = PolicyMatch(fault, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
         return _decided(case, tuple(conditions(case)))
-    worst = trouble.findings[0]
-    because = f"no policy speaks of {worst.rule} ({worst.state}) for {trouble.kind}s"
-    return Decision(now, trouble, worst, Response.NOTHING, None, "no-policy", because)
+    worst = fault.findings[0]
+    because = f"no policy speaks of {worst.rule} ({worst.state}) for {fault.kind}s"
+    return Decision(now, fault, worst, Response.NOTHING, None, "no-policy", because)
 
 
-def matches(policy: Policy, trouble: ComponentFault, finding: Finding) -> bool:
-    """Whether a policy speaks of a finding."""
+def matches(policy: Policy, fault: ComponentFault, finding: Finding) -> bool:
+    """Whether a policy matches a finding."""
     meant = policy.matching
     words = (finding.rule, f"{finding.rule}/{finding.case}")
     return (
-        trouble.kind in meant.kinds
+        fault.kind in meant.kinds
         and finding.state in meant.states
         and any(fnmatchcase(word, pattern) for pattern in meant.rules for word in words)
-        and _among(meant.components, (trouble.component,))
-        and _among(meant.racks, (trouble.rack,))
-        and _among(meant.jobs, tuple(trouble.jobs))
+        and _among(meant.components, (fault.component,))
+        and _among(meant.racks, (fault.rack,))
+        and _among(meant.jobs, tuple(fault.jobs))
     )
 
 
@@ -311,9 +312,9 @@ def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
-def _ask_of(trouble: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
-    """The request for approval that was made for this very finding, if one was."""
-    done = memory.handled.get(trouble.key)
+def _ask_of(fault: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
+    """The request for approval that was made for this finding, if any."""
+    done = memory.handled.get(fault.key)
     if policy.how is not How.APPROVE or done is None or done.plan is None or finding.since > done.at:
         return None
     return memory.asks.get(done.plan)
@@ -323,13 +324,13 @@ def _decided(  # noqa: PLR0911 - one for each thing that may come of it
     case: PolicyMatch, checked: tuple[PolicyCondition, ...]
 ) -> Decision:
     def made(act: Response, reason: str, because: str, plan: str | None = None) -> Decision:
-        return Decision(case.now, case.trouble, case.finding, act, case.policy, reason, because, checked, plan)
+        return Decision(case.now, case.fault, case.finding, act, case.policy, reason, because, checked, plan)
 
     missing = [condition for condition in checked if not condition.holds]
     if missing:
         plan = case.ask.plan if case.ask and case.ask.state is AskState.ASKED else None
         return made(Response.NOTHING, missing[0].name, "; ".join(condition.text for condition in missing), plan)
-    done = case.memory.handled.get(case.trouble.key)
+    done = case.memory.handled.get(case.fault.key)
     before = done if done is not None and case.finding.since <= done.at and done.policy == case.policy.name else None
     saw = f"{case.finding.rule}: {case.finding.evidence}"
     match case.policy.how:
@@ -362,14 +363,14 @@ def _by_approval(case: PolicyMatch, made: _Made, saw: str) -> Decision:
 
 
 def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str, Any]:
-    """A decision as data; ``briefly`` without the conditions that hold, as the journal keeps it."""
-    trouble, finding = decision.trouble, decision.finding
+    """A decision as data; ``briefly``: without the conditions that hold, as in the journal."""
+    fault, finding = decision.fault, decision.finding
     checked = [c for c in decision.conditions if not (briefly and c.holds)]
     return {
-        "key": trouble.key,
-        "kind": trouble.kind.value,
-        "component": trouble.component,
-        "rack": trouble.rack,
+        "key": fault.key,
+        "kind": fault.kind.value,
+        "component": fault.component,
+        "rack": fault.rack,
         "act": decision.act.value,
         "policy": decision.policy.name if decision.policy else None,
         "how": decision.policy.how.value if decision.policy else None,
@@ -383,7 +384,7 @@ def decision_document(decision: Decision, *, briefly: bool = False) -> dict[str,
             "since": finding.since,
             "evidence": finding.evidence,
         },
-        "accelerators": [a for accelerators in trouble.jobs.values() for a in accelerators],
+        "accelerators": [a for accelerators in fault.jobs.values() for a in accelerators],
         "conditions": [{"name": c.name, "holds": c.holds, "told": c.text, "until": c.until} for c in checked],
         "plan": decision.plan,
         "until": decision.until,

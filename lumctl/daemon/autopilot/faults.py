@@ -1,4 +1,4 @@
-"""What decisions are made about: one trouble for each component with a fault, one for a host or rack as a whole."""
+"""Faults, about which the autopilot decides: one for each faulty component, one for a host or rack as a whole."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lumctl.site.racks import rack_of
 
 @dataclass(frozen=True, slots=True)
 class ComponentFault:
-    """A component with its faults, gravest first.
+    """A component with its findings, gravest first.
 
     ``incident`` is the id of the incident that it is a part of where the cause is another component: then it is not
     for itself that anything should be done about it. ``out_of_service`` says why it is, if it is. ``jobs`` are the
@@ -28,19 +28,19 @@ class ComponentFault:
 
     @property
     def key(self) -> str:
-        """What tells it from all others: a host and its only accelerator may share a name."""
+        """Its unique key: a host and its only accelerator may share a name."""
         return f"{self.kind}:{self.component}"
 
 
 def faults_of(look: Observation) -> tuple[ComponentFault, ...]:
-    """Everything at fault in one look: racks, hosts, then what is on them."""
+    """All faults of an observation: racks, hosts, then what is on them."""
     found = [*_whole_racks(look), *_components(look)]
     order = (
         PolicySubject.RACK,
         PolicySubject.HOST,
         *(kind for kind in PolicySubject if kind not in {PolicySubject.RACK, PolicySubject.HOST}),
     )
-    return tuple(sorted(found, key=lambda trouble: order.index(trouble.kind)))
+    return tuple(sorted(found, key=lambda fault: order.index(fault.kind)))
 
 
 def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str, tuple[str, ...]]:
@@ -65,14 +65,14 @@ def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str,
 def _whole_racks(look: Observation) -> Iterator[ComponentFault]:
     for incident in look.report.incidents:
         of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{PolicySubject.RACK}:{incident.cause}"
-        # Hosts that were missed once may only be slow: nothing is certain of the rack until one is lost.
+        # Hosts that missed one round may only be slow: the rack is not at fault until one is lost.
         if of_a_rack and (findings := _speaking(look, incident)):
             yield ComponentFault(PolicySubject.RACK, incident.cause, incident.cause, findings, {})
 
 
 def _components(look: Observation) -> Iterator[ComponentFault]:
     incidents = {incident.id: incident for incident in look.report.incidents}
-    # Where no reading tells which end of a circuit is at fault, nothing is replaced unasked.
+    # Where no reading tells which end of a circuit is faulty, nothing is replaced automatically.
     uncertain = {remedy.key for remedy in look.remedies if not remedy.certain}
     for group, components in look.report.groups().items():
         kind = PolicySubject(group.removesuffix("s"))
@@ -98,7 +98,7 @@ def _faults(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
 
 
 def _speaking(look: Observation, incident: Incident) -> tuple[Finding, ...]:
-    """The findings that speak for the cause of an incident."""
+    """The findings of an incident's own rule."""
     everything = look.report.findings()
     return tuple(f for f in everything if f.incident == incident.id and f.rule == incident.rule and is_fault(f.state))
 

@@ -1,4 +1,4 @@
-"""How the autopilot of a rack stands, as data: the switch, breakers, limits, what waits, and what it decided last."""
+"""The journal of a rack's autopilot, read at each observation and written before it acts; and its status."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ from lumctl.store import ACTION_KINDS, ASKED, Entry, Store
 
 WHO = "autopilot"
 GONE = ("gone",)
-"""The signature of a decision whose trouble is over."""
+"""The signature of a decision whose fault is over."""
 
 
 def stopped_by_anybody(rack: str, store: Store) -> str | None:
@@ -51,7 +51,7 @@ class AutopilotJournal:
         self._read_until: int | None = None
 
     def recall(self, policies: Sequence[Policy], now: float, *, whole: bool = True) -> AutopilotMemory:
-        """What is known now. Without ``whole`` only what was remarked: nothing is at fault."""
+        """The memory as of now. Without ``whole`` only the remarks are read: enough while there is no fault."""
         self._catch_up(now)
         if not whole:
             return self.memory
@@ -66,7 +66,7 @@ class AutopilotJournal:
         return self.memory
 
     def onsets(self, *, since: float) -> dict[tuple[str, str], float]:
-        """When accelerators and hosts began to be at fault, as the history has it."""
+        """When accelerators and hosts became faulty, from the history."""
         rows = self.store.transitions(since=since)
         return {
             (row.kind, row.component): row.at
@@ -75,15 +75,15 @@ class AutopilotJournal:
         }
 
     def remark(self, event: Event, at: float, *, who: str = WHO, **data: Any) -> None:
-        """Write down what happened; on disk when this returns."""
+        """Write what happened; it is on disk when this returns."""
         self.store.remark(REMARK, {"event": event.value, **data}, at=at, who=who)
         self._catch_up(at)
 
     def write_down(self, decisions: Sequence[Decision], at: float) -> list[Decision]:
-        """Every decision once: those that are new, or others than before, in one entry; gives these."""
+        """Write the decisions that are new or changed, in one entry; return them."""
         decided = self.memory.decided
-        news = [decision for decision in decisions if decided.get(decision.trouble.key) != decision.signature]
-        known = {decision.trouble.key for decision in decisions}
+        news = [decision for decision in decisions if decided.get(decision.fault.key) != decision.signature]
+        known = {decision.fault.key for decision in decisions}
         gone = [key for key, signature in decided.items() if key not in known and signature != GONE]
         if news or gone:
             documents = [decision_document(decision, briefly=True) for decision in news]
@@ -95,7 +95,7 @@ class AutopilotJournal:
         return news
 
     def _catch_up(self, now: float) -> None:
-        """Take in what anybody has remarked since the last time: others write here too, such as whoever stops it."""
+        """Read the remarks since the last time: others write here too, such as an operator who stops it."""
         if self._read_until is None:
             remarks = [*self.store.remarks(REMARK), *self.store.remarks(DECISION, since=now - DAY_S)]
             remarks.sort(key=lambda remark: remark.seq)
@@ -107,7 +107,7 @@ class AutopilotJournal:
 
 MOST_DECISIONS = 10
 ACTS = {True: "running", False: "ready"}
-"""What nothing stops, by whether a daemon answers."""
+"""The state of an autopilot that nothing stops, by whether a daemon answers."""
 
 
 def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, watched: bool = False) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, wa
 def _failed_attempts(
     store: Store, memory: AutopilotMemory, remarks: Sequence[Entry], now: float
 ) -> list[dict[str, Any]]:
-    """The newest swap that was tried for each trouble within a week, where it did not succeed, oldest first.
+    """The last attempt for each fault within a week, if it did not succeed, oldest first.
 
     Its outcome is read from its run: a revert guard may have ended it, and no daemon may have looked since.
     """

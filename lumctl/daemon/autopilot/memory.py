@@ -1,4 +1,4 @@
-"""What the autopilot knows of its own past in one rack: a fold over the remarks in the journal.
+"""What the autopilot knows of its own past in one rack, computed from its remarks in the journal.
 
 So no restart forgets anything: what was tried, told and planned, whether it is stopped or has stopped itself, and how
 its breakers stand is remarked before anything follows from it. Nothing here reads a clock or a store.
@@ -17,12 +17,12 @@ WEEK_S, DAY_S, HOUR_S = 7 * 86_400.0, 86_400.0, 3600.0
 
 
 class Event(StrEnum):
-    """What a remark of kind ``autopilot`` tells."""
+    """What a remark of kind ``autopilot`` reports."""
 
     STOP = "stop"
     START = "start"
     HALT = "halt"
-    """It does not know how its own run ended: it does nothing more in this rack until a person starts it again."""
+    """The outcome of its own run is unknown: it does nothing more in this rack until an operator starts it again."""
     BREAKER_OPENED = "breaker-opened"
     BREAKER_CLOSED = "breaker-closed"
     ATTEMPT = "attempt"
@@ -34,7 +34,7 @@ class Event(StrEnum):
 
 
 class RemarkEntry(Protocol):
-    """A remark as the journal holds it."""
+    """A remark in the journal."""
 
     @property
     def at(self) -> float:
@@ -42,16 +42,16 @@ class RemarkEntry(Protocol):
 
     @property
     def kind(self) -> str:
-        """Of what kind."""
+        """Its kind."""
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What it says."""
+        """Its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A swap that was tried. ``outcome`` is ``None`` while nobody knows how it ended."""
+    """An attempted swap. ``outcome`` is ``None`` while it is not known."""
 
     at: float
     policy: str
@@ -63,7 +63,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What was done last about a trouble: nothing is done twice about what began before that."""
+    """What was done last about a fault: it is not done again unless the fault began later."""
 
     at: float
     event: Event
@@ -72,18 +72,18 @@ class Handled:
 
 
 class AskState(StrEnum):
-    """How a request for approval stands."""
+    """The state of a request for approval."""
 
     ASKED = "asked"
     APPROVED = "approved"
     REJECTED = "rejected"
     SPENT = "spent"
-    """Its plan was applied, or had gone stale."""
+    """Its plan was applied, or was stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A plan that was put up for approval. ``by`` is who has answered."""
+    """A request to approve a plan. ``by`` is who answered."""
 
     plan: str
     at: float
@@ -95,7 +95,7 @@ class Ask:
 
 @dataclass(slots=True)
 class AutopilotMemory:
-    """All of it for one rack. ``asks`` and ``last_change`` are kept by the store itself and laid beside it."""
+    """The memory of one rack. ``asks`` and ``last_change`` are not from remarks but read from the store."""
 
     stopped: str | None = None
     halted: str | None = None
@@ -106,10 +106,10 @@ class AutopilotMemory:
     asks: dict[str, Ask] = field(default_factory=dict)
     """By plan."""
     last_change: float | None = None
-    """When the last change of the rack by anybody ended, or that one goes on (seconds since the epoch)."""
+    """When the last change of the rack ended, by whomever; now if one is under way (seconds since the epoch)."""
 
     def take(self, remarks: Iterable[RemarkEntry]) -> None:
-        """Take in remarks in their order; what another version wrote and this one does not know is passed over."""
+        """Take in remarks in order; those that this version does not understand are ignored."""
         for remark in remarks:
             try:
                 if remark.kind == REMARK:
@@ -146,12 +146,12 @@ class AutopilotMemory:
                 self.handled[str(data["key"])] = Handled(at, event, str(data["policy"]), data.get("plan"))
 
     def tried(self, *, since: float, accelerators: Iterable[str] | None = None) -> list[Attempt]:
-        """The attempts since a time, of some accelerators or of all; one that did not even begin does not count."""
+        """The attempts since a time, of some accelerators or of all, without those that were refused at once."""
         meant = None if accelerators is None else set(accelerators)
         begun = [a for a in self.attempts if a.at > since and a.outcome != "refused"]
         return [attempt for attempt in begun if meant is None or meant & set(attempt.accelerators)]
 
     @property
     def open_attempts(self) -> list[Attempt]:
-        """Attempts of which nobody has written down how they ended."""
+        """Attempts whose outcome is not in the journal."""
         return [attempt for attempt in self.attempts if attempt.outcome is None]

@@ -1,4 +1,4 @@
-"""The autopilot of all racks of an inventory, in a thread of its own: what it does never delays a look."""
+"""The autopilot of one rack, and that of an inventory, in a thread of its own so that it delays no observation."""
 
 import threading
 import time
@@ -18,6 +18,7 @@ from lumctl.daemon.autopilot.journal import WHO, AutopilotJournal
 from lumctl.daemon.autopilot.memory import AskState, AutopilotMemory, Event
 from lumctl.daemon.autopilot.policy import BreakerState, Onsets, next_breaker_state, onsets_of
 from lumctl.daemon.notifications.message import AutopilotOccasion
+from lumctl.daemon.process import ErrorLog
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
@@ -26,19 +27,19 @@ from lumctl.site import Observation, Site
 from lumctl.store import Store
 
 RETRY_S = 60.0
-"""How long what could not be planned, or was refused, is left before it is tried anew."""
+"""Seconds before a plan that failed or was refused is tried again."""
 _HOLDS = frozenset({"accelerator-week", "rack-hour", "rack-day", "halt", "pause"})
-"""Reasons for which a person should hear that nothing is done."""
+"""Reasons to do nothing that operators should hear of."""
 
 
 class Notify(Protocol):
-    """Hands a message to the receivers: ``text`` is a line for people, ``data`` has ``rack`` and what else there is.
+    """Sends a message to the receivers: ``text`` is a line for people, ``data`` has ``rack`` and details.
 
-    ``data`` may name under ``hook`` the receiver that is told as well of what escalates.
+    ``data["hook"]``, if set, names the receiver that also gets what escalates.
     """
 
     def __call__(self, occasion: str, text: str, data: Mapping[str, Any], /) -> None:
-        """Tell; must neither wait for a receiver nor raise."""
+        """Send; must neither wait for a receiver nor raise."""
 
 
 class RackPilot:
@@ -55,12 +56,12 @@ class RackPilot:
         stopped: Callable[[], str | None],
         now: Callable[[], float],
     ) -> None:
-        """``stopped`` tells why nothing may be done, by what only this process knows."""
+        """``stopped`` gives the reason if this process itself was told to stop."""
         self.rack = rack
         self.counts: Counter[tuple[str, str]] = Counter()
         """Decisions by act, and attempts by outcome: ``("decision", "nothing")``, ``("attempt", "done")``."""
         self.decisions: tuple[Decision, ...] = ()
-        self._store, self._notebook = store, AutopilotJournal(store)
+        self._store, self._journal = store, AutopilotJournal(store)
         self._open_site = open_site
         self._tell, self._say = tell, say
         self._stopped_here, self._now = stopped, now
@@ -70,42 +71,42 @@ class RackPilot:
 
     @property
     def memory(self) -> AutopilotMemory:
-        """What is known of the past."""
-        return self._notebook.memory
+        """What it knows of its past."""
+        return self._journal.memory
 
     @property
     def stop_files(self) -> tuple[Path, ...]:
-        """Where the switch is looked for."""
+        """The paths of stop files."""
         return stop_switch.places([self.rack], [self._store.files])
 
     def stopped(self) -> str | None:
-        """Why nothing may be done now; ``None`` if the autopilot runs."""
+        """Why the autopilot is stopped; ``None`` if it runs."""
         return self._stopped_here() or stop_switch.thrown(self.stop_files) or self.memory.stopped
 
     def consider(self, look: Observation) -> None:
-        """Decide about one look, write down what is new, and do at most one thing that moves or plans anything.
+        """Decide about one observation, write new decisions, and make at most one plan or swap.
 
         Raises:
             LumctlError: the store could not be read or written; nothing was done then.
         """
         if look.at < self._acted_at:
-            return  # it was taken before the last act had ended
+            return  # it was made before the last action ended
         policies, now = look.inventory.policies, self._now()
-        troubled = any(trouble.rack == self.rack for trouble in faults_of(look))
-        self._notebook.recall(policies, now, whole=troubled)
+        at_fault = any(fault.rack == self.rack for fault in faults_of(look))
+        self._journal.recall(policies, now, whole=at_fault)
         self._settle_attempts(look, now)
         onsets = self._mind_the_breakers(look, now)
         memory = replace(self.memory, stopped=self.stopped())
         self.decisions = decide(policies, look, self.rack, memory, onsets, now=now)
         self._write_down(self.decisions, now)
         for decision in self.decisions:
-            if decision.policy is None or now < self._retry_at.get(decision.trouble.key, now):
+            if decision.policy is None or now < self._retry_at.get(decision.fault.key, now):
                 continue
             if self._do(look, decision, decision.policy, onsets):
                 return
 
     def _settle_attempts(self, look: Observation, now: float) -> None:
-        """Find out how attempts ended that this process, or one before it, did not see the end of."""
+        """Find out how attempts ended whose end neither this process nor an earlier one saw."""
         for attempt in self.memory.open_attempts:
             kept = self._store.plan(attempt.plan)
             digest = str(kept["digest"]) if kept else ""
@@ -118,7 +119,7 @@ class RackPilot:
     def _mind_the_breakers(self, look: Observation, now: float) -> Onsets:
         policies = [policy for policy in look.inventory.policies if policy.how is not How.NOTIFY]
         keep_s = max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
-        kept = self._notebook.onsets(since=now - keep_s) if self._onsets is None else self._onsets
+        kept = self._journal.onsets(since=now - keep_s) if self._onsets is None else self._onsets
         self._onsets = onsets = onsets_of(look, self.rack, kept, keep_s=keep_s)
         for policy in policies:
             before = self.memory.breakers.get(policy.name, BreakerState())
@@ -128,19 +129,19 @@ class RackPilot:
             opened = after.open_since is not None
             why = after.why if opened else f"nothing more has failed for {policy.breaker.quiet_s:g} s"
             event = Event.BREAKER_OPENED if opened else Event.BREAKER_CLOSED
-            self._notebook.remark(event, now, policy=policy.name, why=why)
+            self._journal.remark(event, now, policy=policy.name, why=why)
             occasion = AutopilotOccasion.BREAKER_OPENED if opened else AutopilotOccasion.BREAKER_CLOSED
             text = f"{self.rack}: the breaker of policy {policy.name} {'opened' if opened else 'closed'}: {why}"
-            self._told(occasion, text, {"policy": policy.name, "why": why, "hook": policy.escalation.hook})
+            self._notify(occasion, text, {"policy": policy.name, "why": why, "hook": policy.escalation.hook})
         return onsets
 
     def _write_down(self, decisions: tuple[Decision, ...], now: float) -> None:
-        news = self._notebook.write_down(decisions, now)
+        news = self._journal.write_down(decisions, now)
         for line in decision_lines(news):
             self._say(f"autopilot: {line}")
         for decision in news:
             self.counts["decision", decision.act] += 1
-            policy, name = decision.policy, decision.trouble.component
+            policy, name = decision.policy, decision.fault.component
             if policy is None:
                 continue
             if policy.how is not How.NOTIFY and decision.reason in _HOLDS:
@@ -148,12 +149,12 @@ class RackPilot:
                 self._tell(AutopilotOccasion.HELD, text, message_data(policy, decision))
 
     def _do(self, look: Observation, decision: Decision, policy: Policy, onsets: Onsets) -> bool:
-        """Do what was decided; whether that was something after which the rack is to be looked at anew."""
+        """Do what was decided; whether the rack must be observed again before anything else is done."""
         match decision.act:
             case Response.NOTIFY:
-                saw = f"{self.rack}: {decision.finding.state}: {decision.trouble.component}: {decision.because}"
+                saw = f"{self.rack}: {decision.finding.state}: {decision.fault.component}: {decision.because}"
                 self._tell(AutopilotOccasion.FOUND, saw, message_data(policy, decision))
-                self._notebook.remark(Event.TOLD, self._now(), key=decision.trouble.key, policy=policy.name)
+                self._journal.remark(Event.TOLD, self._now(), key=decision.fault.key, policy=policy.name)
             case Response.PLAN | Response.ASK | Response.APPLY:
                 with self._open_site(look.inventory) as site:
                     self._act(site, decision, policy, onsets)
@@ -164,15 +165,15 @@ class RackPilot:
         return False
 
     def _escalate(self, decision: Decision, policy: Policy) -> None:
-        """Tell again where nobody has answered for too long."""
+        """Remind of an approval that is overdue."""
         ask, now = self.memory.asks.get(decision.plan or ""), self._now()
-        done = self.memory.handled.get(decision.trouble.key)
+        done = self.memory.handled.get(decision.fault.key)
         if ask is None or ask.state is not AskState.ASKED or (done is not None and done.event is Event.ESCALATED):
             return
         if now - ask.at >= policy.escalation.after_s:
-            text = f"{self.rack}: {ask.plan} for {decision.trouble.component} still waits for approval"
-            self._told(AutopilotOccasion.ESCALATED, text, message_data(policy, decision, plan=ask.plan))
-            self._notebook.remark(Event.ESCALATED, now, key=decision.trouble.key, policy=policy.name, plan=ask.plan)
+            text = f"{self.rack}: {ask.plan} for {decision.fault.component} still waits for approval"
+            self._notify(AutopilotOccasion.ESCALATED, text, message_data(policy, decision, plan=ask.plan))
+            self._journal.remark(Event.ESCALATED, now, key=decision.fault.key, policy=policy.name, plan=ask.plan)
 
     def _act(self, site: Site, decision: Decision, policy: Policy, onsets: Onsets) -> None:
         seen = site.observe()
@@ -181,28 +182,28 @@ class RackPilot:
         if fresh is None or fresh.act is not decision.act:
             self._later(decision)
             said = "it is over" if fresh is None else fresh.because
-            self._say(f"autopilot: {decision.trouble.component}: by a fresh reading: {said}")
+            self._say(f"autopilot: {decision.fault.component}: by a fresh reading: {said}")
             if fresh is not None:
-                others = (d for d in self.decisions if d.trouble.key != fresh.trouble.key)
+                others = (d for d in self.decisions if d.fault.key != fresh.fault.key)
                 self._write_down((fresh, *others), self._now())
             return
         plan = self._plan(site, fresh, policy, seen)
         if plan is None:
             return
-        key, now, told = fresh.trouble.key, self._now(), message_data(policy, fresh, plan=plan.id, title=plan.title)
+        key, now, told = fresh.fault.key, self._now(), message_data(policy, fresh, plan=plan.id, title=plan.title)
         aimed = plan.id if plan.target == "rack" else f"{plan.id} --target {plan.target}"
         if fresh.act is Response.APPLY:
             self._apply(site, plan, fresh, policy)
         elif fresh.act is Response.ASK:
             ask_approval(site, plan, policy, made_by=name_of(policy))
-            self._notebook.remark(Event.ASKED, now, key=key, policy=policy.name, plan=plan.id)
-            self._told(AutopilotOccasion.ASKED, f"{self.rack}: {plan.title}: lumctl swap approve {aimed}", told)
+            self._journal.remark(Event.ASKED, now, key=key, policy=policy.name, plan=plan.id)
+            self._notify(AutopilotOccasion.ASKED, f"{self.rack}: {plan.title}: lumctl swap approve {aimed}", told)
         else:
-            self._notebook.remark(Event.PLANNED, now, key=key, policy=policy.name, plan=plan.id)
-            self._told(AutopilotOccasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {aimed}", told)
+            self._journal.remark(Event.PLANNED, now, key=key, policy=policy.name, plan=plan.id)
+            self._notify(AutopilotOccasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {aimed}", told)
 
     def _plan(self, site: Site, decision: Decision, policy: Policy, seen: Observation) -> Plan | None:
-        """The plan that was approved, or a new one, which is kept."""
+        """The plan that was approved, or a new one, which is saved."""
         try:
             if decision.act is Response.APPLY and decision.plan is not None:
                 plan = from_document(self._store.plan(decision.plan))
@@ -213,23 +214,23 @@ class RackPilot:
             self._store.save_plan(to_document(plan))
         except LumctlError as error:
             self._later(decision)
-            text = f"{self.rack}: no plan for {decision.trouble.component}: {error.message}"
-            self._told(AutopilotOccasion.FAILED, text, message_data(policy, decision))
+            text = f"{self.rack}: no plan for {decision.fault.component}: {error.message}"
+            self._notify(AutopilotOccasion.FAILED, text, message_data(policy, decision))
             return None
         return plan
 
     def _apply(self, site: Site, plan: Plan, decision: Decision, policy: Policy) -> None:
         replaced = [replacement.failed for replacement in plan.replacements]
-        told = {"plan": plan.id, "policy": policy.name, "key": decision.trouble.key, "accelerators": replaced}
-        # This also takes in what others have remarked: a person may have stopped it in this moment.
-        self._notebook.remark(Event.ATTEMPT, self._now(), who=name_of(policy), **told)
+        told = {"plan": plan.id, "policy": policy.name, "key": decision.fault.key, "accelerators": replaced}
+        # This also reads the remarks of others: an operator may have stopped it just now.
+        self._journal.remark(Event.ATTEMPT, self._now(), who=name_of(policy), **told)
         if (why := self.stopped()) is not None:
             ended = AttemptResult("refused", told=f"the autopilot was stopped {why}")
         else:
             ended = carry_out(
                 site, plan, policy, lambda line: self._say(f"autopilot: {line}"), self._require_not_stopped
             )
-        self._end(plan.id, decision.trouble.key, ended, policy, message_data(policy, decision, plan=plan.id))
+        self._end(plan.id, decision.fault.key, ended, policy, message_data(policy, decision, plan=plan.id))
 
     def _require_not_stopped(self) -> None:
         """Refuse to begin if the autopilot was stopped meanwhile, in this process or through the journal.
@@ -238,21 +239,21 @@ class RackPilot:
             RefusedError: the autopilot is stopped.
             StoreError: the journal cannot be read.
         """
-        self._notebook.recall((), self._now(), whole=False)
+        self._journal.recall((), self._now(), whole=False)
         if (why := self.stopped()) is not None:
             raise RefusedError(f"the autopilot was stopped {why}")
 
     def _end(self, plan: str, key: str, ended: AttemptResult, policy: Policy | None, data: Mapping[str, Any]) -> None:
-        """Write down how an attempt ended, and tell; what nobody knows stops the autopilot of this rack."""
+        """Write how an attempt ended and report it; an unknown outcome stops the autopilot of this rack."""
         run = f" ({ended.run})" if ended.run else ""
         self.counts["attempt", ended.outcome or "unknown"] += 1
         if ended.outcome is None:
             why = f"how {plan}{run} ended is not known{f': {ended.told}' if ended.told else ''}"
-            self.memory.halted = why  # also where it cannot be written down
-            self._told(AutopilotOccasion.HALTED, f"{self.rack}: the autopilot has stopped itself: {why}", data)
-            self._notebook.remark(Event.HALT, self._now(), why=why, run=ended.run)
+            self.memory.halted = why  # even if the journal cannot be written
+            self._notify(AutopilotOccasion.HALTED, f"{self.rack}: the autopilot has stopped itself: {why}", data)
+            self._journal.remark(Event.HALT, self._now(), why=why, run=ended.run)
         outcome = ended.outcome or "unknown"
-        self._notebook.remark(Event.OUTCOME, self._now(), plan=plan, run=ended.run, outcome=outcome, told=ended.told)
+        self._journal.remark(Event.OUTCOME, self._now(), plan=plan, run=ended.run, outcome=outcome, told=ended.told)
         if (kept := self._store.plan(plan)) is not None and self._store.approval(kept["digest"]) is not None:
             by = name_of(policy) if policy is not None else WHO
             self._store.spend_approval(kept["digest"], why=outcome, by=by, at=self._now())
@@ -261,22 +262,22 @@ class RackPilot:
         if outcome != "done":
             self._retry_at[key] = self._now() + RETRY_S
         said = f"{self.rack}: {plan}{run}: {outcome}{f': {ended.told}' if ended.told else ''}"
-        self._told(
+        self._notify(
             AutopilotOccasion.APPLIED if outcome == "done" else AutopilotOccasion.FAILED,
             said,
             {**data, "run": ended.run},
         )
 
     def _later(self, decision: Decision) -> None:
-        self._retry_at[decision.trouble.key] = self._now() + RETRY_S
+        self._retry_at[decision.fault.key] = self._now() + RETRY_S
 
-    def _told(self, occasion: AutopilotOccasion, text: str, data: Mapping[str, Any]) -> None:
+    def _notify(self, occasion: AutopilotOccasion, text: str, data: Mapping[str, Any]) -> None:
         self._say(f"autopilot: {text}")
         self._tell(occasion, text, {"rack": self.rack, **data})
 
 
 class Pilot:
-    """Takes the newest look and does what policies allow. Without policies there is no thread and nothing is read."""
+    """Takes the newest observation and does what policies allow. Without policies it starts no thread."""
 
     def __init__(
         self,
@@ -285,12 +286,10 @@ class Pilot:
         say: Callable[[str], None],
         *,
         tell: Notify,
-        trouble: Callable[[str, Exception | None], None],
-        now: Callable[[], float] = time.time,
+        errors: ErrorLog,
     ) -> None:
-        """``trouble`` is told what went wrong in a place, or ``None`` when it is well there again."""
         self._open_site, self._store = open_site, store
-        self._say, self._tell, self._trouble, self._now = say, tell, trouble, now
+        self._say, self._tell, self._errors = say, tell, errors
         self._changed = threading.Condition()
         self._look: Observation | None = None
         self._ended = False
@@ -300,10 +299,10 @@ class Pilot:
         self.racks: Mapping[str, RackPilot] = {}
         """By name; the mapping is replaced, never changed."""
         self.busy = False
-        """Whether it is at work on a look: a swap may be under way."""
+        """Whether it is working on an observation: a swap may be under way."""
 
     def see(self, look: Observation) -> None:
-        """Take a look, in place of one that was not yet considered; never waits."""
+        """Take an observation, in place of one that was not yet considered; never waits."""
         if not look.inventory.policies and self._thread is None:
             return
         with self._changed:
@@ -314,32 +313,32 @@ class Pilot:
             self._changed.notify_all()
 
     def stop(self, why: str) -> None:
-        """Do nothing more, from any thread, until :meth:`start`: nothing on disk is needed for that."""
+        """Do nothing more until :meth:`start`. May be called from any thread; needs nothing on disk."""
         self._stopped = why
 
     def start(self) -> None:
-        """Take back :meth:`stop`."""
+        """Undo :meth:`stop`."""
         self._stopped = None
 
     @property
     def stopped(self) -> str | None:
-        """Why nothing is done, by what was told to this process itself."""
+        """The reason that :meth:`stop` was given, if it is in force."""
         return self._stopped
 
     def close(self) -> None:
-        """End. A run that is under way is finished first, or rolled back by its own engine: it is not cut."""
+        """End, after a run that is under way was finished or rolled back by its engine."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
         if self._thread is not None:
             if self.busy:
-                self._say("autopilot: what it does is finished first")
+                self._say("autopilot: waiting for the run that is under way")
             self._thread.join()
         for store in self._stores:
             store.close()
 
     def states(self) -> dict[str, Any]:
-        """For metrics: by rack whether it may act, which breakers are open, and what was counted."""
+        """For metrics, by rack: whether it may act, which breakers are open, and its counts."""
         return {
             rack: {
                 "running": pilot.stopped() is None and pilot.memory.halted is None,
@@ -368,34 +367,34 @@ class Pilot:
             place = f"autopilot of {rack}"
             try:
                 self._pilot(rack).consider(look)
-            except Exception as error:  # noqa: BLE001 - the next look comes, and one rack's trouble is not another's
-                self._trouble(place, error)
+            except Exception as error:  # noqa: BLE001 - one rack's error must not stop the others, nor the next observation
+                self._errors.record(place, error)
             else:
-                self._trouble(place, None)
+                self._errors.resolve(place)
 
     def _pilot(self, rack: str) -> RackPilot:
         if rack not in self.racks:
             store = self._store(rack)
             self._stores.append(store)
             pilot = RackPilot(
-                rack, store, self._open_site, self._tell, self._say, stopped=lambda: self._stopped, now=self._now
+                rack, store, self._open_site, self._tell, self._say, stopped=lambda: self._stopped, now=time.time
             )
             self.racks = {**self.racks, rack: pilot}
         return self.racks[rack]
 
 
 def decision_lines(decisions: Iterable[Decision]) -> Iterator[str]:
-    """Decisions by a policy as lines for people: of a storm one line for each reason, not one for each component."""
+    """Decisions by a policy as lines for people: one for each reason, with all components that share it."""
     alike: dict[str, list[str]] = {}
     for decision in decisions:
         if decision.policy is not None:
             what = f"{decision.act} ({decision.policy.name}): {decision.because}"
-            alike.setdefault(what, []).append(decision.trouble.component)
+            alike.setdefault(what, []).append(decision.fault.component)
     for what, components in alike.items():
         yield f"{', '.join(fold(components))}: {what}"
 
 
 def message_data(policy: Policy | None, decision: Decision, **more: Any) -> dict[str, Any]:
-    """What goes along with a message about a decision."""
+    """The data of a message about a decision."""
     hook = policy.escalation.hook if policy is not None else None
-    return {"rack": decision.trouble.rack, "hook": hook, "decision": decision_document(decision, briefly=True), **more}
+    return {"rack": decision.fault.rack, "hook": hook, "decision": decision_document(decision, briefly=True), **more}

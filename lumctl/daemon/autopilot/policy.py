@@ -1,4 +1,8 @@
-"""Whether policies speak of rules that there are: the inventory does not know the rules, and a slip never matches."""
+"""What a policy's settings mean: checks against the rules of health, its hours, and its breaker.
+
+The breaker: where much of a rack fails at once, it is not a single fault, and nothing is swapped for it. It stops swaps
+only; recovery, rollback and operators go on.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +19,10 @@ from lumctl.site.observation import Observation
 
 
 def require_sound(inventory: Inventory) -> None:
-    """Refuse policies that could never mean anything.
+    """Refuse policies with unknown rules. The inventory does not know the rules, and a misspelt one would never match.
 
     Raises:
-        InventoryError: a rule is not known; each is named with file, line and column.
+        InventoryError: rules are unknown; each is named with file, line and column.
     """
     problems = Problems(inventory.path)
     lines = all_lines()
@@ -32,7 +36,7 @@ def require_sound(inventory: Inventory) -> None:
 
 
 def remarks(inventory: Inventory) -> Iterator[str]:
-    """What is allowed, and may not be what was meant."""
+    """Warnings about settings that are valid but probably not intended."""
     for policy in inventory.policies:
         yield from (f"{policy.name}: {said}" for said in _remarks(policy))
     for at, policy in enumerate(inventory.policies):
@@ -57,7 +61,7 @@ def _remarks(policy: Policy) -> Iterator[str]:
 
 
 def _covers(earlier: Policy, later: Policy) -> bool:
-    """Whether all that a policy matches is matched by an earlier one already; in doubt it is not."""
+    """Whether an earlier policy certainly matches all that a later one does."""
     one, two = earlier.matching, later.matching
     return (
         set(two.rules) <= set(one.rules)
@@ -74,7 +78,7 @@ _DAYS_AHEAD = 8
 
 
 def open_now(policy: Policy, now: float) -> tuple[bool, float | None]:
-    """Whether one of a policy's hours is open, and when that changes (seconds since the epoch; ``None``: never)."""
+    """Whether a policy may act now by its hours, and when that changes (seconds since the epoch; ``None``: never)."""
     if not policy.hours:
         return True, None
     zone: tzinfo = UTC if policy.timezone == "UTC" else ZoneInfo(policy.timezone)
@@ -90,7 +94,7 @@ def open_now(policy: Policy, now: float) -> tuple[bool, float | None]:
         if end is None and begins <= now < ends:
             end = ends
         elif end is not None and begins <= end < ends:
-            end = ends  # one that follows without a gap
+            end = ends  # the next span follows without a gap
     if end is not None:
         return True, end
     return False, min((begins for begins, _ in spans if begins > now), default=None)
@@ -109,7 +113,7 @@ def _span(hours: Hours, day: date, zone: tzinfo) -> tuple[float, float] | None:
         return None
     midnight = datetime.combine(day, time())
     ends = hours.ends if hours.ends > hours.begins else hours.ends + 24 * 60
-    # By the clock on the wall: on the day on which clocks change, 08:00 is still 08:00.
+    # By local time: on the day when daylight saving time changes, 08:00 is still 08:00.
     first, last = (midnight + timedelta(minutes=minutes) for minutes in (hours.begins, ends))
     return first.replace(tzinfo=zone).timestamp(), last.replace(tzinfo=zone).timestamp()
 
@@ -128,15 +132,15 @@ def _clock(minutes: int) -> str:
 
 
 Onsets = Mapping[tuple[str, str], float]
-"""When each accelerator and host (kind, id) last began to be at fault."""
+"""When each accelerator and host (kind, id) last became faulty."""
 
 _LOST = frozenset({"host.missed"})
-"""What says of a host that it may be gone, before it is certain."""
+"""Rules that say that a host may be lost, before it is certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """A breaker of one policy in one rack. ``closed_at``: what began before that is left to people."""
+    """The breaker of one policy in one rack. Faults that began before ``closed_at`` are left to operators."""
 
     open_since: float | None = None
     why: str = ""
@@ -144,7 +148,7 @@ class BreakerState:
 
 
 def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> dict[tuple[str, str], float]:
-    """The onsets known so far with those of a look; one that recovered within ``keep_s`` still counts."""
+    """The known onsets and those of an observation; a component that recovered within ``keep_s`` still counts."""
     found = {place: at for place, at in kept.items() if look.at - at < keep_s}
     lost_hosts = set()
     whole = {i.id for i in look.report.incidents if i.id.partition(":")[0] in {"rack", "host"}}
@@ -154,7 +158,7 @@ def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> d
             found["host", name] = max(began, found.get(("host", name), began))
     for name, accelerator in look.report.accelerators.items():
         place = look.inventory.accelerators[name]
-        # Behind a host that is lost there is one fault, not eight.
+        # A lost host is one fault, not one for each of its accelerators.
         if place.rack == rack and place.host not in lost_hosts and (began := _began(accelerator, whole, look)):
             found["accelerator", name] = max(began, found.get(("accelerator", name), began))
     return found
@@ -172,7 +176,7 @@ def _began(health: ComponentHealth, whole: set[str], look: Observation) -> float
 def next_breaker_state(
     state: BreakerState, settings: Breaker, look: Observation, rack: str, onsets: Onsets, now: float
 ) -> BreakerState:
-    """The breaker after one look; the same object where nothing changed."""
+    """The breaker after one observation; the same object if nothing changed."""
     why = _too_much(settings, look, rack, onsets, now)
     if state.open_since is None:
         return state if why is None else replace(state, open_since=now, why=why)
@@ -182,7 +186,7 @@ def next_breaker_state(
 
 
 def closes_at(settings: Breaker, onsets: Onsets) -> float:
-    """When an open breaker closes if nothing more fails."""
+    """When an open breaker will close if nothing more fails."""
     return max(onsets.values(), default=0.0) + max(settings.quiet_s, settings.window_s)
 
 

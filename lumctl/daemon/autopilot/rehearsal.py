@@ -1,4 +1,7 @@
-"""What policies would have done in the face of a history: the same decisions, no device, and a clock that is given."""
+"""Policies tried on a history: what they would have done, by the same decisions, without devices.
+
+A history has one change of state on each line, as ``health explain -o json`` writes them.
+"""
 
 import json
 import re
@@ -40,11 +43,11 @@ def read_history(path: Path) -> tuple[Transition, ...]:
     """The transitions of a file of JSON lines, oldest first.
 
     Raises:
-        UsageError: it cannot be read, or a line of it is no transition; the line is named.
+        UsageError: it cannot be read, or a line is not a transition; the line is named.
     """
     try:
         with path.open("rb") as opened:
-            text = opened.read(_MOST_BYTES + 1)  # whatever its size is said to be: it may be no regular file
+            text = opened.read(_MOST_BYTES + 1)  # not by its size: it may not be a regular file
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     if len(text) > _MOST_BYTES:
@@ -53,7 +56,7 @@ def read_history(path: Path) -> tuple[Transition, ...]:
         lines = text.decode().splitlines()
     except UnicodeDecodeError as error:
         line, column = text.count(b"\n", 0, error.start) + 1, error.start - text.rfind(b"\n", 0, error.start)
-        raise _wrong(path, f"{line}:{column}", "this is no text in UTF-8") from None
+        raise _wrong(path, f"{line}:{column}", "this is not UTF-8 text") from None
     found = [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not found:
         raise UsageError(f"{path} is empty: there is no history in it")
@@ -125,7 +128,7 @@ def _wrong(path: Path, place: str, said: str) -> UsageError:
 
 
 def look_at(inventory: Inventory, target: str, states: States, assignment: Assignment, now: float) -> Observation:
-    """The look that a history implies: everything that it does not tell of is well."""
+    """The observation that a history implies: what it does not mention is ok."""
     circuits = circuits_of(inventory, assignment)
     placed = {accelerator for ranks in assignment.values() for accelerator in ranks}
     first = {accelerator for job in inventory.jobs.values() for accelerator in job.ranks}
@@ -188,26 +191,26 @@ def _finding(row: Transition, rule: str) -> Finding:
 
 
 def _case(row: Transition, rule: str) -> tuple[str, str]:
-    """A history tells rules, not their cases: the XID stands in the evidence, else the first of that state it is."""
+    """The case and advice of a rule. A history lacks cases: the XID is in the evidence, otherwise the state decides."""
     lines = every = lines_of(rule)
     if rule == "gpu.xid":
         number = _XID.search(row.evidence)
         action = rulebook().xid_actions.get(int(number[1]), "unknown") if number else "unknown"
         decoded = every if number and int(number[1]) in rulebook().xid_units else ()
-        # A sub-code may weigh more or less than the number.
+        # A sub-code may be more or less severe than the number.
         lines = (*(line for line in every if line.case == action), *decoded)
     fitting: Sequence[Any] = [line for line in lines if line.state is row.after] or lines
     return (fitting[0].case, fitting[0].advice) if fitting else ("", "")
 
 
 TICK_S = 1.0
-"""The daemon does one thing in a rack at each look."""
+"""The daemon does one thing in a rack at each observation."""
 _MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsedEvent:
-    """Something that would have happened: ``what`` is what was decided, a breaker's change, or a swap's outcome."""
+    """Something that would have happened: ``what`` is a decision, a breaker's change, or a swap's outcome."""
 
     at: float
     rack: str
@@ -237,14 +240,14 @@ class _Rack:
     memory: AutopilotMemory = field(default_factory=AutopilotMemory)
     onsets: dict[tuple[str, str], float] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
-    """Troubles for which there was no spare."""
+    """Faults for which there was no spare."""
 
     def remark(self, at: float, event: Event, **data: Any) -> None:
         self.memory.take([_Remark(at, REMARK, {"event": event.value, **data})])
 
 
 class Rehearsal:
-    """Runs a history. ``approve_after_s``: a person is taken to approve each plan so long after it is asked for."""
+    """Runs a history. ``approve_after_s``: an operator is assumed to approve each plan so long after the request."""
 
     def __init__(self, inventory: Inventory, target: str, *, approve_after_s: float | None = None) -> None:
         self._inventory, self._target = inventory, target
@@ -270,22 +273,22 @@ class Rehearsal:
             now = min((at for at in times if at > now), default=None)
 
     def _one_look(self, rack: _Rack, now: float, times: list[float]) -> Iterator[RehearsedEvent]:
-        """One look at one rack; adds to ``times`` when something may be otherwise."""
+        """One observation of one rack; adds to ``times`` when something may change."""
         look = look_at(self._inventory, self._target, self._states, self._assignment, now)
         yield from self._breakers(rack, look, now, times)
         self._answer(rack, now, times)
         decisions = decide(self._inventory.policies, look, rack.name, rack.memory, rack.onsets, now=now)
         for decision in decisions:
-            key = decision.trouble.key
+            key = decision.fault.key
             if rack.memory.decided.get(key) != decision.signature:
                 rack.memory.decided[key] = decision.signature
                 policy = decision.policy.name if decision.policy else ""
-                name = decision.trouble.component
+                name = decision.fault.component
                 yield RehearsedEvent(now, rack.name, decision.act, name, policy, decision.because, decision)
             if decision.until is not None:
                 times.append(decision.until)
         for decision in decisions:
-            if decision.policy is None or decision.trouble.key in rack.given_up:
+            if decision.policy is None or decision.fault.key in rack.given_up:
                 continue
             told = list(self._do(rack, look, decision, decision.policy, now))
             yield from told
@@ -311,7 +314,7 @@ class Rehearsal:
             yield RehearsedEvent(now, rack.name, event, rack.name, policy.name, why)
 
     def _answer(self, rack: _Rack, now: float, times: list[float]) -> None:
-        """A person approves, if one is there."""
+        """Approve the plans whose time has come."""
         for ask in list(rack.memory.asks.values()):
             if ask.state is not AskState.ASKED:
                 continue
@@ -326,7 +329,7 @@ class Rehearsal:
     def _do(
         self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
     ) -> Iterator[RehearsedEvent]:
-        key, name = decision.trouble.key, decision.trouble.component
+        key, name = decision.fault.key, decision.fault.component
         match decision.act:
             case Response.NOTIFY:
                 rack.remark(now, Event.TOLD, key=key, policy=policy.name)
@@ -349,32 +352,32 @@ class Rehearsal:
     def _applied(
         self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
     ) -> RehearsedEvent:
-        """A swap is taken to succeed where there is a spare of the same kind; which one, the planner would know."""
+        """Assume that a swap succeeds if there is a spare of the same kind; the planner may choose another one."""
         plan = decision.plan or self._new_plan()
         pairs: list[tuple[str, str]] = []
-        for job, accelerators in decision.trouble.jobs.items():
+        for job, accelerators in decision.fault.jobs.items():
             for failed in accelerators:
                 spare = self._spare(look, job, failed, dict(pairs))
                 if spare is None:
-                    rack.given_up.add(decision.trouble.key)
+                    rack.given_up.add(decision.fault.key)
                     because = f"no spare of its kind is left for {failed}"
                     return RehearsedEvent(now, rack.name, "failed", failed, policy.name, because)
                 pairs.append((failed, spare))
         by = dict(pairs)
-        for job in decision.trouble.jobs:
+        for job in decision.fault.jobs:
             self._assignment[job] = tuple(by.get(rank, rank) for rank in self._assignment[job])
         replaced = [failed for failed, _ in pairs]
-        rack.remark(now, Event.ATTEMPT, plan=plan, policy=policy.name, key=decision.trouble.key, accelerators=replaced)
+        rack.remark(now, Event.ATTEMPT, plan=plan, policy=policy.name, key=decision.fault.key, accelerators=replaced)
         rack.remark(now, Event.OUTCOME, plan=plan, outcome="done")
         rack.memory.last_change = now
         if plan in rack.memory.asks:
             ask = rack.memory.asks[plan]
             rack.memory.asks[plan] = Ask(plan, ask.at, ask.expires_at, AskState.SPENT, ask.by)
         told = ", ".join(f"{failed} by {spare}" for failed, spare in pairs)
-        return RehearsedEvent(now, rack.name, "applied", decision.trouble.component, policy.name, f"replace {told}")
+        return RehearsedEvent(now, rack.name, "applied", decision.fault.component, policy.name, f"replace {told}")
 
     def _spare(self, look: Observation, job: str, failed: str, taken: Mapping[str, str]) -> str | None:
-        """The first spare of its kind whose lanes lead where the job's links need them."""
+        """The first spare of the same kind whose lanes lead where the job's links need them."""
         old, written = look.inventory.accelerators[failed], look.inventory.jobs[job]
         for name, new in look.inventory.accelerators.items():
             alike = new.rack == old.rack and new.model == old.model and new.memory_gib >= old.memory_gib

@@ -1,4 +1,8 @@
-"""Stopping by every way at once, each tried whatever became of the others; and starting again, which needs them all."""
+"""The switch that stops the autopilot: stop files, the journal, running daemons, each tried whatever the others do.
+
+Whoever stops it may have no readable inventory, no database and no room on the disk: one file in any of several places
+is enough. A place that cannot be checked counts as stopped. Starting again needs all places.
+"""
 
 import os
 import select
@@ -19,21 +23,21 @@ from lumctl.store import Run, Store, state_folder
 
 FOLDER, ALL = "autopilot-stop", "all"
 SYSTEM = Path("/run/lumctl")
-"""Of the machine, where an administrator has made it: it is for the daemons of all users."""
+"""For the daemons of all users of this machine, if an administrator has made this folder."""
 FILE = "autopilot.stop"
-"""Beside a rack's store, for whoever shares it."""
+"""Beside a rack's store, for all who share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """What became of one way to stop: ``trouble`` is empty where it worked."""
+    """The result of one way to stop; ``trouble`` is empty if it worked."""
 
     way: str
     trouble: str = ""
 
 
 def places(racks: Iterable[str], files: Iterable[Path] = (), *, alone: bool = False) -> tuple[Path, ...]:
-    """Every stop file that speaks of some racks; those for all racks as well, unless they ``alone`` are meant.
+    """Every stop file that stops some racks, including those for all racks unless ``alone``.
 
     ``files`` are the folders of the racks' stores. The other target's racks of these names are stopped along with
     them: whoever stops is in a hurry.
@@ -45,7 +49,7 @@ def places(racks: Iterable[str], files: Iterable[Path] = (), *, alone: bool = Fa
 
 
 def thrown(where: Iterable[Path]) -> str | None:
-    """Why nothing may be done: a stop file is there, or it cannot be known; ``None`` if none is."""
+    """Why the autopilot is stopped: a stop file exists, or cannot be checked; ``None`` if there is none."""
     for path in where:
         try:
             path.lstat()
@@ -58,12 +62,12 @@ def thrown(where: Iterable[Path]) -> str | None:
 
 
 def throw(where: Iterable[Path], said: str) -> list[StopResult]:
-    """Make stop files, as many as can be made; a file that is there already stays as it is."""
+    """Create stop files, as many as possible; existing ones stay as they are."""
     return [_made(path, said) for path in where if path.parent.parent != SYSTEM or SYSTEM.is_dir()]
 
 
 def release(where: Iterable[Path]) -> list[StopResult]:
-    """Remove stop files; what is left could not be removed."""
+    """Remove stop files; results with a ``trouble`` could not be removed."""
     done = []
     for path in where:
         try:
@@ -82,7 +86,7 @@ def _made(path: Path, said: str) -> StopResult:
         opened = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
         return StopResult(str(path), error.strerror or str(error))
-    # That it is there is what counts: a disk without room for a line has room for a name.
+    # Its existence counts: a full disk has room for a name, though not for a line.
     with suppress(OSError):
         if os.fstat(opened).st_size == 0:
             os.write(opened, said.encode()[:1000])
@@ -101,26 +105,26 @@ def _said_in(path: Path) -> str:
 def _runtime() -> Path:
     try:
         return private_runtime_folder()
-    except LumctlError:  # none that is ours alone: the other places remain
+    except LumctlError:  # no private folder: the other places remain
         return state_folder()
 
 
 ENDS_S = 10.0
 """How long a daemon may take to end."""
 STORE_S = 10.0
-"""How long a database may take before it counts as gone."""
+"""How long a database may take before it counts as unreachable."""
 OPEN, RUNNING, STOPPED = "open", "running", "stopped"
 JOB_RUN = "job run "
 """Prefix of a recovery run's name. The operator approved its swaps when starting the job."""
 
 
 def stop_by_files(where: Sequence[Path], said: str) -> list[StopResult]:
-    """Stop files: they need neither inventory nor database."""
+    """Stop by files, which need neither inventory nor database."""
     return [StopResult(f"file {each.way}", each.trouble) for each in throw(where, said)]
 
 
 def order_daemons(sockets: Sequence[Path], do: str, who: str) -> list[StopResult]:
-    """Tell daemons directly. One that does not run needs no telling, and is left out."""
+    """Order daemons directly. Those that do not run are left out."""
     done = []
     for path in sockets:
         try:
@@ -135,18 +139,22 @@ def order_daemons(sockets: Sequence[Path], do: str, who: str) -> list[StopResult
 
 
 def stop_in_store(open_one: Callable[[], Store], rack: str, *, who: str, comment: str, at: float) -> StopResult:
-    """Remark it in the journal, for daemons on other machines; a database that hangs is not waited for for long."""
+    """Stop by a remark in the journal, for daemons on other machines; a database that hangs is given up soon."""
 
     def remark() -> None:
-        with _opened(open_one) as store:
+        store = open_one()
+        try:
             store.remark(REMARK, {"event": Event.STOP.value, "comment": comment}, at=at, who=who)
+        finally:
+            with suppress(LumctlError):  # the remark is written, whatever closing says
+                store.close()
 
     trouble = within(remark, STORE_S)
     return StopResult(f"store of {rack}", trouble)
 
 
 def end_daemon(pid: int) -> StopResult:
-    """End a daemon by its process id: for when no other way has worked. It finishes first what it does."""
+    """End a daemon by its process id, if no other way has worked. It finishes its run first."""
     way = f"daemon {pid}: its end"
     try:
         process = os.pidfd_open(pid)
@@ -163,19 +171,19 @@ def end_daemon(pid: int) -> StopResult:
 
 
 def start_in_store(store: Store, *, who: str, comment: str, at: float) -> None:
-    """Remark that it may act again.
+    """Start again, by a remark in the journal.
 
     Raises:
-        StoreError: it cannot be written down: then it does not start.
+        StoreError: it cannot be written; the autopilot stays stopped.
     """
     store.remark(REMARK, {"event": Event.START.value, "comment": comment}, at=at, who=who)
 
 
 def release_files(where: Sequence[Path]) -> list[Path]:
-    """Remove stop files; gives those that were there.
+    """Remove stop files; return those that existed.
 
     Raises:
-        RefusedError: one cannot be removed: the autopilot goes on doing nothing.
+        RefusedError: one cannot be removed; the autopilot stays stopped.
     """
     done = release(where)
     for each in done:
@@ -185,13 +193,13 @@ def release_files(where: Sequence[Path]) -> list[Path]:
 
 
 def own_runs(store: Store, *, now: float) -> list[Run]:
-    """The running runs that no operator started. Their engines finish or undo them; runs that were cut are left out."""
+    """The runs under way that no operator started. Their engines finish or undo them; interrupted runs are left out."""
     cut, unasked = set(store.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
     return [r for r in store.runs() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
 
 
 def within(work: Callable[[], None], seconds: float) -> str:
-    """Do something that may hang; why it was not done, empty if it was."""
+    """Do something that may hang; the reason if it was not done, empty if it was."""
     trouble: list[str] = [f"no answer within {seconds:g} s"]
 
     def run() -> None:
@@ -199,7 +207,7 @@ def within(work: Callable[[], None], seconds: float) -> str:
             work()
         except LumctlError as error:
             trouble[0] = error.message
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other ways are to be tried
+        except Exception as error:  # noqa: BLE001 - the other ways must be tried in any case
             trouble[0] = f"{type(error).__name__}: {error}"
         else:
             trouble[0] = ""
@@ -208,16 +216,3 @@ def within(work: Callable[[], None], seconds: float) -> str:
     thread.start()
     thread.join(seconds)
     return trouble[0]
-
-
-class _opened:  # noqa: N801 - used as a function, in a with statement
-    def __init__(self, open_one: Callable[[], Store]) -> None:
-        self._open_one = open_one
-
-    def __enter__(self) -> Store:
-        self._store = self._open_one()
-        return self._store
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(LumctlError):
-            self._store.close()

@@ -21,14 +21,14 @@ from lumctl.files import write_whole
 
 HIGHEST_FILE = "gateway.fence"
 MOST = 2**31 - 1_000
-"""No lease has a higher number: a database holds it in 32 bits."""
+"""No lease has a higher number: databases store it in 32 bits."""
 SLOW_S = 1.0
 LEFT_ALONE_S = 15.0
-"""A store that failed slowly is not asked again for so long: it must not keep each step of an undo from its device."""
+"""For how long a store that failed slowly is not asked again: otherwise it would delay each step of a rollback."""
 
 
 class HighestLease:
-    """A number in a file that only grows. Where the file cannot be written, it grows in memory, and that is told."""
+    """The highest lease number seen. A file keeps it over restarts, when the store may be unreachable."""
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self.path = path
@@ -43,12 +43,12 @@ class HighestLease:
                 say(f"{path} cannot be read: {error}; until the store tells, older leases are not known")
 
     def raise_to(self, number: int) -> None:
-        """See a number; a higher one than before is on disk when this returns."""
+        """Take a number; if it is the highest, it is on disk when this returns."""
         if number <= self.number:
             return
         self.number = number
         try:
-            # Private to its owner, whatever the umask: its content decides which leases are refused.
+            # Mode 0600 whatever the umask is: the content decides which leases are refused.
             write_whole(self.path, b"%d\n" % number)
         except OSError as error:
             self._say(f"{self.path} cannot be written: {error.strerror}; lease {number} is remembered until the end")
@@ -61,7 +61,7 @@ def _plausible(number: int) -> int:
 
 
 class NewestLease:
-    """Reads the number, and raises it: ``raise_above`` gives the newest. The store has its own time limits."""
+    """The store's newest lease number. ``read`` and ``raise_above`` (which raises it first) ask the store."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class NewestLease:
         self._not_before = clock()
 
     def __call__(self) -> int | None:
-        """The number; ``None`` if the store cannot be read now, which is told once."""
+        """The number; ``None`` if the store cannot be read now (reported once)."""
         return self._tried("read", self._read, "the highest lease seen decides")
 
     def shut_out(self, highest: int) -> int | None:
-        """Have the store give no lease a number up to one; ``None`` if it cannot be written now, told once."""
+        """Make the store give no lease a number up to ``highest``; ``None`` if it cannot be written now."""
         found = self._tried("written", lambda: self._raise_above(highest), f"no lease up to {highest} may write")
         if found is not None:
             self._say(
@@ -101,7 +101,7 @@ class NewestLease:
             number = ask()
         except LumctlError as error:
             trouble = error.message
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from being read, a write must have an answer
+        except Exception as error:  # noqa: BLE001 - whatever prevents reading it, a write must have an answer
             trouble = f"{type(error).__name__}: {error}"
         if trouble and (ended := self._clock()) - began > SLOW_S:
             self._not_before = ended + LEFT_ALONE_S
@@ -113,16 +113,16 @@ class NewestLease:
 
 
 ENDS_WITHIN_S = 60.0
-"""How long the end waits for writes that are being sent."""
+"""How long the end of the gateway waits for writes that are being sent."""
 LOOKS_WITHIN_S = 15.0
-"""How long a look waits for the writes of an older lease: less than those wait who asked for it."""
+"""How long a read waits for writes of an older lease: less than its client waits for the answer."""
 MOST_UNTOLD = 1_000_000
-"""By how much a number may be higher than any before it while the store cannot be asked: leases are given one by one,
-and a number that is far off is not one."""
+"""By how much a number may exceed the highest one while the store cannot be asked: leases are given one by one, so a
+number far above is invalid."""
 
 
 class Fence:
-    """Lets writes of the newest lease through, and those of an older one nevermore.
+    """Lets writes of the newest lease through and refuses those of older ones for good.
 
     ``newest`` reads the number of the newest lease from the store, ``None`` where it cannot be read: then the highest
     number that was ever seen decides. ``shut_out`` has the store give no lease a number up to one that was written
@@ -143,12 +143,12 @@ class Fence:
 
     @property
     def highest(self) -> int:
-        """The highest number that was ever seen."""
+        """The highest number seen."""
         return self._highest.number
 
     @contextmanager
     def writing(self, number: int | None) -> Iterator[None]:
-        """Write under a lease's number; what is still being sent under an older one is waited for.
+        """Write under a lease's number, after writes of older leases have ended.
 
         Raises:
             StaleFenceError: there is a newer lease; nothing was sent.
@@ -169,7 +169,7 @@ class Fence:
                 self._changed.notify_all()
 
     def look(self, number: int | None) -> None:
-        """Before a read under a lease's number: no older lease begins a write any more, and none is being sent.
+        """Call before a read under a lease's number: from now on no older lease begins a write, and none is being sent.
 
         A read needs no lease: one without a number, or with one that the store does not know, waits for nobody.
 
@@ -192,19 +192,19 @@ class Fence:
                 )
 
     def settle(self) -> None:
-        """See that the store knows of every number that was written under, if it has not been seen yet."""
+        """Make sure that the store knows every number that was used for a write."""
         if not self._is_settled:
             self._asked()
 
     def end(self, within_s: float = ENDS_WITHIN_S) -> bool:
-        """Let nothing through any more and wait for what is being sent; whether all of it has ended."""
+        """Refuse all further writes and wait for those that are being sent; whether all have ended."""
         with self._changed:
             self._ended = True
             return self._changed.wait_for(lambda: not self._at_work, within_s)
 
     def _begin(self, number: int) -> None:
         while True:
-            # The store may be slow, and is asked with nothing held; whoever comes meanwhile raises the highest number.
+            # The store may be slow, so it is asked without the lock; others may raise the highest number meanwhile.
             newest = self._asked()
             with self._changed:
                 self._see(number, newest)
@@ -219,8 +219,8 @@ class Fence:
         return any(older < number for older in self._at_work)
 
     def _asked(self) -> int | None:
-        """The number of the newest lease by the store, which is made higher than what was written under."""
-        highest = self.highest  # read before the store is: a lease that it gives meanwhile is not one it does not know
+        """The store's newest lease number, after it was raised to the highest number seen if it was lower."""
+        highest = self.highest  # read first: a lease that the store gives meanwhile is known to it
         newest = self._newest()
         if newest is not None and newest < highest and (above := self._shut_out(highest)) is not None:
             newest = above
@@ -229,7 +229,7 @@ class Fence:
         return newest
 
     def _may_be(self, number: int, newest: int | None) -> bool:
-        """Whether a lease can have a number, by the store or, where it cannot be asked, by those before it."""
+        """Whether a lease can have a number, by the store or, if it cannot be asked, by the numbers before."""
         return 0 < number <= (min(self.highest + MOST_UNTOLD, MOST) if newest is None else newest)
 
     def _raise_to(self, number: int, newest: int | None) -> None:

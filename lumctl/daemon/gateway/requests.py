@@ -1,4 +1,4 @@
-"""One request to a gateway: its subject, whether it is allowed, its arguments' types, and the driver's answer."""
+"""Requests to a gateway: check the subject, the lease and the arguments, call the driver, log writes."""
 
 import json
 import os
@@ -30,7 +30,7 @@ MAX_LOG_BYTES = 4 * 1024 * 1024
 
 
 class GatewayLog:
-    """Appends to a file. A disk that is full is told once, and keeps no write from its device."""
+    """A log file: a JSON line for each write, sent or refused. A full disk is reported once and blocks no write."""
 
     def __init__(self, path: Path, say: Callable[[str], None], max_bytes: int = MAX_LOG_BYTES) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class GatewayLog:
         self.refused = 0
 
     def add(self, line: Mapping[str, Any], *, refused: bool) -> None:
-        """Note a write."""
+        """Log a write."""
         text = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         with self._lock:
             self.sent, self.refused = self.sent + (not refused), self.refused + refused
@@ -67,7 +67,7 @@ class GatewayLog:
 
 
 class RequestHandler:
-    """Answers requests about the devices of one rack. Safe to use from several threads: each device has its turns."""
+    """Answers requests for the devices of one rack. Thread-safe: each device serves one request at a time."""
 
     def __init__(
         self,
@@ -91,14 +91,14 @@ class RequestHandler:
         self._turns: dict[Subject, threading.Lock] = {}
 
     def answer(self, request: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
-        """The answer to a request; whatever goes wrong is one."""
+        """The answer to a request; errors are answers too."""
         try:
             return {"answer": self._answered(request, peer)}
         except LumctlError as error:
             return error_said(error)
         except ValueError as error:
             return error_said(DeviceRefusedError(f"the gateway was asked what it does not understand: {error}"))
-        except Exception as error:  # noqa: BLE001 - a driver's mistake must not take the other devices with it
+        except Exception as error:  # noqa: BLE001 - a bug of one driver must not affect other devices
             self._say(f"{request.get('call')} of {request.get('id')}: {type(error).__name__}: {error}")
             return error_said(error)
 
@@ -125,7 +125,7 @@ class RequestHandler:
         sent, outcome = False, "done"
         try:
             with self._fence.writing(fence):
-                _require_there(peer)  # who waited for an older lease's write may have gone
+                _require_there(peer)  # the client may have gone while it waited for an older lease's write
                 sent, at, began = True, self._now(), time.perf_counter()
                 try:
                     return encode(getattr(driver, call)(**given))
@@ -176,13 +176,13 @@ class RequestHandler:
         return self._devices.mesh(subject.id) if subject.kind == "mesh" else self._devices.switch(subject.id)
 
     def _is_wired(self, subject: Subject) -> bool:
-        """Whether a host is named for this part: any other name would open one driver more."""
+        """Whether a host of the inventory uses this part; other names must not open drivers."""
         part = PartOf(subject.id, subject.component)
         return any(host.power == part for host in self._inventory.hosts.values())
 
     @contextmanager
     def _turn(self, subject: Subject) -> Iterator[None]:
-        """One request at a time: what a new lease reads is what the last write of the one before has left."""
+        """One request at a time, so that a new lease reads what the last write of the older one left."""
         with self._lock:
             turn = self._turns.setdefault(subject, threading.Lock())
         with turn:
@@ -191,7 +191,7 @@ class RequestHandler:
 
 def _require_there(peer: Peer) -> None:
     if not peer.waits():
-        raise DeviceRefusedError("whoever asked has hung up; nothing was sent")
+        raise DeviceRefusedError("the client disconnected; nothing was sent")
 
 
 def _named(error: Exception) -> str:
@@ -251,7 +251,7 @@ def _receipt(value: Any) -> bool:
 
 
 def _of(kind: str, value: Any) -> bool:
-    """Whether a change is one of such a device."""
+    """Whether a change fits a device of this kind."""
     staged = value.staged if isinstance(value, Receipt) else value
     if not isinstance(staged, Staged) or not _text(staged.token) or not isinstance(staged.changes, tuple):
         return False
@@ -291,4 +291,4 @@ CHECKS: Mapping[str, Check] = {
     "on": _flag,
     "force": _flag,
 }
-"""By the names that the arguments of all protocols have."""
+"""By the names of arguments, which are the same in all protocols."""

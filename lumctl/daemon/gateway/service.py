@@ -1,4 +1,4 @@
-"""A rack's gateway with all that belongs to it, put together and taken apart."""
+"""A rack's gateway with all its parts, its socket, and a relay to it for clients over SSH."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ from lumctl.store import StoreError
 
 LOCK = "gateway.lock"
 SETTLES_EVERY_S = 5.0
-"""How often a store that could not be read, or be told, is asked again; one that is settled is not asked at all."""
+"""How often a store that could not be reached is asked again."""
 MAX_CONNECTIONS = 128
 _REQUEST_WITHIN_S = 10.0
 _IDLE_S = 3600.0
@@ -63,7 +63,7 @@ def gateway_server(
 
 
 def relay(path: Path, source: int = 0, sink: int = 1) -> None:
-    """Carry bytes both ways until either side ends: whoever asked and has gone is seen to have gone.
+    """Relay between standard input and output and a gateway's socket until either side ends.
 
     Raises:
         UnreachableError: no gateway answers there.
@@ -80,7 +80,7 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
                 connection.sendall(piece)
         except OSError:
             pass
-        # The other half may wait for an answer that nobody will read: it ends too.
+        # End the other direction too: nobody will read the answer that it may be waiting for.
         connection.shutdown(socket.SHUT_RDWR)
 
     with connection:
@@ -98,7 +98,7 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
 def service(
     site: Site, rack: str, listen: Path, say: Callable[[str], None], *, group: int | None = None
 ) -> Iterator[None]:
-    """The gateway of a rack, serving at a socket until the block ends; writes that are being sent are finished then.
+    """The gateway of a rack, serving at a socket until the block ends; writes that are being sent are finished first.
 
     ``site`` drives the devices from here: it was opened with ``direct``.
 
@@ -150,7 +150,7 @@ def service(
 
 @contextmanager
 def _settling(fence: Fence) -> Iterator[None]:
-    """While inside, a store that is back is told what came while it was gone, before its next lease is refused."""
+    """While inside, tell a store that is reachable again the highest number, before its next lease would be refused."""
     ended = threading.Event()
 
     def settle() -> None:
@@ -168,7 +168,7 @@ def _settling(fence: Fence) -> Iterator[None]:
 
 
 def _remembered(site: Site) -> Callable[[str], Mapping[int, PucState]]:
-    """What a mesh holds by the store; nothing certain while that cannot be read: an open driver goes on as it is."""
+    """Reads the known states of a mesh from the store; none while it cannot be read, so that open drivers go on."""
 
     def known(device: str) -> Mapping[int, PucState]:
         try:

@@ -1,4 +1,8 @@
-"""The state of every component, who knows of it, and how old what is known is."""
+"""An observation as Prometheus metrics: states, findings, hosts and circuits here, readings in :mod:`.hardware`.
+
+Names and base units follow Prometheus' conventions, except light, which is in dBm. What is lost disappears: readings
+that are too old, or of a host that is unreachable, are left out.
+"""
 
 import math
 from collections.abc import Iterator
@@ -14,16 +18,16 @@ from lumctl.site.counted import counted_states, standing_incidents
 from lumctl.site.observation import Observation
 
 _LABELS = ("kind", "id")
-_OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
+_NOT_SERIOUS = frozenset({State.OK, State.DISABLED})
 
 
 def components(look: Observation, now: float, *, ages: bool) -> Iterator[Metric]:
-    """One series of each family for each component, and one for each state that it may be in."""
+    """The state, the age and the acknowledgement of each component; one series for each state that it may have."""
     states = gauge("component_state", "Whether a component is in a state (1) or not (0).", [*_LABELS, "state"])
     read_at = gauge("component_read_timestamp_seconds", "When a component was last read.", _LABELS)
     age = gauge("component_read_age_seconds", "How long ago a component was last read.", _LABELS)
     maintenance = gauge("component_in_maintenance", "1 for each component in a maintenance window.", _LABELS)
-    known = gauge("component_acknowledged", "1 for each ill component of which all that counts is known.", _LABELS)
+    known = gauge("component_acknowledged", "1 for each faulty component whose findings are all acknowledged.", _LABELS)
     counted = counted_states(look)
     for group, of_group in look.report.groups().items():
         kind = group.removesuffix("s")
@@ -33,7 +37,7 @@ def components(look: Observation, now: float, *, ages: bool) -> Iterator[Metric]
                 states.add_metric([*place, state.value], float(health.state is state))
             if health.maintenance is not None:
                 maintenance.add_metric(place, 1)
-            if health.state not in _OF_NO_WEIGHT and counted[group][health.id] is State.OK:
+            if health.state not in _NOT_SERIOUS and counted[group][health.id] is State.OK:
                 known.add_metric(place, 1)
             if health.read_at is not None:
                 read_at.add_metric(place, health.read_at)
@@ -50,7 +54,7 @@ _OPEN_STATES = (State.UNKNOWN, State.DEGRADED, State.FAILED)
 
 
 def findings(look: Observation) -> Iterator[Metric]:
-    """Findings and incidents have a series as long as they last: their number is that of faults, not of components."""
+    """Findings and incidents, each a series as long as it lasts, and how many runs and acknowledgements are open."""
     yield _since(look)
     yield from _incidents(look)
     yield from _maintenance(look)
@@ -63,7 +67,7 @@ def findings(look: Observation) -> Iterator[Metric]:
 
 
 def _since(look: Observation) -> Metric:
-    """One series for each component, rule and incident, however many findings there are of it."""
+    """One series for each component, rule and incident, however many findings it has."""
     found: dict[tuple[str, ...], float] = {}
     incidents = {incident.id for incident in look.report.incidents}
     for group, components in look.report.groups().items():
@@ -101,7 +105,7 @@ def _incidents(look: Observation) -> Iterator[Metric]:
 
 
 def _maintenance(look: Observation) -> Iterator[Metric]:
-    """Of several windows on one component the one that is open for longest."""
+    """The end of maintenance of each component; of several windows the last end."""
     ends: dict[str, float] = {}
     for window in look.windows:
         if window.open_at(look.at):
@@ -120,7 +124,7 @@ _WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
 
 
 def hosts(look: Observation) -> Iterator[Metric]:
-    """Of a host that cannot be reached only that it cannot."""
+    """Whether hosts answer, when they booted and how their probes do; of an unreachable host only the first."""
     up = gauge("host_up", "Whether a host could be reached (1) or not (0).", ["host"])
     booted = gauge("host_boot_timestamp_seconds", "When a host started.", ["host"])
     labels = ["host", "probe"]
@@ -149,7 +153,7 @@ def hosts(look: Observation) -> Iterator[Metric]:
 
 
 def circuits(look: Observation) -> Iterator[Metric]:
-    """What health has read at the ends of each circuit."""
+    """The light at the ends of each circuit, and the loss that its route should have."""
     text = "Light received at one end of a circuit; -Inf is no light."
     power = gauge("circuit_rx_power_dbm", text, ["circuit", "lane"])
     loss = gauge("circuit_expected_loss_db", "Loss that a circuit's route should have.", ["circuit"])
@@ -164,7 +168,7 @@ def circuits(look: Observation) -> Iterator[Metric]:
 
 
 def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
-    """All that a look says. ``ages``: of readings, besides their times; a file that is no longer renewed needs none."""
+    """All metrics of an observation. ``ages``: with ages of readings, which a file would show wrongly later."""
     readable = FreshReadings(look, now)
     yield from components(look, now, ages=ages)
     yield from findings(look)
@@ -179,9 +183,9 @@ def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metri
 
 
 def metrics_text(look: Observation) -> str:
-    """All that a look says, in the text format.
+    """All metrics of an observation in the text format, for node_exporter's textfile collector.
 
-    Times are written as time stamps, not as ages: a file that is no longer renewed must be seen to grow old.
+    Times are time stamps, not ages, so that a file that is no longer written is seen to grow old.
     """
     registry = CollectorRegistry()
     registry.register(_OneLook(look))

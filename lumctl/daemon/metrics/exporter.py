@@ -1,4 +1,4 @@
-"""Metrics over HTTP for Prometheus, and whether the daemon does its work for who watches the watcher."""
+"""Metrics over HTTP for Prometheus: the rack's, the daemon's own and the autopilot's; and the daemon's health check."""
 
 import gzip
 import socket
@@ -17,11 +17,10 @@ from prometheus_client.registry import Collector
 
 from lumctl import __version__
 from lumctl.daemon.autopilot.pilot import Pilot
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.transitions import Transition
 from lumctl.site.observation import Observation
@@ -32,13 +31,13 @@ _TICK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class SelfMetrics(Collector):
-    """Counts what the daemon does; rendered for every scrape, from any thread."""
+    """The daemon's own metrics, and those of the newest observation while it is new enough. Thread-safe."""
 
     def __init__(
         self,
         newest: LatestObservation,
         interval_s: float,
-        troubles: ErrorLog,
+        errors: ErrorLog,
         history: TransitionQueue,
         outbox: Receivers | None,
         *,
@@ -46,14 +45,14 @@ class SelfMetrics(Collector):
     ) -> None:
         self._newest = newest
         self._interval_s = interval_s
-        self._troubles = troubles
+        self._errors = errors
         self._history = history
         self._outbox = outbox
         self._now = now
         self._lock = threading.Lock()
         self._changes: dict[tuple[str, str], int] = {}
         self._overruns = 0
-        # When a counter began is of no use here, and doubles the series.
+        # Creation times of counters are useless here and double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.tick_duration = Histogram(
@@ -67,16 +66,16 @@ class SelfMetrics(Collector):
 
     @property
     def limit_s(self) -> float:
-        """The age at which the newest look is of no use any more, in seconds."""
+        """The age in seconds beyond which the newest observation is not served."""
         return max(STALE_AFTER_BEATS * self._interval_s, STALE_AFTER_S)
 
     def well(self) -> bool:
-        """Whether the daemon does its work: its newest look is no older than the limit."""
+        """Whether the daemon works: its newest observation is no older than the limit."""
         age_s = self._newest.age_s()
         return age_s is not None and age_s <= self.limit_s
 
     def missed(self, beats: int) -> None:
-        """Count beats that were left out because the one before took too long."""
+        """Count beats that were left out because the previous one took too long."""
         with self._lock:
             self._overruns += beats
 
@@ -87,7 +86,7 @@ class SelfMetrics(Collector):
             self._changes[key] = self._changes.get(key, 0) + 1
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, for one scrape."""
+        """All metrics, for one scrape."""
         build = InfoMetricFamily("lumctl_build", "The version of the program.", value={"version": __version__})
         yield build
         look = self._newest.look
@@ -102,7 +101,7 @@ class SelfMetrics(Collector):
         yield from self._counts()
 
     def describe(self) -> list[Metric]:
-        """Nothing: a registry that asks would render a whole look to learn the names."""
+        """Nothing: otherwise the registry would render a whole observation to learn the names."""
         return []
 
     def _counts(self) -> Iterator[Metric]:
@@ -114,7 +113,7 @@ class SelfMetrics(Collector):
             transitions.add_metric(list(key), value)
         yield transitions
         errors = _counter("errors", "What went wrong, by place and kind of error.", ["place", "kind"])
-        for key, value in self._troubles.counts().items():
+        for key, value in self._errors.counts().items():
             errors.add_metric(list(key), value)
         yield errors
         history = self._history
@@ -130,17 +129,17 @@ class SelfMetrics(Collector):
 
 
 class AutopilotMetrics(Collector):
-    """The autopilot's metrics; none where it has nothing to do."""
+    """The autopilot's metrics; none without policies."""
 
     def __init__(self, pilot: Pilot) -> None:
         self._pilot = pilot
 
     def describe(self) -> list[Metric]:
-        """Nothing: they are made for each scrape."""
+        """Nothing: metrics are made for each scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, for one scrape."""
+        """All metrics, for one scrape."""
         states = self._pilot.states()
         if not states:
             return
@@ -198,26 +197,29 @@ def parse_listen(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
-        raise UsageError(f"{text!r} is no place to listen at", hint=f"HOST:PORT such as {DEFAULT_LISTEN}, or none")
+        raise UsageError(
+            f"{text!r} is not an address to listen at", hint=f"HOST:PORT such as {DEFAULT_LISTEN}, or none"
+        )
     return host, int(port)
 
 
 class MetricsServer:
     """Serves ``/metrics`` and ``/healthz`` until it is closed."""
 
-    def __init__(self, listen: tuple[str, int], vitals: SelfMetrics) -> None:
+    def __init__(self, listen: tuple[str, int], self_metrics: SelfMetrics) -> None:
         """Begin to serve.
 
         Raises:
-            UsageError: the address is not ours or the port is taken.
+            UsageError: the address is not of this machine, or the port is taken.
         """
         host, port = listen
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-            self._server = _Server(listen, family, vitals)
+            self._server = _Server(listen, family, self_metrics)
         except OSError as error:
             raise UsageError(
-                f"cannot listen at {host}:{port}: {error.strerror or error}", hint="name another place with --listen"
+                f"cannot listen at {host}:{port}: {error.strerror or error}",
+                hint="choose another address with --listen",
             ) from error
         self.port = int(self._server.server_address[1])
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/metrics"
@@ -227,7 +229,7 @@ class MetricsServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -241,13 +243,13 @@ class MetricsServer:
 
 
 class _Server(BoundedThreads, HTTPServer):
-    def __init__(self, listen: tuple[str, int], family: socket.AddressFamily, vitals: SelfMetrics) -> None:
+    def __init__(self, listen: tuple[str, int], family: socket.AddressFamily, self_metrics: SelfMetrics) -> None:
         self.address_family = family
-        self.vitals = vitals
+        self.self_metrics = self_metrics
         super().__init__(listen, _Handler)
 
     def server_bind(self) -> None:
-        """Bind without asking a name server what this address is called."""
+        """Bind without a reverse look-up of the address, which may hang."""
         super(HTTPServer, self).server_bind()
         self.server_name, self.server_port = "lumctl", int(self.server_address[1])
 
@@ -262,8 +264,8 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/metrics":
             self._metrics()
         elif path == "/healthz":
-            well = self.server.vitals.well()
-            said = "ok" if well else f"no look within {self.server.vitals.limit_s:g} s"
+            well = self.server.self_metrics.well()
+            said = "ok" if well else f"no look within {self.server.self_metrics.limit_s:g} s"
             self._say(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, said)
         else:
             self._say(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")
@@ -273,15 +275,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def version_string(self) -> str:
-        """Who answers."""
+        """The server's name in answers."""
         return "lumctl"
 
     def log_message(self, *_: object) -> None:
-        """Scrapes are no news."""
+        """Log nothing."""
 
     def _metrics(self) -> None:
         encode, kind = choose_encoder(self.headers.get("Accept", ""))
-        body = encode(self.server.vitals.registry)
+        body = encode(self.server.self_metrics.registry)
         headers = {"Content-Type": kind}
         if gzip_accepted(self.headers.get("Accept-Encoding", "")):
             body = gzip.compress(body, 1)

@@ -1,4 +1,4 @@
-"""What of a look can still be believed: hosts that answer, and readings that are not too old."""
+"""Readings as Prometheus metrics: accelerators, NVLinks, links and their ports, devices, and events in kernel logs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,34 +30,34 @@ from lumctl.site.observation import Observation
 
 @dataclass(frozen=True)
 class FreshReadings:
-    """A look at a time, seconds since the epoch."""
+    """The readings of an observation that are new enough at a time (seconds since the epoch)."""
 
     look: Observation
     now: float
 
     @property
     def target(self) -> str:
-        """What was looked at."""
+        """The target of the observation."""
         return self.look.target
 
     def is_new(self, taken_at: float, *, beyond_s: float = 0.0) -> bool:
-        """Whether a reading says something about now; ``beyond_s`` is granted to what is read more rarely."""
+        """Whether a reading is new enough; ``beyond_s`` is added for what is read less often."""
         return self.now - taken_at <= self.look.inventory.thresholds.stale_after_s + beyond_s
 
     @cached_property
     def hosts(self) -> Mapping[str, HostSnapshot]:
-        """The hosts that can be reached."""
+        """The reachable hosts."""
         return {name: host for name, host in self.look.snapshot.hosts.items() if host.reachable}
 
     @cached_property
     def devices(self) -> Mapping[str, DeviceReading]:
-        """The meshes and switches that answer, and of which more than that was read of late."""
+        """The meshes and switches that answer and were read recently."""
         said = self.look.devices.items()
         return {name: d for name, d in said if d.problem is None and d.read_at is not None and self.is_new(d.read_at)}
 
     @cached_property
     def _matched(self) -> Mapping[str, Mapping[str, GpuReading]]:
-        """The readings of each host's accelerators, however old: they tell who is who."""
+        """The readings of each host's accelerators, whatever their age: they identify the accelerators."""
         accelerators = self.look.inventory.accelerators_of
         return {name: match_gpus(accelerators(name), host.gpus) for name, host in self.hosts.items()}
 
@@ -68,7 +68,7 @@ class FreshReadings:
         return {name: gpu for name, gpu in everything if self.is_new(gpu.taken_at)}
 
     def matched(self, host: str) -> Mapping[str, GpuReading]:
-        """The readings of a host's accelerators, however old."""
+        """The readings of a host's accelerators, whatever their age."""
         return self._matched[host]
 
     @cached_property
@@ -96,7 +96,7 @@ class FreshReadings:
                 yield lane, module
 
     def ports(self) -> Iterator[tuple[Transponder, PortCounters]]:
-        """What was counted at each link: at its interface, or at the ports of the InfiniBand device of that name."""
+        """The counters of each link: of its interface, or of the ports of the InfiniBand device of that name."""
         for lane, host in self._lanes():
             for port in host.counters.values():
                 if port.name.partition("/")[0] == lane.interface and self.is_new(port.taken_at):
@@ -109,7 +109,7 @@ class FreshReadings:
 
 
 Numbers = Mapping[str, float | int | bool | None]
-"""A value for each component; ``None`` where it does not say."""
+"""A value for each component; ``None`` where there is none."""
 Filled = TypeVar("Filled", GaugeMetricFamily, CounterMetricFamily)
 
 
@@ -119,12 +119,12 @@ def gauge(name: str, text: str, labels: Iterable[str] = ()) -> GaugeMetricFamily
 
 
 def counter(name: str, text: str, labels: Iterable[str] = ()) -> CounterMetricFamily:
-    """An empty family of counters; ``_total`` is put behind its name."""
+    """An empty family of counters; ``_total`` is appended to its name."""
     return CounterMetricFamily(f"lumctl_{name}", text, labels=["target", *labels])
 
 
 def with_values(family: Filled, target: str, numbers: Numbers, factor: float = 1) -> Filled:
-    """A family with a series for each component that has a value."""
+    """Add a series to a family for each component that has a value."""
     for name, value in numbers.items():
         if value is not None:
             family.add_metric([target, name], value * factor)
@@ -158,7 +158,7 @@ _ECC_ERRORS = (
 
 
 def accelerators(readable: FreshReadings) -> Iterator[Metric]:
-    """What nvidia-smi says of each accelerator of the inventory, and where that is."""
+    """The readings of each accelerator, and where it is and what runs on it."""
     yield _places(readable)
     target, gpus = readable.target, readable.gpus
     for name, text, field, factor in _ACCELERATOR_GAUGES:
@@ -216,13 +216,16 @@ _NVLINK_ERRORS = (("replay", "replay_errors"), ("recovery", "recovery_errors"), 
 
 
 def nvlinks(readable: FreshReadings) -> Iterator[Metric]:
-    """How many links work, what they counted, and the worst error rate that one states."""
+    """How many NVLinks of an accelerator work, their error counts and the worst error rate.
+
+    They are summed over each accelerator: eighteen links with three counters each would be too many series.
+    """
     beyond_s = readable.look.inventory.probes["nvlink"].every_s
     count = gauge("accelerator_nvlinks", "NVLinks of an accelerator, by whether they are active.", ["id", "active"])
     errors = counter("accelerator_nvlink_errors", "Errors of an accelerator's NVLinks, by kind.", ["id", "kind"])
     rates: dict[str, float] = {}
     for name, known in readable.nvlinks.items():
-        # Where none is active, nvidia-smi does not say how many there are.
+        # Where no link is active, nvidia-smi does not tell how many there are.
         links = tuple(link for link in known if link.link != ALL_NVLINKS)
         single = [link for link in links if link.link != NVLINK_TOTAL]
         stated = [link for link in single if readable.is_new(link.taken_at, beyond_s=beyond_s)]
@@ -231,7 +234,7 @@ def nvlinks(readable: FreshReadings) -> Iterator[Metric]:
                 found = sum(link.active is active for link in stated)
                 count.add_metric([readable.target, name, str(active).lower()], found)
         counted = [link for link in links if _is_counted(readable, link, beyond_s)]
-        # A sum over fewer links than before would look like counters that began again.
+        # A sum over fewer links than before would look like counters that were reset.
         if links and len(counted) == len(links):
             for kind, total in _sums(counted):
                 errors.add_metric([readable.target, name, kind], total)
@@ -303,7 +306,7 @@ def _infiniband(readable: FreshReadings) -> Iterator[tuple[str, bool]]:
 
 
 _WORD_BYTES = 4
-"""InfiniBand counts its data in words."""
+"""InfiniBand counts its data in words of four bytes."""
 _TRAFFIC: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = (
     ("receive_bytes", "Bytes that a port of a link received.", (("rx_bytes", 1), ("port_rcv_data", _WORD_BYTES))),
     ("transmit_bytes", "Bytes that a port of a link sent.", (("tx_bytes", 1), ("port_xmit_data", _WORD_BYTES))),
@@ -340,11 +343,11 @@ _CONGESTION = frozenset(
         "rp_cnp_handled",
     }
 )
-"""The other counters that are read are parts of these, or are told by ``link_carrier_changes``."""
+"""The other counters that are read are parts of these or of ``link_carrier_changes``."""
 
 
 def ports(readable: FreshReadings) -> Iterator[Metric]:
-    """Traffic in base units; the rest under the kernel's own names."""
+    """Traffic, errors and congestion of the ports of links; the last two by the kernel's names."""
     target = readable.target
     counted = list(readable.ports())
     for name, text, sources in _TRAFFIC:
@@ -368,7 +371,7 @@ def ports(readable: FreshReadings) -> Iterator[Metric]:
 
 
 def devices(readable: FreshReadings) -> Iterator[Metric]:
-    """What devices say of themselves, as far as it is new and can be true."""
+    """Alarms, temperatures and port powers of meshes and switches, as far as they are new and plausible."""
     said = readable.devices
     text = "Alarms of a mesh or a switch, by severity: its own word as lumctl health rules understand it."
     alarms = gauge("device_alarms", text, ["id", "severity"])
@@ -400,7 +403,11 @@ Latest = dict[tuple[str, ...], float]
 
 
 def events(readable: FreshReadings) -> Iterator[Metric]:
-    """XIDs by accelerator, where it is known; SXids and what network drivers say by host."""
+    """Events in kernel logs: XIDs by accelerator where known, SXids and events of network drivers by host.
+
+    They are gauges, because the log forgets. Counts start at zero, so that the first event is seen as an increase; a
+    code has a series after its first event.
+    """
     target = readable.target
     xids = gauge("host_xid_events", "XID lines that are known of a host's kernel log.", ["host"])
     sxids = gauge("host_sxid_events", "SXid lines that are known of a host's kernel log.", ["host", "fatal"])

@@ -1,4 +1,9 @@
-"""A dashboard for Grafana over the daemon's metrics: what is wrong, then light, heat and work, then the daemon."""
+"""Alert rules for Prometheus and a dashboard for Grafana, over the daemon's metrics.
+
+One alert for each incident, and for each component with findings outside of incidents, like notifications. What is
+acknowledged or in maintenance raises no alert. An alert fires at once if lumctl itself sees nothing: no news is not
+good news.
+"""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +13,7 @@ from typing import Any
 import yaml
 
 _SCHEMA_VERSION = 39
-"""Of Grafana 10 and 11; newer ones migrate it by themselves."""
+"""Of Grafana 10 and 11; newer versions migrate it."""
 _COLUMNS, _ROW_HEIGHT = 24, 8
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _TARGET = 'target="$target"'
@@ -115,7 +120,7 @@ _PANELS = (
 
 
 def dashboard() -> str:
-    """The dashboard as JSON, to be imported by Grafana or provisioned from a file."""
+    """The dashboard as JSON, for import into Grafana or provisioning from a file."""
     document = {
         "title": "lumctl",
         "uid": "lumctl",
@@ -160,7 +165,7 @@ def _query(panel: _Panel) -> dict[str, Any]:
 
 
 def _colours(panel: _Panel) -> Iterator[dict[str, Any]]:
-    """States have their colours where a series is one."""
+    """The colours of states, for panels with one series for each state."""
     if panel.legend != "{{state}}":
         return
     for state, colour in _STATE_COLOURS.items():
@@ -188,7 +193,7 @@ class _Rule:
     severity: str
     expression: str
     lasts: str
-    """How long the expression must hold before anyone is called, as Prometheus writes it."""
+    """How long the expression must hold before the alert fires, as Prometheus writes it."""
     summary: str
     advice: str
 
@@ -198,7 +203,7 @@ def _incidents(state: str) -> str:
 
 
 def _findings(state: str, worse: str = "") -> str:
-    """How many findings of a state each component has, outside of incidents; none where it has worse ones."""
+    """An expression: how many findings of a state each component has outside of incidents, unless it has worse ones."""
     less = f" unless on (target, kind, id) {_finding(worse)}" if worse else ""
     own = _finding(state, ',incident=""')
     return f"count by (target, kind, id) ({own}){less} unless on (target, kind, id) lumctl_component_in_maintenance"

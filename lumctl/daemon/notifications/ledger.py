@@ -1,4 +1,4 @@
-"""Which cases are open and what receivers were told of each: nobody is told the same news twice."""
+"""Which cases are open and what receivers know of each, so that nobody is notified twice of the same change."""
 
 import json
 import os
@@ -19,10 +19,10 @@ FILE = "watch.json"
 
 
 class NotificationFile:
-    """A small file beside the store, written whole or not at all. May be used from any thread."""
+    """A small file beside the store: what receivers know, for the next daemon. May be used from any thread."""
 
     def __init__(self, path: Path) -> None:
-        """Read what an earlier daemon left; nonsense is passed over, for nobody can mend it."""
+        """Read what an earlier daemon left; invalid content is ignored."""
         self._path = path
         self._lock = threading.Lock()
         self._unsaved = False
@@ -34,20 +34,20 @@ class NotificationFile:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What receivers were told, by case; see :class:`lumctl.daemon.notifications.ledger.NotificationLedger`."""
+        """What receivers know, by case."""
         return self._told
 
     def note(self, told: Mapping[str, Any]) -> None:
-        """Note something new, without writing it yet."""
+        """Replace the content; :meth:`save` writes it."""
         with self._lock:
             self._told = dict(told)
             self._unsaved = True
 
     def save(self) -> bool:
-        """Write what is new; whether there was anything.
+        """Write the content if it changed; whether it had.
 
         Raises:
-            OSError: there is no room, or no leave; it is tried again with the next call.
+            OSError: it cannot be written; the next call tries again.
         """
         with self._lock:
             if not self._unsaved:
@@ -71,12 +71,12 @@ class NotificationFile:
 
 
 AGAIN_AFTER_S = 600.0
-"""How long after receivers could not be told they are told anew of what is still so."""
+"""How long after a notification was given up it is sent again, if the case is still open."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A case as receivers know it, or will once their notification has arrived."""
+    """An open case as receivers know it, or will when their notification has arrived."""
 
     key: str
     component: str
@@ -96,7 +96,7 @@ class NotificationLedger:
     """
 
     def __init__(self, notes: NotificationFile, *, settle_s: float = 0.0, remind_after_s: float = 0.0) -> None:
-        """``settle_s`` is how long a case must be seen before it is told: its cause may be found in that time."""
+        """``settle_s`` is how long a case must last before it is reported: its cause may be found in that time."""
         self._notes = notes
         self._settle_s = settle_s
         self._remind_after_s = remind_after_s
@@ -105,20 +105,20 @@ class NotificationLedger:
         self._open = dict(self._told)
         self._seen_at: dict[str, float] = {}
         self._cases: Mapping[str, Case] = {}
-        """As of the newest look."""
+        """Of the newest observation."""
         self._lost: dict[str, float | None] = {}
-        """Cases of which a notification was given up, and when they are told anew."""
+        """Cases whose notification was given up, and when they are reported again."""
 
     def review(self, look: Observation) -> list[Notification]:
-        """What receivers have to be told now: what is new, worse or still so, then what is over."""
+        """The notifications that are due: cases that are new, worse or due for a reminder, then those that are over."""
         cases = cases_of(look.report)
         states = states_of(look.report)
         now = look.at
-        # Where the clock was set back, what was seen before counts from now.
+        # After the clock was set back, a case that was seen before counts from now.
         self._seen_at = {key: min(self._seen_at.get(key, now), now) for key in cases}
         with self._lock:
             self._cases = cases
-            self._take_back(now)
+            self._reset_lost(now)
             news = [self._news(case, look) for case in cases.values() if not case.silent]
             gone = [entry for key, entry in self._open.items() if key not in cases and _is_over(entry, states)]
             for entry in gone:
@@ -127,7 +127,7 @@ class NotificationLedger:
         return [*(each for each in news if each is not None), *resolved]
 
     def delivered(self, notification: Notification) -> None:
-        """A receiver was told: note it, so that the next daemon does not tell it again."""
+        """Note that a receiver accepted it, so that the next daemon does not send it again."""
         key = notification.case.key
         with self._lock:
             if notification.occasion is CaseOccasion.RESOLVED:
@@ -138,7 +138,7 @@ class NotificationLedger:
             self._notes.note({key: _document(entry) for key, entry in self._told.items()})
 
     def still_open(self, target: str) -> list[Notification]:
-        """The cases that are open, each as it was told last: for receivers that forget."""
+        """The open cases, each as it was sent last: for receivers that forget."""
         with self._lock:
             return [
                 Notification(
@@ -155,12 +155,12 @@ class NotificationLedger:
             ]
 
     def undelivered(self, notification: Notification) -> None:
-        """No receiver was told, and nobody tries any more."""
+        """Note that no receiver accepted it and that it was given up."""
         with self._lock:
             self._lost[notification.case.key] = None
 
-    def _take_back(self, now: float) -> None:
-        """What was given up a while ago was never told: receivers know of that case what they knew before."""
+    def _reset_lost(self, now: float) -> None:
+        """Reset cases whose notification was given up a while ago to what receivers knew before it."""
         latest = now + AGAIN_AFTER_S
         self._lost = {key: min(latest if at is None else at, latest) for key, at in self._lost.items()}
         for key in [key for key, at in self._lost.items() if at is not None and at <= now]:
@@ -195,14 +195,14 @@ def _resolved(entry: _Open, now: float, target: str) -> Notification:
 
 
 def _case_of(entry: _Open) -> Case:
-    """A case that is found no more."""
+    """The case of an entry that is no longer found."""
     return Case(entry.key, entry.component, entry.rule, State.OK, entry.since, (), entry.summary, (), silent=False)
 
 
 def _is_over(entry: _Open, states: Mapping[str, State]) -> bool:
-    """Whether a case has ended that is found no more.
+    """Whether a case that is no longer found has ended.
 
-    What cannot be read now, or has become part of another case, is not well for that.
+    It has not if its component is merely unreadable now or became part of another case.
     """
     return states.get(entry.component, State.OK) in {State.OK, State.DISABLED}
 
@@ -235,5 +235,5 @@ def _entries(told: Mapping[str, Any]) -> Iterator[_Open]:
         try:
             entry = _Open(**document)
             yield replace(entry, state=State(entry.state), told_at=float(entry.told_at))
-        except (TypeError, ValueError):  # of another version: it is told again
+        except (TypeError, ValueError):  # written by another version: it is reported again
             continue

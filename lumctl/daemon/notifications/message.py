@@ -1,4 +1,4 @@
-"""What a receiver is told: one document for the beginning, the worsening and the end of a case."""
+"""What receivers are sent: notifications of cases (beginning, change, end), and messages of the autopilot."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +19,9 @@ from lumctl.health.states import (
 )
 from lumctl.printable import printable_values
 
-NOT_YET = frozenset({"host.missed"})
-"""Rules that find what may be the beginning of a fault, and mostly is none."""
-OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
+EARLY_WARNINGS = frozenset({"host.missed"})
+"""Early-warning rules; most of their findings are harmless."""
+NOT_SERIOUS = frozenset({State.OK, State.DISABLED})
 
 Health = ComponentHealth | CircuitHealth
 
@@ -30,7 +30,7 @@ Health = ComponentHealth | CircuitHealth
 class Case:
     """Something that is wrong. ``key`` is that of the incident, or ``KIND:ID`` alike where there is none.
 
-    ``silent``: a person knows of it, or is at work on it.
+    ``silent``: it is acknowledged or in maintenance.
     """
 
     key: str
@@ -46,19 +46,19 @@ class Case:
 
     @property
     def out_of_service(self) -> bool:
-        """Whether nobody is called for it, and not because a person knows of it."""
+        """Whether it is silent because of maintenance, not because all of it is acknowledged."""
         return self.silent and any(finding.acknowledged is None for finding in self.findings)
 
 
 def cases_of(report: HealthReport) -> dict[str, Case]:
-    """Every incident of a report, and every component with a finding of weight that is part of none, gravest first."""
+    """Every incident of a report, and every component with serious findings outside of incidents, gravest first."""
     grouped: dict[str | None, list[tuple[Health, Finding]]] = {incident.id: [] for incident in report.incidents}
     alone: dict[tuple[str, str], list[tuple[Health, Finding]]] = {}
     for health in _components(report):
         for finding in health.findings:
             if finding.incident in grouped:
                 grouped[finding.incident].append((health, finding))
-            elif finding.state not in OF_NO_WEIGHT and finding.rule not in NOT_YET:
+            elif finding.state not in NOT_SERIOUS and finding.rule not in EARLY_WARNINGS:
                 alone.setdefault(place_of(health), []).append((health, finding))
     cases = [
         Case(
@@ -74,14 +74,14 @@ def cases_of(report: HealthReport) -> dict[str, Case]:
             gravity=incident.gravity,
         )
         for incident in report.incidents
-        if incident.state not in OF_NO_WEIGHT and incident.rule not in NOT_YET
+        if incident.state not in NOT_SERIOUS and incident.rule not in EARLY_WARNINGS
     ]
     cases += [_own(*place, pairs) for place, pairs in alone.items()]
     return {case.key: case for case in gravest_first(cases)}
 
 
 def states_of(report: HealthReport) -> dict[str, State]:
-    """The worst state under each name: a host and its only accelerator may share one."""
+    """The worst state for each name: a host and its only accelerator may share one."""
     states: dict[str, State] = {}
     for health in _components(report):
         known = states.get(health.id, health.state)
@@ -100,7 +100,7 @@ def _own(kind: str, component: str, pairs: list[tuple[Health, Finding]]) -> Case
 
 
 def _silent(pairs: list[tuple[Health, Finding]]) -> bool:
-    """Whether every finding is known to a person, or of something that is out of service."""
+    """Whether every finding is acknowledged or of a component that is out of service."""
     return bool(pairs) and all(f.acknowledged is not None or h.state is State.DISABLED for h, f in pairs)
 
 
@@ -115,7 +115,7 @@ MOST_FINDINGS, MOST_MEMBERS = 20, 200
 
 
 class CaseOccasion(StrEnum):
-    """Why a receiver is told."""
+    """Why receivers are notified of a case."""
 
     OPENED = "opened"
     WORSENED = "worsened"
@@ -124,19 +124,19 @@ class CaseOccasion(StrEnum):
 
 
 class AutopilotOccasion(StrEnum):
-    """Why receivers are told."""
+    """Why receivers are notified of the autopilot."""
 
     FOUND = "found"
-    """By a policy that notifies."""
+    """A policy with ``how: notify`` matched."""
     PLANNED = "planned"
     ASKED = "approval-wanted"
     ESCALATED = "approval-overdue"
     APPLIED = "applied"
     FAILED = "failed"
-    """Nothing is changed: what was tried was refused or taken back."""
+    """Nothing was changed: the attempt was refused or rolled back."""
     HALTED = "halted"
     HELD = "held"
-    """Something would have been done, but a limit stands in the way."""
+    """A policy would have acted, but a limit prevents it."""
     BREAKER_OPENED = "breaker-opened"
     BREAKER_CLOSED = "breaker-closed"
 
@@ -144,7 +144,7 @@ class AutopilotOccasion(StrEnum):
 ESCALATES = frozenset(
     {AutopilotOccasion.ESCALATED, AutopilotOccasion.FAILED, AutopilotOccasion.HALTED, AutopilotOccasion.BREAKER_OPENED}
 )
-"""Of what the receiver is told as well that a policy names: nobody has answered, or it cannot be mended unasked."""
+"""Messages that also go to the receiver that the policy names: nobody answered, or an operator is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,13 @@ class Notification:
 
     @property
     def id(self) -> str:
-        """The same for the same news, so that a receiver can tell what it has been told before."""
+        """Equal for equal news, so that a receiver can ignore repetitions."""
         said = f"{self.case.key}@{self.opened_at:.3f}:{self.occasion}:{self.after}"
         return f"{said}:{self.at:.0f}" if self.occasion is CaseOccasion.REMINDER else said
 
 
 def document_of(notification: Notification) -> dict[str, Any]:
-    """The notification as it is posted. Fields may be added, never renamed; times are seconds since the epoch."""
+    """The notification as it is sent. Fields may be added, never renamed; times are seconds since the epoch."""
     case = notification.case
     return {
         "schema": SCHEMA,
@@ -193,7 +193,7 @@ def document_of(notification: Notification) -> dict[str, Any]:
 
 
 def text_of(notification: Notification) -> str:
-    """One line for people: chat rooms and pagers show it as it stands."""
+    """One line for people, which chat rooms and pagers show unchanged."""
     where = f"{notification.rack} ({notification.target})"
     said = "resolved" if notification.occasion is CaseOccasion.RESOLVED else notification.after.value
     still = "still " if notification.occasion is CaseOccasion.REMINDER else ""
@@ -215,7 +215,7 @@ def _finding_document(finding: Finding) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``id`` is the same for the same news; ``about`` is the case that it tells of, if it is one."""
+    """What receivers are sent. ``id`` is equal for equal news; ``about`` is set for a message about a case."""
 
     id: str
     document: Mapping[str, Any] = field(repr=False)
@@ -223,17 +223,17 @@ class Message:
 
     @property
     def body(self) -> bytes:
-        """The document as bytes."""
+        """The document as JSON."""
         return json.dumps(self.document, ensure_ascii=False).encode()
 
 
 def case_message(notification: Notification) -> Message:
-    """What a receiver is told of a case."""
+    """The message of a notification."""
     return Message(notification.id, printable_values(document_of(notification)), notification)
 
 
 def autopilot_message(occasion: str, text: str, data: Mapping[str, Any], *, target: str, at: float) -> Message:
-    """What a receiver is told of the autopilot: ``data`` says more, and has ``rack`` where it is about one."""
+    """A message of the autopilot; ``data`` has details, and ``rack`` where it concerns one."""
     rack = str(data.get("rack", ""))
     name = f"autopilot:{rack}:{occasion}:{at:.3f}"
     told = {"schema": SCHEMA, "id": name, "occasion": occasion, "text": text, "at": at, "target": target, "rack": rack}

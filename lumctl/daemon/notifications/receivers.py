@@ -1,4 +1,4 @@
-"""All receivers of notifications: each has an outbox of its own, so that one who does not answer delays no other."""
+"""Receivers of messages. Each has its own outbox and thread, so that none delays another or the daemon's loop."""
 
 import random
 import shlex
@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError, post, webhook_in
 from lumctl.daemon.notifications.message import ESCALATES, Message, Notification, autopilot_message, case_message
-from lumctl.daemon.notifications.webhook import DeliveryError, post, webhook_in
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
@@ -21,29 +21,29 @@ from lumctl.programs import NotStartedError, run_program
 
 MOST_WAITING = 256
 GIVE_UP_AFTER_S = 3600.0
-"""After that the next one has its turn: the ledger tells anew what is still so."""
+"""After that the next message is tried: the ledger reports again what is still open."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _END_WITHIN_S = 2.0
 
 
 class DeliveryOutcome(StrEnum):
-    """What became of a notification."""
+    """What became of a message."""
 
     SENT = "sent"
     FAILED = "failed"
-    """It was given up, or the receiver does not want it."""
+    """It was given up, or the receiver refused it."""
     DROPPED = "dropped"
-    """There was no room for it."""
+    """Too many messages waited."""
 
 
 class Outbox:
-    """Delivers in order and tries again with growing, random pauses, until a notification is too old."""
+    """Delivers in order; tries again with growing, random pauses until a message is too old."""
 
     def __init__(  # noqa: PLR0913 - the clock and chance are a test's
         self,
         deliver: Callable[[Message], None],
         ended: Callable[[Message, DeliveryOutcome], None],
-        troubles: ErrorLog,
+        errors: ErrorLog,
         *,
         place: str = "notifications",
         most: int = MOST_WAITING,
@@ -54,7 +54,7 @@ class Outbox:
     ) -> None:
         self._deliver = deliver
         self._ended_with = ended
-        self._troubles = troubles
+        self._errors = errors
         self._place = place
         self._most = most
         self._give_up_after_s = give_up_after_s
@@ -69,7 +69,7 @@ class Outbox:
         self._thread.start()
 
     def put(self, notification: Message) -> None:
-        """Take a notification; where too many wait, the oldest is dropped."""
+        """Queue a message; when too many wait, the oldest is dropped."""
         dropped: Message | None = None
         with self._changed:
             if len(self._waiting) >= self._most:
@@ -82,7 +82,7 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many are not delivered yet."""
+        """How many are not yet delivered."""
         return len(self._waiting)
 
     def counts(self) -> dict[str, int]:
@@ -91,7 +91,7 @@ class Outbox:
             return {outcome: self._counts[outcome] for outcome in ("retried", *DeliveryOutcome)}
 
     def close(self) -> None:
-        """Send nothing more. What was not delivered is not written down as told: the next daemon tells it."""
+        """Send nothing more. What was not delivered is not recorded as known, so the next daemon sends it."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -111,18 +111,18 @@ class Outbox:
             return None if self._ended else self._waiting[0]
 
     def _attempt(self, notification: Message, taken_at: float, failures: int) -> float | None:
-        """Try once; how long to wait before the next attempt, ``None`` if this notification is done with."""
+        """Try once; seconds until the next attempt, ``None`` if this message is finished."""
         try:
             self._deliver(notification)
         except Exception as error:  # noqa: BLE001 - a bug in one delivery must not end all of them
-            self._troubles.arose(self._place, error)
+            self._errors.record(self._place, error)
             again = isinstance(error, DeliveryError) and error.again
             if again and self._monotonic() - taken_at < self._give_up_after_s:
                 self._count("retried")
                 return self._pause_s(failures, error.wait_s if isinstance(error, DeliveryError) else 0.0)
             self._done(notification, DeliveryOutcome.FAILED)
             return None
-        self._troubles.passed(self._place)
+        self._errors.resolve(self._place)
         self._done(notification, DeliveryOutcome.SENT)
         return None
 
@@ -141,7 +141,7 @@ class Outbox:
     def _done(self, notification: Message, outcome: DeliveryOutcome) -> None:
         with self._changed:
             self._counts[outcome] += 1
-            # It may have been dropped for want of room while it was tried.
+            # It may have been dropped while it was tried.
             if self._waiting and self._waiting[0][0] is notification:
                 self._waiting.popleft()
         self._ended_with(notification, outcome)
@@ -152,54 +152,54 @@ Deliver = Callable[[Message], None]
 
 @dataclass(frozen=True, slots=True)
 class NamedReceiver:
-    """A receiver that policies name: how one attempt is made, and for how long (seconds) a letter is tried."""
+    """A receiver that policies name: how one attempt is made, and for how many seconds a message is tried."""
 
     deliver: Deliver
     give_up_after_s: float
 
 
 class Receivers:
-    """Hands each letter to every receiver, and tells once all are done with a case whether any has taken it."""
+    """Sends each message to every receiver; reports when all have finished a case whether any accepted it."""
 
     def __init__(
         self,
         receivers: Mapping[str, Deliver],
         told: Callable[[Notification, bool], None],
-        troubles: ErrorLog,
+        errors: ErrorLog,
         *,
         target: str = "rack",
         now: Callable[[], float] = time.time,
         named: Callable[[str], NamedReceiver | None] = lambda _name: None,
     ) -> None:
-        """``receivers`` by the name under which their troubles are told; ``named`` finds those that policies name."""
+        """``receivers`` by the name under which their errors are reported; ``named`` finds those that policies name."""
         self._told = told
-        self._troubles = troubles
+        self._errors = errors
         self._named = named
         self._escalating: dict[str, Outbox] = {}
         self._target = target
         self._now = now
         self._lock = threading.Lock()
         self._open: dict[int, tuple[int, bool]] = {}
-        """By letter: how many receivers are not done with it, and whether any has taken it."""
-        self._outboxes = [Outbox(deliver, self._ended, troubles, place=name) for name, deliver in receivers.items()]
+        """By message: how many receivers have not finished it, and whether any accepted it."""
+        self._outboxes = [Outbox(deliver, self._ended, errors, place=name) for name, deliver in receivers.items()]
 
     def put(self, notification: Notification) -> None:
-        """Tell of a case."""
+        """Send a notification."""
         self._send(case_message(notification))
 
     def tell(self, occasion: str, text: str, data: Mapping[str, Any]) -> None:
-        """Tell of what the autopilot did, or wants a person to do; of what escalates, whom the policy names as well."""
-        letter = autopilot_message(occasion, text, data, target=self._target, at=self._now())
-        self._send(letter)
+        """Send a message of the autopilot; one that escalates goes to the receiver that the policy names, too."""
+        message = autopilot_message(occasion, text, data, target=self._target, at=self._now())
+        self._send(message)
         hook = data.get("hook")
         if hook is not None and occasion in ESCALATES:
             outbox = self._escalation(str(hook))
             if outbox is not None:
-                outbox.put(letter)
+                outbox.put(message)
 
     @property
     def usual(self) -> bool:
-        """Whether there are receivers beside those that policies name."""
+        """Whether there are receivers other than those that policies name."""
         return bool(self._outboxes)
 
     def _escalation(self, name: str) -> Outbox | None:
@@ -210,22 +210,22 @@ class Receivers:
         place = f"receiver {name}"
         found = self._named(name)
         if found is None:
-            self._troubles.arose(place, UsageError("a policy names it, and the inventory has none of that name"))
+            self._errors.record(place, UsageError("a policy names it, but the inventory has none of that name"))
             return None
         with self._lock:
-            if name not in self._escalating:  # another thread may have made it meanwhile: each one made is closed
+            if name not in self._escalating:  # another thread may have made it meanwhile
                 self._escalating[name] = Outbox(
-                    found.deliver, lambda *_: None, self._troubles, place=place, give_up_after_s=found.give_up_after_s
+                    found.deliver, lambda *_: None, self._errors, place=place, give_up_after_s=found.give_up_after_s
                 )
             return self._escalating[name]
 
     @property
     def waiting(self) -> int:
-        """How many deliveries are still to be made."""
+        """How many deliveries are outstanding."""
         return sum(outbox.waiting for outbox in self._all())
 
     def counts(self) -> dict[str, int]:
-        """As of :meth:`Outbox.counts`, over all receivers."""
+        """The sum of :meth:`Outbox.counts` over all receivers."""
         total: Counter[str] = Counter()
         for outbox in self._all():
             total.update(outbox.counts())
@@ -240,42 +240,42 @@ class Receivers:
         with self._lock:
             return [*self._outboxes, *self._escalating.values()]
 
-    def _send(self, letter: Message) -> None:
+    def _send(self, message: Message) -> None:
         if not self._outboxes:
             return
         with self._lock:
-            self._open[id(letter)] = (len(self._outboxes), False)
+            self._open[id(message)] = (len(self._outboxes), False)
         for outbox in self._outboxes:
-            outbox.put(letter)
+            outbox.put(message)
 
-    def _ended(self, letter: Message, outcome: DeliveryOutcome) -> None:
+    def _ended(self, message: Message, outcome: DeliveryOutcome) -> None:
         with self._lock:
-            left, taken = self._open[id(letter)]
+            left, taken = self._open[id(message)]
             left, taken = left - 1, taken or outcome is DeliveryOutcome.SENT
             if left:
-                self._open[id(letter)] = (left, taken)
+                self._open[id(message)] = (left, taken)
                 return
-            del self._open[id(letter)]
-        if letter.about is not None:
-            self._told(letter.about, taken)
+            del self._open[id(message)]
+        if message.about is not None:
+            self._told(message.about, taken)
 
 
 TIMEOUT_S = 30.0
 REFUSES = 65
-"""The exit code of a program that does not want a notification, however often it is given (EX_DATAERR)."""
-_TOLD = ("occasion", "text", "rack", "target", "component", "state_after", "incident")
+"""The exit code of a program that refuses a message for good (EX_DATAERR)."""
+_VARIABLES = ("occasion", "text", "rack", "target", "component", "state_after", "incident")
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The program and its arguments, as a shell would part them; none of a shell's other habits apply.
+    """The program and its arguments, split as a shell does; nothing else of a shell applies.
 
     Raises:
-        UsageError: there is no such program.
+        UsageError: the text is invalid or the program does not exist.
     """
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"the command {text!r} cannot be understood: {error}") from None
+        raise UsageError(f"the command {text!r} cannot be parsed: {error}") from None
     if not words:
         raise UsageError("the command of notifications is empty")
     require_program(words[0])
@@ -286,74 +286,74 @@ def require_program(path: str) -> None:
     """Require a program at an absolute path.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such file, or the path is relative.
     """
     program = Path(path)
     if not program.is_absolute():
         raise UsageError(
-            f"{path!r} is no absolute path", hint="such as /etc/lumctl/notify: a daemon has no PATH of yours"
+            f"{path!r} is not an absolute path", hint="such as /etc/lumctl/notify: a daemon does not have your PATH"
         )
     if not program.is_file():
-        raise UsageError(f"there is no program {program}")
+        raise UsageError(f"program {program} does not exist")
 
 
-def run(command: tuple[str, ...], letter: Message, *, timeout_s: float = TIMEOUT_S) -> None:
-    """Hand one letter to a program.
+def run(command: tuple[str, ...], message: Message, *, timeout_s: float = TIMEOUT_S) -> None:
+    """Run a program with the document on its standard input, without a shell.
 
     Raises:
-        DeliveryError: it did not take it: it ended otherwise than with 0, or took too long.
+        DeliveryError: its exit code was not 0, or it took too long.
     """
-    variables = {f"LUMCTL_{key.upper()}": str(letter.document[key]) for key in _TOLD if letter.document.get(key)}
+    variables = {f"LUMCTL_{key.upper()}": str(message.document[key]) for key in _VARIABLES if message.document.get(key)}
     name = Path(command[0]).name
     try:
-        ended = run_program(command, timeout_s=timeout_s, given=letter.body, variables=variables)
+        ended = run_program(command, timeout_s=timeout_s, given=message.body, variables=variables)
     except NotStartedError as error:
         raise DeliveryError(error.message, again=True) from None
     if ended.late:
-        raise DeliveryError(f"{name} had not ended after {timeout_s:g} s, and was ended", again=True)
+        raise DeliveryError(f"{name} was still running after {timeout_s:g} s and was ended", again=True)
     if ended.code:
         said = f": {ended.last_line}" if ended.last_line else ""
         raise DeliveryError(f"{name} ended with {ended.code}{said}", again=ended.code != REFUSES)
 
 
 def receiver_lookup(current: Callable[[], Inventory]) -> Callable[[str], NamedReceiver | None]:
-    """Finds a receiver by its name in the inventory that is in force; ``None`` if there is none."""
+    """A function that finds a receiver by name in the current inventory; ``None`` if there is none."""
 
     def find(name: str) -> NamedReceiver | None:
         found = current().receivers.get(name)
         if found is None:
             return None
 
-        def deliver(letter: Message) -> None:
-            # By now the inventory may have been read again.
-            deliver_to(current().receivers.get(name, found), letter)
+        def deliver(message: Message) -> None:
+            # The inventory may have been read again since.
+            deliver_to(current().receivers.get(name, found), message)
 
         return NamedReceiver(deliver, found.give_up_after_s)
 
     return find
 
 
-def deliver_to(receiver: Receiver, letter: Message) -> None:
-    """Deliver one letter.
+def deliver_to(receiver: Receiver, message: Message) -> None:
+    """Deliver one message to a receiver of the inventory.
 
     Raises:
-        DeliveryError: it was not taken, or where it should go cannot be read now.
+        DeliveryError: it was not accepted, or the file with its address cannot be read now.
     """
     if receiver.command:
-        run(receiver.command, letter, timeout_s=receiver.timeout_s)
+        run(receiver.command, message, timeout_s=receiver.timeout_s)
         return
     try:
         webhook = webhook_in(receiver.webhook_file, receiver.token_file)
     except UsageError as error:
         raise DeliveryError(error.message, again=True) from None
-    post(webhook, letter.body, timeout_s=receiver.timeout_s)
+    post(webhook, message.body, timeout_s=receiver.timeout_s)
 
 
 def require_reachable(inventory: Inventory) -> None:
-    """Refuse receivers that nothing could be handed to: an escalation is no time to find that out.
+    """Refuse receivers that cannot be used, rather than find out during an escalation.
 
     Raises:
-        UsageError: a file cannot be read, holds no URL, or a program is not there.
+        UsageError: a file cannot be read or has no URL, or a program does not exist.
     """
     for receiver in inventory.receivers.values():
         try:

@@ -9,7 +9,8 @@ from pathlib import Path
 from looks import Looks
 
 from lumctl.daemon.client import socket_path
-from lumctl.daemon.server import LatestObservation, observation_server
+from lumctl.daemon.history import LatestObservation
+from lumctl.daemon.service import observation_server
 from lumctl.inventory.load import load_inventory
 
 EACH_S = 1.0

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
 from lumctl.daemon.client import socket_path
-from lumctl.daemon.server import LatestObservation, observation_server
+from lumctl.daemon.history import LatestObservation
+from lumctl.daemon.service import observation_server
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.site import Site
 

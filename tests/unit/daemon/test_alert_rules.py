@@ -9,11 +9,10 @@ import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.metrics.monitoring import alert_rules, dashboard
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.health.states import State
 
 INTERVAL, AGE = "lumctl_watch_interval_seconds", "lumctl_watch_look_age_seconds"
@@ -125,10 +124,10 @@ def exported(seen, clock, said):
     seen.find("s1-gpu0", State.FAILED, "gpu.xid")
     newest = LatestObservation(clock)
     newest.put(seen.look(unfinished=("swap-1",)))
-    vitals = SelfMetrics(
+    self_metrics = SelfMetrics(
         newest, 1.0, ErrorLog(said.append), TransitionQueue(lambda *_: None), Told(), now=lambda: seen.now
     )
-    text = generate_latest(vitals.registry).decode()
+    text = generate_latest(self_metrics.registry).decode()
     return {family.name for family in text_string_to_metric_families(text)} | {"lumctl_autopilot_breaker_open"}
 
 

@@ -9,10 +9,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from lumctl.daemon.notifications.alertmanager import Alertmanager
+from lumctl.daemon.notifications.http_receivers import Alertmanager, DeliveryError, alertmanager_at
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import autopilot_message, case_message
-from lumctl.daemon.notifications.webhook import DeliveryError, alertmanager_at
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State
@@ -149,5 +148,5 @@ def test_what_the_autopilot_says_is_an_alert(server, manager):
 
 
 def test_a_url_that_is_none_is_refused():
-    with pytest.raises(UsageError, match="the URL of --alertmanager is no http"):
+    with pytest.raises(UsageError, match="the URL of --alertmanager is not an http"):
         alertmanager_at("am:9093", None)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from lumctl.daemon.client import LEFT_ALONE_S, TIMEOUT_S, ObservationClient, daemon_folder, observation_of, socket_path
-from lumctl.daemon.server import LatestObservation, observation_server
+from lumctl.daemon.history import LatestObservation
+from lumctl.daemon.service import observation_server
 from lumctl.errors import UsageError
 from lumctl.sockets import MAX_CONNECTIONS
 
@@ -77,7 +78,7 @@ def test_another_text_of_the_inventory_is_none(seen, newest):
 @pytest.mark.usefixtures("answering")
 def test_another_version_of_the_program_is_none(seen, newest, monkeypatch):
     newest.put(seen.look())
-    monkeypatch.setattr("lumctl.daemon.server.SCHEMA", "lumctl/daemon-state/v1 0.0.0")
+    monkeypatch.setattr("lumctl.daemon.service.SCHEMA", "lumctl/daemon-state/v1 0.0.0")
     assert observation_of(seen.inventory, "sim") is None
 
 
@@ -222,7 +223,7 @@ def test_a_name_that_is_too_long_for_a_socket_is_said(newest, tmp_path):
 @pytest.mark.usefixtures("answering")
 def test_a_look_is_encoded_once_for_all_who_ask(seen, newest, monkeypatch):
     calls = []
-    monkeypatch.setattr("lumctl.daemon.server.encode", lambda look: calls.append(look) or b'{"x": 1}')
+    monkeypatch.setattr("lumctl.daemon.history.encode", lambda look: calls.append(look) or b'{"x": 1}')
     newest.put(seen.look())
     for _ in range(3):
         observation_of(seen.inventory, "sim")

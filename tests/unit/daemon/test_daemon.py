@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.loop import PAUSE_S, REMEMBER_S, Daemon, DaemonOrder, Sinks, WatchedClock
 from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
@@ -37,15 +36,15 @@ class Stage:
         self.notes = NotificationFile(folder / "watch.json")
         self.history = TransitionQueue(self.write, monotonic=clock)
         self.newest = LatestObservation(clock)
-        self.troubles = ErrorLog(said.append)
-        self.vitals = SelfMetrics(self.newest, 1.0, self.troubles, self.history, None)
+        self.errors = ErrorLog(said.append)
+        self.self_metrics = SelfMetrics(self.newest, 1.0, self.errors, self.history, None)
         self.ledger = NotificationLedger(self.notes)
         self.load = lambda _: seen.inventory
         self.known = {}
 
     def daemon(self, **options):
         outbox = SimpleNamespace(put=self.told.append)
-        sinks = Sinks(self.newest, self.history, self.notes, self.ledger, outbox, self.vitals, self.troubles)
+        sinks = Sinks(self.newest, self.history, self.notes, self.ledger, outbox, self.self_metrics, self.errors)
         return Daemon(
             self.seen.inventory,
             self.open,
@@ -123,7 +122,9 @@ def not_read_yet(stage, *components):
 
 
 def counted_changes(stage):
-    return [sample for family in stage.vitals._counts() for sample in family.samples if "transitions" in sample.name]
+    return [
+        sample for family in stage.self_metrics._counts() for sample in family.samples if "transitions" in sample.name
+    ]
 
 
 def test_what_was_not_read_yet_is_no_change(stage, said):
@@ -208,7 +209,7 @@ def test_a_look_that_fails_is_told_once_and_the_next_one_comes(stage, said):
     ]
     stage.error = None
     daemon.beat()
-    assert said[2:] == ["look: well again after 3 failures"]
+    assert said[2:] == ["look: ok again after 3 failures"]
 
 
 def test_an_error_that_is_known_keeps_the_sessions_and_a_bug_begins_anew(stage, clock):
@@ -235,7 +236,7 @@ def test_a_simulator_that_is_started_again_is_found(stage, clock):
     stage.error = UnreachableError("no simulator is running")
     daemon.beat()
     daemon.beat()
-    assert stage.troubles.counts() == {("look", "UnreachableError"): 2}
+    assert stage.errors.counts() == {("look", "UnreachableError"): 2}
     stage.error = None
     stage.seen.silent_hosts = set()
     daemon.beat()
@@ -265,7 +266,7 @@ def test_a_full_disk_loses_no_transition_and_blinds_nobody(stage, said, clock):
     clock.at += PAUSE_S
     daemon.beat()
     assert stage.rows == [("prototype", GPU, "failed"), ("prototype", GPU, "ok"), ("prototype", GPU, "failed")]
-    assert said[-2:] == ["history: well again after 1 failures", "memory: well again after 1 failures"]
+    assert said[-2:] == ["history: ok again after 1 failures", "memory: ok again after 1 failures"]
     clock.at += PAUSE_S
     daemon.beat()
     assert len(stage.rows) == 3
@@ -334,7 +335,7 @@ def test_looks_that_take_too_long_are_left_out_and_counted(stage, clock):
 
     stage.on_look = slow
     daemon.run()
-    counted = {family.name: family.samples for family in stage.vitals.collect()}
+    counted = {family.name: family.samples for family in stage.self_metrics.collect()}
     assert counted["lumctl_watch_overruns"][0].value == 3
 
 
@@ -357,7 +358,7 @@ def test_a_broken_inventory_is_said_and_the_old_one_kept(stage, said, tmp_path):
     broken.write_text("lumctl: 1\nracks: [\n")
     stage.load = lambda _: load_inventory(broken)
     daemon = reload_once(stage)
-    assert said[0].startswith("inventory: kept as it was, for the new one cannot be used: ")
+    assert said[0].startswith("inventory: the new one cannot be used, the old one stays in force: ")
     assert daemon.inventory is stage.seen.inventory
     assert len(stage.opened) == 1
 
@@ -370,7 +371,7 @@ def test_a_new_inventory_is_in_force_at_once(stage, said, tmp_path):
     assert daemon.inventory.path == tmp_path / "new.yaml"
     assert stage.opened[1].digest == daemon.inventory.digest
     assert stage.closed == 2
-    assert said[0].endswith("read again, and in force")
+    assert said[0].endswith("read again and in force")
 
 
 def test_memory_is_written_when_something_is_found_and_else_rarely(stage, clock):
@@ -409,7 +410,7 @@ def test_when_the_clock_was_set_everything_is_read_anew(stage, said, by):
     daemon.beat()
     assert stage.closed == 1
     assert len(stage.opened) == 2
-    assert said == [f"clock: set by {by:+.0f} s; everything is read anew"]
+    assert said == [f"clock: set by {by:+.0f} s; everything is read again"]
 
 
 def test_a_supervisor_hears_of_it_between_beats_that_are_far_apart(stage, monkeypatch):

@@ -74,7 +74,7 @@ def place(tmp_path: Path, server: Server) -> Path:
 
 @pytest.fixture
 def made(place: Path):
-    """Receivers of that inventory, beside a usual one; ``lines`` are the troubles that were told."""
+    """Receivers of that inventory, beside a usual one; ``lines`` are the errors that were told."""
     inventory = load_inventory(place)
     usual: Queue[str] = Queue()
     lines: list[str] = []
@@ -122,11 +122,11 @@ def test_where_the_policy_names_nobody_the_usual_ones_are_told(made, server):
 
 def test_a_name_that_the_inventory_has_no_more_is_said(made):
     tell(made, OVERDUE, "gone")
-    assert made.lines == ["receiver gone: a policy names it, and the inventory has none of that name"]
+    assert made.lines == ["receiver gone: a policy names it, but the inventory has none of that name"]
 
 
 @pytest.mark.parametrize(
-    ("file", "told"), [("oncall.url", "cannot read"), ("oncall.token", "cannot read"), ("page", "there is no program")]
+    ("file", "told"), [("oncall.url", "cannot read"), ("oncall.token", "cannot read"), ("page", "program")]
 )
 def test_a_daemon_does_not_begin_with_a_receiver_that_could_not_be_told(place, file, told):
     require_reachable(load_inventory(place))

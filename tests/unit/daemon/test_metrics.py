@@ -10,11 +10,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.history import TransitionQueue
+from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import metrics_text
 from lumctl.daemon.metrics.exporter import DEFAULT_LISTEN, MetricsServer, SelfMetrics, parse_listen
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.server import LatestObservation
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
@@ -39,18 +38,18 @@ def newest(clock):
 
 
 @pytest.fixture
-def troubles(said):
+def errors(said):
     return ErrorLog(said.append)
 
 
 @pytest.fixture
-def vitals(newest, troubles, seen):
-    return SelfMetrics(newest, 1.0, troubles, TransitionQueue(lambda *_: None), Counted(), now=lambda: seen.now)
+def self_metrics(newest, errors, seen):
+    return SelfMetrics(newest, 1.0, errors, TransitionQueue(lambda *_: None), Counted(), now=lambda: seen.now)
 
 
 @pytest.fixture
-def exporter(vitals):
-    with MetricsServer(("127.0.0.1", 0), vitals) as opened:
+def exporter(self_metrics):
+    with MetricsServer(("127.0.0.1", 0), self_metrics) as opened:
         yield opened
 
 
@@ -148,12 +147,12 @@ def test_maintenance_and_acknowledgement_are_told(exporter, newest, seen):
     assert one(found, "lumctl_finding_since_timestamp_seconds", id=GPU, acknowledged="true")
 
 
-def test_the_daemon_tells_of_itself(exporter, vitals, troubles, newest, seen):
-    with vitals.tick_duration.time():
+def test_the_daemon_tells_of_itself(exporter, self_metrics, errors, newest, seen):
+    with self_metrics.tick_duration.time():
         pass
-    vitals.missed(4)
-    vitals.changed(Transition(1.0, GPU, "accelerator", State.OK, State.FAILED, (), ""))
-    troubles.arose("look", UsageError("gone"))
+    self_metrics.missed(4)
+    self_metrics.changed(Transition(1.0, GPU, "accelerator", State.OK, State.FAILED, (), ""))
+    errors.record("look", UsageError("gone"))
     seen.now += 7
     newest.put(seen.look())
     found = scrape(exporter)
@@ -194,11 +193,11 @@ def lint(families):
     return [f"{family.name}: {said}" for family in families for said, keeps in RULES.items() if not keeps(family)]
 
 
-def test_names_units_and_types_keep_the_conventions(exporter, newest, seen, vitals):
+def test_names_units_and_types_keep_the_conventions(exporter, newest, seen, self_metrics):
     seen.find(GPU)
     seen.maintenance[GPU] = "x"
     newest.put(seen.look())
-    with vitals.tick_duration.time():
+    with self_metrics.tick_duration.time():
         pass
     families = list(text_string_to_metric_families(get(exporter)[1].decode()))
     assert lint(families) == []
@@ -286,11 +285,11 @@ def test_who_says_nothing_or_nonsense_harms_nobody(exporter):
         silent.close()
 
 
-def test_a_port_that_is_taken_is_said(exporter, vitals):
+def test_a_port_that_is_taken_is_said(exporter, self_metrics):
     with pytest.raises(UsageError, match="cannot listen at 127"):
-        MetricsServer(("127.0.0.1", exporter.port), vitals)
+        MetricsServer(("127.0.0.1", exporter.port), self_metrics)
     with pytest.raises(UsageError, match="cannot listen"):
-        MetricsServer(("host.invalid", 1), vitals)
+        MetricsServer(("host.invalid", 1), self_metrics)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,7 @@ def test_places_to_listen_at(text, place):
 
 @pytest.mark.parametrize("text", ["", "9469", ":9469", "h:", "h:x", "h:65536", "h:-1", "[]:1"])
 def test_what_is_no_place_is_refused(text):
-    with pytest.raises(UsageError, match="no place to listen at"):
+    with pytest.raises(UsageError, match="not an address to listen at"):
         parse_listen(text)
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError
 from lumctl.daemon.notifications.receivers import DeliveryOutcome, Outbox
-from lumctl.daemon.notifications.webhook import DeliveryError
 from lumctl.daemon.process import ErrorLog
 
 WAIT_S = 20
@@ -76,7 +76,7 @@ def test_what_fails_is_tried_again_and_stays_first(receiver, outbox_of, said):
     assert receiver.done.wait(WAIT_S)
     assert receiver.got == ["a", "a", "a", "a", "b"]
     assert outbox.counts() == {"sent": 2, "retried": 3, "failed": 0, "dropped": 0}
-    assert said == ["notifications: down", "notifications: well again after 3 failures"]
+    assert said == ["notifications: down", "notifications: ok again after 3 failures"]
 
 
 def test_what_will_never_be_taken_is_given_up_at_once(receiver, outbox_of):

@@ -78,7 +78,7 @@ def test_a_full_store_is_said_once_opened_anew_and_gets_what_waited(readings, st
     assert said[0].startswith("readings: ")
     store.full = False
     readings.write()
-    assert said[1:] == ["readings: well again after 2 failures"]
+    assert said[1:] == ["readings: ok again after 2 failures"]
     assert store.opened == 3
     assert len(store.kept) == 3
     readings.write()

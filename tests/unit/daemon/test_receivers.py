@@ -6,9 +6,9 @@ from queue import Queue
 
 import pytest
 
+from lumctl.daemon.notifications.http_receivers import DeliveryError
 from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, autopilot_message, case_message
 from lumctl.daemon.notifications.receivers import NamedReceiver, Receivers, parse_command, run
-from lumctl.daemon.notifications.webhook import DeliveryError
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State
@@ -66,7 +66,7 @@ def test_a_program_that_does_not_take_it(hook, code, said, again):
 
 
 def test_a_program_that_takes_too_long(hook):
-    with pytest.raises(DeliveryError, match=r"^notify had not ended after 0.2 s, and was ended$") as failed:
+    with pytest.raises(DeliveryError, match=r"^notify was still running after 0.2 s and was ended$") as failed:
         run(hook("sleep 300"), case_message(case()), timeout_s=0.2)
     assert failed.value.again
 

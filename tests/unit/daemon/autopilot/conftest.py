@@ -75,7 +75,7 @@ class Scene:
                 event = Event.BREAKER_CLOSED if after.open_since is None else Event.BREAKER_OPENED
                 self.remark(event, policy=policy.name, why=after.why)
         found = decide(self.policies, look, RACK, self.memory, self.onsets, now=self.now)
-        return {decision.trouble.component: decision for decision in found}
+        return {decision.fault.component: decision for decision in found}
 
 
 @pytest.fixture(scope="session")

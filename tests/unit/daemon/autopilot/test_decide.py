@@ -36,7 +36,7 @@ def test_a_dead_gpu_is_swapped_once_it_has_stood(scene):
     decision = scene.decide()[GPU]
     assert decision.act is Response.APPLY
     assert all(condition.holds for condition in decision.conditions)
-    assert decision.trouble.jobs == {"train-a": (GPU,)}
+    assert decision.fault.jobs == {"train-a": (GPU,)}
 
 
 def test_what_changes_in_the_reasons_does_not_make_it_another_decision(scene):
@@ -82,7 +82,7 @@ def test_a_policy_for_hosts_replaces_all_that_run_on_one(scene):
     settled(scene, "h03", rule="host.unreachable", kind="host")
     decision = scene.decide()["h03"]
     assert decision.act is Response.APPLY
-    assert decision.trouble.jobs == {"train-a": tuple(f"h03-gpu{n}" for n in range(4))}
+    assert decision.fault.jobs == {"train-a": tuple(f"h03-gpu{n}" for n in range(4))}
 
 
 def test_what_is_in_maintenance_is_left_alone(scene):

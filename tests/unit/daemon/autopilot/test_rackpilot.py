@@ -67,8 +67,8 @@ class Flight:
     def _plan(self, _site, decision, _seen) -> Plan:
         if self.refuses is not None:
             raise RefusedError(self.refuses)
-        (job,) = decision.trouble.jobs
-        replaced = tuple(Replacement(job, 0, failed, "h16-gpu2") for failed in decision.trouble.jobs[job])
+        (job,) = decision.fault.jobs
+        replaced = tuple(Replacement(job, 0, failed, "h16-gpu2") for failed in decision.fault.jobs[job])
         start = Start({job: ()})
         return Plan("swap", "t", RACK, "rack", self.scene.now, "d", start, replacements=replaced).sealed()
 

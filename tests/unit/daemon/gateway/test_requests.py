@@ -117,7 +117,7 @@ READ = {**MESH, "call": "read_states", "arguments": {}}
 @pytest.mark.parametrize("request_", [COMMIT, READ], ids=["write", "read"])
 def test_a_request_whose_asker_has_gone_is_not_begun(rack, request_):
     answer = rack.ask(request_, Peer(7, 8, waits=lambda: False))
-    assert answer["error"]["message"] == "whoever asked has hung up; nothing was sent"
+    assert answer["error"]["message"] == "the client disconnected; nothing was sent"
     assert rack.mesh.asked == []
 
 
