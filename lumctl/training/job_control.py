@@ -3,25 +3,28 @@
 Each line of the socket holds a request, ``{"ask": "status" | "pause" | "resume" | "stop"}``, or its answer.
 """
 
-import socket
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
-from lumctl.sockets import listening
+from lumctl.json_lines import JsonLines, connect
+from lumctl.sockets import LineServer, Peer
 from lumctl.training.job_folder import FINAL_STATES, coordinator_socket
-from lumctl.training.protocol import BrokenLineError, Message, MessageLine, Reply, connected
+from lumctl.training.protocol import Message, Reply
 
 if TYPE_CHECKING:
     from lumctl.inventory.job_entries import JobKindEntry
 
 ANSWER_S = 5.0
 """How long a coordinator may take to report the status of its job."""
+POLL_S = 1.0
+"""How soon the server notices that a waiting client has disconnected."""
+MAX_REQUESTS = 64
 LEFT = {"error": "lumctl job run has ended; the job goes on without it"}
 """The answer to requests that are open when a coordinator ends."""
 
@@ -34,7 +37,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
         UnreachableError: it does not answer in time.
     """
     try:
-        line = connected(path, within_s=timeout_s)
+        connection = connect(path, timeout_s)
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except OSError as error:
@@ -43,14 +46,11 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
             hint="set $XDG_RUNTIME_DIR to a private folder with a short path, as where the job is run",
         ) from None
     try:
-        line.send({"ask": what})
-        answer = line.receive()
-    except (OSError, BrokenLineError) as error:
+        with JsonLines(connection) as lines:
+            lines.send({"ask": what}, timeout_s)
+            answer = lines.receive(timeout_s)
+    except (OSError, ValueError) as error:
         raise UnreachableError(f"the job's coordinator at {path} does not answer ({error})") from None
-    finally:
-        line.close()
-    if answer is None:
-        raise UnreachableError(f"the job's coordinator at {path} ended before it answered")
     if "error" in answer:
         raise RefusedError(str(answer["error"]))
     return answer
@@ -112,67 +112,41 @@ class WorkersControl:
         return "lumctl job run, which runs it"
 
 
-_BACKLOG = 16
-
-
 class ControlSocket:
     """The socket of a coordinator. Calls ``ask`` with each request and the function that sends its answer."""
 
     def __init__(self, path: Path, ask: Callable[[Message, Reply], None]) -> None:
-        self._path = path
         self._ask = ask
-        self._unanswered: Counter[MessageLine] = Counter()
-        """The number of answers that each connection waits for."""
+        self._waiting: set[SimpleQueue[Mapping[str, Any]]] = set()
+        """One queue for each open request: it gets the answer."""
         self._closed = False
         self._lock = threading.Lock()
-        self._listening = listening(path, _BACKLOG, hint="set $XDG_RUNTIME_DIR to a private folder with a short path")
-        threading.Thread(target=self._accept, name="lumctl-job-control", daemon=True).start()
+        hint = "set $XDG_RUNTIME_DIR to a private folder with a short path"
+        self._server = LineServer(
+            path, self._answer, name="lumctl-job-control", hint=hint, max_connections=MAX_REQUESTS, drain_s=ANSWER_S
+        )
 
     def close(self) -> None:
         """Answer open requests with :data:`LEFT`, and close all connections."""
-        self._path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
         with self._lock:
             self._closed = True
-            unanswered, self._unanswered = self._unanswered, Counter()
-        for line, answers in unanswered.items():
-            for _ in range(answers):
-                with suppress(OSError):
-                    line.send(LEFT)
-            line.close()
+            for answer in self._waiting:
+                answer.put(LEFT)
+        self._server.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            line = MessageLine(connection)
-            with self._lock:
-                if self._closed:
-                    line.close()
-                    return
-                self._unanswered[line] = 0
-            threading.Thread(target=self._serve, args=(line,), name="lumctl-job-ask", daemon=True).start()
-
-    def _serve(self, line: MessageLine) -> None:
-        def answer(found: Mapping[str, Any]) -> None:
-            with self._lock:
-                if self._unanswered[line] == 0:  # answered already: this coordinator ends
-                    return
-                self._unanswered[line] -= 1
-            with suppress(OSError):  # the client disconnected
-                line.send(found)
-
-        with suppress(OSError, BrokenLineError):
-            while (request := line.receive()) is not None:
-                with self._lock:
-                    if self._closed:
-                        break
-                    self._unanswered[line] += 1
-                self._ask(request, answer)
+    def _answer(self, request: Message, peer: Peer) -> tuple[Mapping[str, Any], bytes]:
+        answer: SimpleQueue[Mapping[str, Any]] = SimpleQueue()
         with self._lock:
-            self._unanswered.pop(line, None)
-        line.close()
+            if self._closed:
+                return LEFT, b""
+            self._waiting.add(answer)
+        self._ask(request, answer.put)
+        try:
+            while True:
+                with suppress(Empty):
+                    return answer.get(timeout=POLL_S), b""
+                if not peer.waits():  # a pause may wait for long, and a client that has gone must not block a place
+                    return LEFT, b""
+        finally:
+            with self._lock:
+                self._waiting.discard(answer)

@@ -6,10 +6,9 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from lumctl.json_lines import connect
+from lumctl.json_lines import ByteStream
 
 Message = dict[str, Any]
 Reply = Callable[[Mapping[str, Any]], None]
@@ -44,22 +43,6 @@ def printable_line(text: str, longest: int = LONGEST_SHOWN) -> str:
 
 class BrokenLineError(ValueError):
     """The received bytes are no message."""
-
-
-class ByteStream(Protocol):
-    """A connected byte stream that is no socket, such as a channel of an SSH session."""
-
-    def recv(self, count: int, /) -> bytes:
-        """Up to ``count`` bytes; none at its end. Raises ``OSError``."""
-        ...
-
-    def sendall(self, data: bytes, /) -> None:
-        """Send everything. Raises ``OSError``."""
-        ...
-
-    def close(self) -> None:
-        """Close it."""
-        ...
 
 
 class StreamLine:
@@ -141,15 +124,6 @@ class MessageLine(StreamLine):
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
-
-
-def connected(path: Path | str, *, within_s: float) -> MessageLine:
-    """A line to a Unix socket; connecting and each receive may take ``within_s``.
-
-    Raises:
-        OSError: nothing listens there.
-    """
-    return MessageLine(connect(Path(path), within_s))
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.training.protocol import BrokenLineError, MessageLine, connected
+from lumctl.json_lines import JsonLines, connect
 
 if TYPE_CHECKING:
     # What is public is typed in the private module only.
@@ -278,7 +278,7 @@ class LaneStore(ForwardingStore):
         self._alone = len(placement) == 1
         self._lanes = str(lanes)
         self._own: dict[str, Address] = {}
-        self._line: MessageLine | None = None
+        self._line: JsonLines | None = None
         self.joined = 0
         """The number of peers whose connections were led over lanes."""
 
@@ -343,12 +343,10 @@ class LaneStore(ForwardingStore):
         address = [socket.inet_ntoa(peer.ip), peer.port]
         try:
             if self._line is None:
-                self._line = connected(self._lanes, within_s=FOUND_WITHIN_S)
-            self._line.send({"from": self._accelerator, "to": accelerator, "address": address})
-            answer = self._line.receive()
-            if answer is None:
-                raise ConnectionResetError("it closed the connection")
-        except (OSError, BrokenLineError) as error:
+                self._line = JsonLines(connect(Path(self._lanes), FOUND_WITHIN_S))
+            self._line.send({"from": self._accelerator, "to": accelerator, "address": address}, FOUND_WITHIN_S)
+            answer = self._line.receive(FOUND_WITHIN_S)
+        except (OSError, ValueError) as error:
             self.close()
             raise UnreachableError(
                 f"the simulator gives out no endpoint of its lanes at {self._lanes}: {error}",

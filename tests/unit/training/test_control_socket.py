@@ -3,6 +3,7 @@
 import shutil
 import socket
 import tempfile
+import time
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -62,3 +63,16 @@ def test_who_was_answered_is_told_nothing_more(place, caller):
     assert line.receive() == {"state": "running"}
     desk.close()
     assert line.receive() is None
+
+
+def test_a_client_that_has_gone_frees_its_place(place, caller, monkeypatch):
+    monkeypatch.setattr("lumctl.training.job_control.POLL_S", 0.01)
+    desk = ControlSocket(place, lambda _request, _answer: None)
+    gone = caller()
+    gone.send({"ask": "pause"})
+    gone.close()
+    deadline = time.monotonic() + WITHIN_S
+    while desk._waiting and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not desk._waiting
+    desk.close()
