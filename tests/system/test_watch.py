@@ -322,7 +322,7 @@ def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environme
     assert "as the daemon" in lumctl("check", "-v").stderr
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] == 0)
-    daemon.hear("memory: well again")
+    daemon.hear("memory: ok again")
     assert daemon.metrics()["lumctl_watch_history_dropped_total"] == 0
     assert daemon.end() == 0
     assert history(environment, THIRD_GPU)[-2:] == ["failed", "ok"]
@@ -371,7 +371,7 @@ def test_a_receiver_that_hangs_and_fails_delays_no_look_and_is_told_in_the_end(w
     until(lambda: daemon.metrics()["lumctl_watch_notifications_waiting"] == 0)
     assert daemon.metrics()["lumctl_watch_notifications_total outcome=retried"] == 2
     daemon.hear("notifications: 127.0.0.1 answered 500")
-    daemon.hear("notifications: well again")
+    daemon.hear("notifications: ok again")
 
 
 def test_the_inventory_is_read_again_and_a_broken_one_is_not_used(watch, lumctl, environment):

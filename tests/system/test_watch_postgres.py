@@ -90,7 +90,7 @@ def test_one_of_two_daemons_acts_and_both_outlive_their_database(shared: Rack, s
             daemon.hear("look: the store at ", "cannot be read", after=after)
         server.start()
         for daemon, after in zip(both, told, strict=True):
-            daemon.hear("look: well again", after=after)
+            daemon.hear("look: ok again", after=after)
         shared("sim", "fault", "s2-gpu0", "gpu-lost")
         for daemon in both:
             daemon.hear("accelerator s2-gpu0 ok -> failed")
