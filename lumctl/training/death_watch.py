@@ -1,8 +1,8 @@
-"""A lifeline: a lock in shared memory that the kernel releases as soon as its holder begins to die.
+"""Death watch: a lock in shared memory that the kernel releases as soon as its holder begins to die.
 
-A process that is killed counts as ended when all its memory has been given back. That takes a training process tens of
-milliseconds among others that compute, and far longer where a GPU's context is torn down. Robust locks the kernel lets
-go of before that: get_robust_list(2), pthread_mutexattr_setrobust(3).
+A killed process has ended when all its memory is freed. That takes a training process tens of milliseconds on a busy
+host, and far longer if a GPU's context is torn down. The kernel releases robust locks before that:
+get_robust_list(2), pthread_mutexattr_setrobust(3).
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _TAG_AT = 1024
 
 
 def make(path: Path) -> bool:
-    """Make the file of a lifeline that nobody holds; false if this system does not support it.
+    """Make the file of a lock that no process holds; false if this system does not support it.
 
     Raises:
         OSError: it cannot be written.
@@ -26,7 +26,7 @@ def make(path: Path) -> bool:
     tag = _tag()
     if not tag:
         return False
-    path.unlink(missing_ok=True)  # a process may still hold one of this name: it keeps its own
+    path.unlink(missing_ok=True)  # a process may still hold a lock of this name: it keeps its own file
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         os.ftruncate(descriptor, _BYTES)
@@ -43,19 +43,19 @@ def make(path: Path) -> bool:
 
 
 def hold(path: Path) -> bool:
-    """Hold a lifeline while the calling thread lives; false if it cannot be held.
+    """Hold a lock while the calling thread lives; false if it cannot be held.
 
-    It breaks when the thread ends or executes another program; a forked process does not hold it.
+    It is released when the thread ends or executes another program; a forked process does not hold it.
     """
     lock = _mapped(path)
     if lock is None or ctypes.CDLL(None).pthread_mutex_trylock(ctypes.byref(lock)) != 0:
         return False
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lock))  # its memory must outlive the interpreter, to be seen to break
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lock))  # its memory must outlive the interpreter
     return True
 
 
 def breaks(path: Path) -> bool:
-    """Wait until a held lifeline breaks; false at once if nobody holds it or it cannot be read."""
+    """Wait until the holder of a lock dies; false at once if no process holds it or it cannot be read."""
     lock = _mapped(path)
     if lock is None:
         return False

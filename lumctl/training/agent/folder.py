@@ -1,4 +1,4 @@
-"""The private folder of a job on one host: the agent's socket, its lock, its records of workers, and their logs."""
+"""The private folder of a job on one host (socket, lock, records, logs), and lines to its agent."""
 
 import fcntl
 import os
@@ -51,7 +51,7 @@ class Folder:
         return self.path / f"{_plain(worker)}.log"
 
     def death_watch(self, worker: str) -> Path:
-        """The lock that breaks when a worker dies."""
+        """The lock that is released when a worker dies."""
         return self.path / f"{_plain(worker)}.life"
 
     def remove(self, *names: str) -> None:
@@ -66,10 +66,10 @@ def _plain(name: str) -> str:
 
 
 def private_folder(path: Path) -> Folder:
-    """A folder that this user alone may enter; made if there is none.
+    """A folder that only this user may enter; made if it is missing.
 
     Raises:
-        RefusedError: others may enter it, or it is somebody else's.
+        RefusedError: others may enter it, or it belongs to another user.
         UsageError: it cannot be made, or its path is too long for a socket in it.
     """
     folder = Folder(path.absolute())
@@ -108,7 +108,7 @@ def claimed(folder: Folder) -> int:
                 f"an agent already serves {folder.path} (pid {pid or 'unknown'})",
                 hint="talk to that one: python -m lumctl.training.agent bridge FOLDER",
             ) from None
-        # The agent that held it before may have removed the very file that we have locked now.
+        # The former agent may have removed the file that we have just locked.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), (folder.path / LOCK).stat()):
                 return lock
@@ -116,14 +116,14 @@ def claimed(folder: Folder) -> int:
 
 
 def holder(folder: Folder) -> int | None:
-    """The process that wrote itself into the lock last; it may have ended."""
+    """The process that holds or held the lock; it may have ended."""
     with suppress(OSError, ValueError):
         return int((folder.path / LOCK).read_text())
     return None
 
 
 def listening(folder: Folder) -> socket.socket:
-    """The agent's socket; the holder of the lock replaces one that a killed agent left.
+    """The agent's socket; the holder of the lock replaces a killed agent's socket.
 
     Raises:
         UsageError: it cannot be made.
@@ -135,7 +135,7 @@ def listening(folder: Folder) -> socket.socket:
 
 
 WITHIN_S = 10.0
-"""What an agent may take to start, to end, or to let somebody in."""
+"""How long an agent may take to start, to end, or to accept a connection."""
 _TRIES = 3
 _ERRORS: Mapping[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode.REFUSED: RefusedError}
 
@@ -143,8 +143,8 @@ _ERRORS: Mapping[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode
 def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> MessageLine:
     """Open a coordinator's line to the agent of a folder on this machine, and start the agent if none lives.
 
-    Its first message is a ``list``, or ``taken`` where another coordinator is there and it does not ``take`` its
-    place. ``who`` is what others are told then.
+    Its first message is a ``list``, or ``taken`` if there is another coordinator and ``take`` is false. ``who`` is the
+    name that other coordinators are shown.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -172,7 +172,7 @@ def connected(path: Path) -> socket.socket:
             try:
                 _start(folder)
             except RefusedError:
-                # One holds the lock that cannot be reached: it ends just now.
+                # An agent that cannot be reached holds the lock: it is ending.
                 _await_end(holder(folder))
     raise UnreachableError(
         f"the agent of {folder.path} cannot be reached", hint=f"see {folder.errors}, and end process {holder(folder)}"
@@ -189,7 +189,9 @@ def _connect(folder: Folder) -> socket.socket | None:
         return None
     except OSError as error:
         connection.close()
-        raise UnreachableError(f"the agent of {folder.path} lets nobody in: {error.strerror or error}") from error
+        raise UnreachableError(
+            f"the agent of {folder.path} accepts no connection: {error.strerror or error}"
+        ) from error
     connection.settimeout(None)
     return connection
 

@@ -1,6 +1,6 @@
-"""Worker processes: started in a session of their own or found again, watched, and killed without mistaking one.
+"""Worker processes: started in a session of their own or found again, watched, and killed.
 
-A process id may be used again for another process, and its end is seen by whoever holds a pidfd of it, child or not.
+A process id may be reused for another process; a pidfd identifies one process, and reports its end for any process.
 """
 
 import os
@@ -28,7 +28,7 @@ class Stat(NamedTuple):
 
 
 class ProcessEnd(NamedTuple):
-    """How a process ended: by itself, or by a signal. Neither is known of a process that was not our child."""
+    """How a process ended: its exit code or its signal. Both are unknown for a process that was not our child."""
 
     code: int | None
     signal: int | None
@@ -45,7 +45,7 @@ class Process:
 
     @classmethod
     def start(cls, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> Self:
-        """Start a program. What it prints is added to ``log``.
+        """Start a program. Its output is appended to ``log``.
 
         Raises:
             NotStartedError: it cannot be run.
@@ -68,12 +68,12 @@ class Process:
             raise WorkerNotStartedError(_why(error, argv[0], folder)) from error
         finally:
             os.close(output)
-        # Nobody but us waits for a child: until then its id is its own, even if it has ended already.
+        # Only we wait for a child: until then its id is not reused, even if it has ended already.
         return cls(child.pid, stat_of(child.pid).started, os.pidfd_open(child.pid), child)
 
     @classmethod
     def found(cls, pid: int, started: int) -> Self | None:
-        """A process that another agent has started, unless it is gone and its id, perhaps, another's."""
+        """A process that another agent started; ``None`` if it has ended, even if its id is in use again."""
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:
@@ -98,11 +98,11 @@ class Process:
         return ProcessEnd(None, how.si_status)
 
     def kill(self) -> None:
-        """Kill its whole group, or what is left of it."""
+        """Kill the processes of its group that still exist."""
         with suppress(ProcessLookupError):
             if self.child is None and stat_of(self.pid).started != self.started:
-                return  # the id is another's now, so no process is left in the group
-        # Where the leader is gone and its group is not, the kernel gives the id to nobody.
+                return  # the id was reused, so no process is left in the group
+        # As long as the group exists, the kernel does not reuse the id of its leader.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -123,13 +123,13 @@ def stat_of(pid: int) -> Stat:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError as error:
         raise ProcessLookupError(str(error)) from error
-    # The name of the program may hold blanks and brackets; what follows is numbers but for the state.
+    # The program's name may contain blanks and brackets; the fields after it are the state and numbers.
     fields = text[text.rindex(")") + 1 :].split()
     return Stat(parent=int(fields[1]), session=int(fields[3]), started=int(fields[19]))
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, as by SIGSTOP; one that a debugger looks at is not."""
+    """Whether a process is stopped, as by SIGSTOP; a traced process is not."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
@@ -138,7 +138,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def belongs_to(pid: int, leader: int) -> bool:
-    """Whether a process is this one, one of its session, or one that it or its children have started."""
+    """Whether a process is the leader, in its session, or a descendant of either."""
     with suppress(ProcessLookupError):
         while pid > 1:
             if pid == leader or (known := stat_of(pid)).session == leader:

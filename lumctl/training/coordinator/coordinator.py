@@ -61,7 +61,7 @@ class Coordinator:
             self._work.get(timeout=self._timeout_s())()
         now = state.effects.now
         if now() >= state.group.due and self._work.empty():  # else the answer may wait in the queue
-            failures.group_is_late(state)
+            time_limits.group_is_late(state)
         if now() >= time_limits.next_due(state) and self._work.empty():
             time_limits.enforce(state)
         if now() >= state.lines.next_at:

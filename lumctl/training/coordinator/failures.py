@@ -8,7 +8,7 @@ from lumctl.change.engine import RunResult
 from lumctl.change.plan import Plan
 from lumctl.errors import LumctlError, RolledBackError
 from lumctl.inventory.folded_names import fold
-from lumctl.inventory.job_run import PAUSED_WITHIN_S, WithoutSpare
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import job_end, orders
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRecovery, RecoveryRecord
 from lumctl.training.coordinator.workers import REPLICATED, JobWorker, ScriptError
@@ -81,34 +81,6 @@ def dead(state: JobState, worker: JobWorker, how: str) -> None:
     state.effects.say(f"{worker.name} {how}")
     if state.recovery is not None and state.recovery.record.cause.startswith(f"{worker.accelerator}: dies"):
         state.recovery.record.cause = f"{worker.accelerator}: {how}"
-
-
-def group_is_late(state: JobState) -> None:
-    """Handle a missed deadline of the group: kill the worker that blocks the others, or examine the light."""
-    group, now, within = state.group, state.effects.now(), f"{state.run.stall_s:g} s"
-    group.due = math.inf
-    if state.phase.over or state.phase is JobPhase.FINISHING:
-        return
-    if state.phase is JobPhase.RUNNING:
-        _stalled(state, f"no step was done within {within}")
-    elif group.join_sent and state.is_forming:
-        _stalled(state, f"the ranks found no group within {PAUSED_WITHIN_S:.0f} s")
-    else:
-        for worker in [each for each in state.workers if each.alive]:
-            if worker.busy or (group.resume_point is not None and worker.loading is not None):
-                worker.silent = True
-                state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
-                does = "does not hold" if worker.busy else "has not loaded its state"
-                gone(state, worker, f"hangs: it {does} within {within}", now)
-
-
-def _stalled(state: JobState, why: str) -> None:
-    """All processes live, but none makes progress: have all accelerators and their circuits examined."""
-    state.effects.say(why)
-    fail(state, [], why, state.effects.now())
-    if state.recovery is not None and state.is_forming:
-        state.recovery.stalled = True
-        state.recovery.unexamined |= {name for rank, name in enumerate(state.placement) if rank not in state.vacant}
 
 
 def broken(state: JobState, worker: JobWorker, why: str, at: float) -> None:

@@ -6,6 +6,7 @@ The operator is informed about long waits; a process that exceeds its limit is k
 import math
 
 from lumctl.inventory.folded_names import fold
+from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
@@ -124,3 +125,31 @@ def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
         job_end.give_up(state, f"{worker.name} {missing} {within} (log: {log})", JobEnd.NOT_STARTED)
     else:
         failures.gone(state, worker, f"hangs {EARLY}: it {missing} {within}", now)
+
+
+def group_is_late(state: JobState) -> None:
+    """Handle a missed deadline of the group: kill the worker that blocks the others, or examine the light."""
+    group, now, within = state.group, state.effects.now(), f"{state.run.stall_s:g} s"
+    group.due = math.inf
+    if state.phase.over or state.phase is JobPhase.FINISHING:
+        return
+    if state.phase is JobPhase.RUNNING:
+        _stalled(state, f"no step was done within {within}")
+    elif group.join_sent and state.is_forming:
+        _stalled(state, f"the ranks found no group within {PAUSED_WITHIN_S:.0f} s")
+    else:
+        for worker in [each for each in state.workers if each.alive]:
+            if worker.busy or (group.resume_point is not None and worker.loading is not None):
+                worker.silent = True
+                state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
+                does = "does not hold" if worker.busy else "has not loaded its state"
+                failures.gone(state, worker, f"hangs: it {does} within {within}", now)
+
+
+def _stalled(state: JobState, why: str) -> None:
+    """All processes live, but none makes progress: have all accelerators and their circuits examined."""
+    state.effects.say(why)
+    failures.fail(state, [], why, state.effects.now())
+    if state.recovery is not None and state.is_forming:
+        state.recovery.stalled = True
+        state.recovery.unexamined |= {name for rank, name in enumerate(state.placement) if rank not in state.vacant}

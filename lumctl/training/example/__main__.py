@@ -21,7 +21,7 @@ TOLD_EVERY = 10
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What is to be trained, and how long."""
+    """Command-line options of the training."""
 
     parallel: str = "data"
     steps: int = 200
@@ -29,7 +29,7 @@ class TrainOptions:
     seed: int = 1
     checkpoint: Path | None = None
     every: int = 50
-    """A checkpoint after so many steps."""
+    """The number of steps between checkpoints."""
     losses: Path | None = None
     text: Path | None = None
 
@@ -40,7 +40,7 @@ def train(options: TrainOptions) -> None:
     Raises:
         UsageError: the ranks are too many, or the text too short.
     """
-    torch.set_num_threads(1)  # one rank, one core; and sums in one order
+    torch.set_num_threads(1)  # one core a rank, and sums in a fixed order
     size = SIZES[options.size]
 
     def average(parameters: Iterable[nn.Parameter]) -> None:
@@ -81,7 +81,7 @@ def train(options: TrainOptions) -> None:
 
 
 def _warm(size: Size, windows: Windows) -> None:
-    """Do a step that counts for nothing: what PyTorch does at its first must not keep others waiting for a spare."""
+    """Do a step without effect: PyTorch's slow first step must not delay a recovery."""
     model = Llama(size, seed=0)
     torch.autograd.backward(share_of_loss(model.loss(windows.batch(0)), size))
     adamw(model.parameters()).step()
@@ -92,7 +92,7 @@ def _tell(line: str) -> None:
 
 
 def main() -> int:
-    """Train to the end; an exit code."""
+    """Train to the end; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example", description="Train a small Llama.")
     parser.add_argument("--parallel", choices=WAYS, default=TrainOptions.parallel, help="how ranks share the work")
     parser.add_argument("--steps", type=_count, default=TrainOptions.steps, help="steps in all")
@@ -107,14 +107,14 @@ def main() -> int:
     try:
         train(TrainOptions(**vars(parser.parse_args())))
     except LumctlError as error:
-        return told(error)
+        return print_error(error)
     except OSError as error:
-        return told(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
+        return print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
     return 0
 
 
-def told(error: LumctlError) -> int:
-    """One line of what happened, one of what to do."""
+def print_error(error: LumctlError) -> int:
+    """Print an error and its hint; the exit code."""
     lines = [f"error: {error.message}"] + ([f"hint: {error.hint}"] if error.hint else [])
     print("\n".join(lines), file=sys.stderr)  # noqa: T201 - the script's own output
     return int(error.exit_code)

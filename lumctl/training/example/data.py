@@ -1,4 +1,4 @@
-"""Real text that any machine has: the sources of the running Python's own library, as bytes."""
+"""The training text, the sources of Python's standard library as bytes; and the loss of each step, on disk."""
 
 import sysconfig
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from lumctl.errors import UsageError
 
 MOST_BYTES = 2 * 1024 * 1024
 EPOCHS = 1_000_003
-"""More epochs than are ever trained: no two seeds share an order."""
+"""More epochs than are ever trained, so that no two seeds share an order."""
 
 
 def own_text(most: int = MOST_BYTES) -> bytes:
@@ -34,7 +34,7 @@ def own_text(most: int = MOST_BYTES) -> bytes:
 
 
 class Windows:
-    """Cuts a text into sequences and deals them out: which ones is a function of seed, step, rank and world.
+    """Cuts a text into sequences; those of a rank are a function of seed, step, rank and world.
 
     All ranks together get the same sequences for a step however many ranks there are, so a job that shrinks neither
     loses nor repeats any. Each epoch holds every token as a target once, in an order of its own; the last
@@ -55,13 +55,13 @@ class Windows:
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each window of an epoch starts, in the order of the text."""
+        """The start of each window of an epoch, in the order of the text."""
         last = len(self._tokens) - self._context - 1
         starts = list(range(0, last, self._context))
         return [*starts, last]
 
     def share(self, step: int, rank: int, world: int) -> list[int]:
-        """Where the sequences of one rank start."""
+        """The starts of one rank's sequences."""
         first = step * self._sequences
         return [self._start(first + index) for index in range(rank, self._sequences, world)]
 
@@ -102,12 +102,12 @@ class Losses:
         self._recent: dict[int, float] = {}
 
     def note(self, step: int, loss: float) -> None:
-        """On every rank, before the optimiser steps."""
+        """Note a loss, on every rank before the optimiser steps."""
         self._recent = {number: old for number, old in self._recent.items() if step - REMEMBERED < number < step}
         self._recent[step] = loss
 
     def write(self) -> None:
-        """On rank 0, after the optimiser has stepped.
+        """Write the noted losses, on rank 0 after the optimiser has stepped.
 
         Raises:
             OSError: the file cannot be written.
@@ -122,16 +122,16 @@ class Losses:
         self._next = step + 1
 
     def state_dict(self) -> dict[str, Any]:
-        """What was noted last."""
+        """The newest losses."""
         return {"recent": dict(self._recent)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go back, or take over from another rank."""
+        """Load the losses of an earlier state, or of another rank."""
         self._recent = {int(step): float(loss) for step, loss in state["recent"].items()}
 
     @staticmethod
     def _cut(path: Path, step: int) -> int:
-        """Drop what was written of this step and of later ones, and a broken line; the first step that is not there."""
+        """Remove this step, later ones and a broken line from the file; the first step that is missing."""
         data = path.read_bytes() if path.exists() else b""
         kept, following = 0, 0
         for line in data.splitlines(keepends=True):

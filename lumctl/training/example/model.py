@@ -61,7 +61,7 @@ class RMSNorm(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Turn pairs of numbers by angles that grow with the position; a pair is number i and i + half the head."""
+    """Rotate pairs of numbers by angles that grow with the position; a pair is number i and i + half the head."""
 
     cos: Tensor
     sin: Tensor
@@ -71,7 +71,7 @@ class Rotary(nn.Module):
         half = size.head_width // 2
         turns = size.rotary_base ** -(torch.arange(half, dtype=torch.float64) / half)
         angles = torch.outer(torch.arange(size.context, dtype=torch.float64), turns)
-        # Not in the state: every worker makes the same.
+        # Not in the state: every worker computes the same.
         self.register_buffer("cos", torch.cat([angles.cos()] * 2, -1).float(), persistent=False)
         self.register_buffer("sin", torch.cat([-angles.sin(), angles.sin()], -1).float(), persistent=False)
 
@@ -83,7 +83,7 @@ class Rotary(nn.Module):
 
 
 class Attention(nn.Module):
-    """Each position looks at itself and those before it; a group of heads shares its keys and values."""
+    """Causal attention; a group of heads shares its keys and values."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Attention(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """The feed-forward: one half opens and shuts the other."""
+    """The feed-forward layer: one half gates the other."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ DEVIATION = 0.02
 
 
 class Ends(nn.Module):
-    """What stands before the blocks and after them; one matrix serves both."""
+    """The layers before and after the blocks, which share one matrix."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Ends(nn.Module):
         return functional.embedding(tokens, self.embedding)
 
     def logits(self, x: Tensor) -> Tensor:
-        """For each position how likely each token is to come next."""
+        """The logits of the next token at each position."""
         return functional.linear(self.norm(x), self.embedding)
 
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
@@ -179,13 +179,13 @@ class Llama(nn.Module):
             for name, parameter in self.named_parameters():
                 if parameter.ndim == 1:
                     continue  # a norm starts at one
-                # What is added to the stream of a deep model starts smaller, or the sum grows with the depth.
+                # Layers that add to the residual stream start smaller, or the sum would grow with the depth.
                 deep = name.endswith(("out.weight", "down.weight"))
                 scale = DEVIATION / (2 * size.layers) ** 0.5 if deep else DEVIATION
                 parameter.copy_(torch.randn(parameter.shape, generator=source) * scale)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """What the last block hands on."""
+        """The output of the last block."""
         x = self.ends.embed(tokens)
         for block in self.blocks:
             x = block(x)
@@ -196,5 +196,5 @@ class Llama(nn.Module):
         return self.ends.logits(self.hidden(tokens))
 
     def loss(self, tokens: Tensor) -> Tensor:
-        """The summed loss of sequences that each bring one token more than the context, the last target."""
+        """The summed loss of sequences of one token more than the context, the last target."""
         return self.ends.loss(self.hidden(tokens[:, :-1]), tokens[:, 1:])

@@ -1,4 +1,4 @@
-"""The three ways by name."""
+"""Three ways of sharing a model out among ranks: replicated, sharded, pipeline; and what they have in common."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,9 +27,9 @@ Batches = Callable[[int, int], Tensor]
 
 
 class Learner(Protocol):
-    """A model that several ranks train together. Nothing in it remembers a process group: each failure makes a new one.
+    """A model that several ranks train together. It keeps no process group: each failure makes a new one.
 
-    A worker is made before it knows its rank. :meth:`shape` tells it, before any state is loaded into it.
+    A worker is made before its rank is known. :meth:`shape` sets the rank, before any state is loaded.
     """
 
     layout: Layout
@@ -38,20 +38,20 @@ class Learner(Protocol):
 
     @property
     def model(self) -> nn.Module:
-        """What this rank holds of the model."""
+        """The part of the model that this rank holds."""
         ...
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """The same object for the life of the worker; what it steps may change with the rank."""
+        """The optimiser, the same object for the life of the worker; its parameters may change with the rank."""
         ...
 
     def shape(self, rank: int, world: int) -> None:
-        """Take the part of one rank, as it is before the first step."""
+        """Take the part of one rank, in its initial state."""
         ...
 
     def gradients(self, batches: Batches) -> Tensor:
-        """Put this step's gradients in place; the mean loss of all ranks' tokens.
+        """Compute this step's gradients; the mean loss over all ranks' tokens.
 
         Raises:
             RuntimeError: the process group broke.
@@ -60,10 +60,10 @@ class Learner(Protocol):
 
 
 class Served(Learner, Protocol):
-    """A model whose parts answer together."""
+    """A model whose ranks compute answers together."""
 
     def logits(self, tokens: Tensor) -> Tensor | None:
-        """All ranks run the same sequences through the model together; only rank 0 gets an answer.
+        """The logits of sequences that all ranks run through the model together; ``None`` except on rank 0.
 
         Raises:
             RuntimeError: the process group broke.
@@ -72,17 +72,17 @@ class Served(Learner, Protocol):
 
 
 def adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.AdamW:
-    """The optimiser, as Llamas are trained with it."""
+    """The optimiser, with the settings used for Llama models."""
     return torch.optim.AdamW(parameters, lr=PEAK, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
 
 
 def share_of_loss(summed: Tensor, size: Size) -> Tensor:
-    """The part that some sequences have in the mean over all tokens of a step."""
+    """The share of some sequences in the mean loss over all tokens of a step."""
     return summed / (size.sequences * size.context)
 
 
 def clip(parameters: Iterable[nn.Parameter], loss: Tensor, world: int) -> Tensor:
-    """Scale gradients that are spread over the ranks, each number on one of them; the sum of the ranks' losses."""
+    """Scale gradients that are distributed over the ranks; the sum of the ranks' losses."""
     held = list(parameters)
     norm = get_total_norm([parameter.grad for parameter in held if parameter.grad is not None])
     sums = torch.stack([norm.square(), loss.detach()])
@@ -93,7 +93,7 @@ def clip(parameters: Iterable[nn.Parameter], loss: Tensor, world: int) -> Tensor
 
 
 def bytes_of(learner: Learner) -> int:
-    """What a rank holds in parameters and in its optimiser."""
+    """The bytes of a rank's parameters and optimiser state."""
     held: list[Any] = list(learner.model.parameters())
     held += [value for state in learner.optimizer.state.values() for value in state.values()]
     return sum(value.numel() * value.element_size() for value in held if isinstance(value, Tensor))
@@ -109,7 +109,7 @@ def rate(step: int, steps: int) -> float:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, step: int, steps: int) -> None:
-    """Set the learning rate of a step: a warm-up, then half a cosine down to a tenth. Nothing is left to hand over."""
+    """Set the learning rate of a step: a warm-up, then half a cosine down to a tenth. It adds no state to transfer."""
     for group in optimizer.param_groups:
         group["lr"] = rate(step, steps)
 
@@ -119,7 +119,7 @@ FORWARD, BACKWARD = 0, 1
 
 
 class PipelineStage(nn.Module):
-    """What one rank holds: some blocks, and rank 0 both ends, for one matrix serves both."""
+    """The part of one rank: some blocks, and on rank 0 both ends, which share one matrix."""
 
     ends: Ends | None
 
@@ -155,7 +155,7 @@ class Pipeline:
         self._sent: list[tuple[dist.Work | None, Tensor]] = []
 
     def shape(self, rank: int, world: int) -> None:
-        """Take one rank's layers of the model of the start.
+        """Take one rank's layers of the initial model.
 
         Raises:
             UsageError: there are more ranks than layers.
@@ -173,7 +173,7 @@ class Pipeline:
 
     def gradients(self, batches: Batches) -> Tensor:
         """Gradients of the mean over all tokens for our layers, and that mean."""
-        self._sent.clear()  # what a failure left behind
+        self._sent.clear()  # sends of an interrupted step
         self.optimizer.zero_grad()
         loss = torch.zeros(())
         if self.model.ends is not None:
@@ -184,7 +184,7 @@ class Pipeline:
         return clip(self.model.parameters(), loss, self._world)
 
     def _lead(self, ends: Ends, batches: Sequence[Tensor]) -> Tensor:
-        """Rank 0: first stage, and behind the last one the loss."""
+        """Rank 0: the first stage, and after the last one the loss."""
         outs = []
         for tokens in batches:
             outs.append(self.model(ends.embed(tokens[:, :-1])))
@@ -202,7 +202,7 @@ class Pipeline:
         return loss
 
     def _return(self, back: Tensor) -> Tensor | None:
-        """Send the gradient to the last stage; where that is ours too, it is at hand."""
+        """Send the gradient to the last stage; returned if that stage is ours too."""
         gradient = back.grad
         if self._world > 1 and gradient is not None:
             self._send(gradient, BACKWARD)
@@ -210,7 +210,7 @@ class Pipeline:
         return gradient
 
     def _follow(self) -> None:
-        """Every other rank: between its two neighbours."""
+        """Every other rank: receive from one neighbour, send to the other."""
         inputs, outs = [], []
         like = torch.empty(self._micro, self.size.context, self.size.width)
         for _ in range(self.size.sequences // self._micro):
@@ -223,7 +223,7 @@ class Pipeline:
                 self._send(x.grad, BACKWARD)
 
     def logits(self, tokens: Tensor) -> Tensor | None:
-        """Once round the ring."""
+        """Run sequences once round the ring."""
         self._sent.clear()
         ends = self.model.ends
         with torch.no_grad():
@@ -236,14 +236,14 @@ class Pipeline:
         return logits
 
     def _send(self, tensor: Tensor, way: int) -> None:
-        """To the next stage, or to the one before; a ring of one has it already. Waits for nobody."""
+        """Send to the next stage or the one before, without waiting; a ring of one has the tensor already."""
         if self._world > 1:
             whole = tensor.detach().contiguous()
             peer = (self._rank + (1 if way == FORWARD else -1)) % self._world
             self._sent.append((dist.isend(whole, peer, tag=way), whole))
 
     def _receive(self, like: Tensor, way: int) -> Tensor:
-        """From the stage before, or from the next."""
+        """Receive from the stage before, or from the next."""
         if self._world == 1:
             return like.detach()
         got = torch.empty(like.shape)
@@ -251,7 +251,7 @@ class Pipeline:
         return got
 
     def _flush(self) -> None:
-        """All that was sent has gone."""
+        """Wait until all sends are done."""
         for work, _tensor in self._sent:
             if work is not None:
                 work.wait()
@@ -277,7 +277,7 @@ class Replicated:
         self._loss = nn.Parameter(torch.zeros(()))
 
     def shape(self, rank: int, world: int) -> None:
-        """Remember which sequences are ours; the state is the same on every rank."""
+        """Note the rank, which selects the sequences; the state is the same on every rank."""
         self._rank, self._world = rank, world
 
     def gradients(self, batches: Batches) -> Tensor:
@@ -317,7 +317,7 @@ class Sharded:
         self._rank, self._world = 0, 1
 
     def shape(self, rank: int, world: int) -> None:
-        """Cut this rank's slices out of the weights of the start."""
+        """Cut this rank's slices out of the initial weights."""
         self._rank, self._world = rank, world
         start = self._start or Llama(self.size, seed=self._seed)
         self._start = None
@@ -334,7 +334,7 @@ class Sharded:
         return clip(self.model, loss, self._world)
 
     def _learn(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Forward and backward; the gradients of the ends are left with them."""
+        """Forward and backward pass; the gradients of the ends stay in their parameters."""
         embedded = self._ends.embed(tokens)
         inputs = [embedded.detach()]
         with torch.no_grad():
@@ -355,7 +355,7 @@ class Sharded:
         return loss
 
     def logits(self, tokens: Tensor) -> Tensor | None:
-        """Each rank runs its share of the sequences; their logits come together."""
+        """Each rank runs its share of the sequences; rank 0 gets all logits."""
         own = tokens[self._rank :: self._world]
         with torch.no_grad(), self._whole(0):
             x = self._ends.embed(own)
@@ -370,7 +370,7 @@ class Sharded:
 
     @contextmanager
     def _whole(self, index: int) -> Iterator[None]:
-        """A unit has all its weights meanwhile."""
+        """Gather all weights of a unit for the duration of the context."""
         shard = self.model[index].detach()
         flat = shard
         if self._world > 1:
@@ -386,7 +386,7 @@ class Sharded:
             _drop(self._units[index])
 
     def _scatter(self, index: int) -> None:
-        """The sum of the ranks' gradients of one unit, each rank its slice."""
+        """Sum the ranks' gradients of one unit, and give each rank its slice."""
         flat = self._flat([_gradient(parameter) for parameter in self._units[index].parameters()])
         if self._world > 1:
             own = torch.empty(flat.numel() // self._world)
@@ -395,7 +395,7 @@ class Sharded:
         self.model[index].grad = flat
 
     def _flat(self, tensors: list[Tensor] | list[nn.Parameter]) -> Tensor:
-        """One vector, filled up with zeros so that it falls into equal slices."""
+        """One vector, padded with zeros so that it divides into equal slices."""
         parts = [tensor.detach().flatten() for tensor in tensors]
         short = -sum(part.numel() for part in parts) % self._world
         return torch.cat([*parts, torch.zeros(short)])
@@ -418,10 +418,10 @@ WAYS = ("data", *SERVED)
 
 
 def learner(way: str, size: Size, *, seed: int, average: Average) -> Learner:
-    """A model to be trained in one of the ways; ``average`` is what `data` joins gradients by."""
+    """A model to train in one of the ways; ``average`` joins the gradients of `data`."""
     return Replicated(size, seed=seed, average=average) if way == "data" else served(way, size, seed=seed)
 
 
 def served(way: str, size: Size, *, seed: int) -> Served:
-    """A model whose parts the ranks hold."""
+    """A model to serve, distributed over the ranks."""
     return SERVED[way](size, seed=seed)

@@ -1,4 +1,7 @@
-"""``python -m lumctl.training.example.serve``: the model behind HTTP, its parts on the ranks of a job."""
+"""``python -m lumctl.training.example.serve``: a model served over HTTP by the ranks of a job.
+
+Rank 0 takes requests (``POST /generate``, ``GET /health``); all ranks compute one token of each sequence a turn.
+"""
 
 import argparse
 import json
@@ -20,32 +23,32 @@ from torch import Tensor
 
 import lumctl.training.torch as recovery
 from lumctl.errors import LumctlError, UnreachableError
-from lumctl.training.example.__main__ import told
+from lumctl.training.example.__main__ import print_error
 from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.parallelism import SERVED, Served, served
 from lumctl.training.torch.stores import family_of
 
 MOST_WAITING = 64
 MOST_TOGETHER = 8
-"""Sequences of one turn; the rest wait."""
+"""The most sequences of one turn; others wait."""
 
 
 class BusyError(Exception):
-    """Not now: too many wait, or the ranks are being replaced for longer than we let anyone wait."""
+    """A request cannot be served now: too many wait, or ranks are being replaced for too long."""
 
 
 @dataclass(eq=False)
 class Request:
-    """One sequence on its way."""
+    """One sequence that is being generated."""
 
     tokens: list[int]
     wanted: int
-    """Tokens that are still to come."""
+    """The number of tokens still to generate."""
     made: list[int] = field(default_factory=list)
 
 
 class RequestQueue:
-    """A request is answered whole or refused. What the ranks lose with a turn is nothing: its tokens are here.
+    """Requests that wait for the ranks. A request is answered completely or refused; a lost turn loses no tokens.
 
     Args:
         patience_s: how long requests wait for ranks that finish no turn.
@@ -62,10 +65,10 @@ class RequestQueue:
         self.turns = 0
 
     def ask(self, tokens: list[int], wanted: int) -> list[int]:
-        """Wait until all tokens are made; the tokens.
+        """The generated tokens of a request; waits for them.
 
         Raises:
-            BusyError: it is not served now.
+            BusyError: it cannot be served now.
         """
         request = Request(tokens, wanted)
         with self._changed:
@@ -83,21 +86,21 @@ class RequestQueue:
         return request.made
 
     def batch(self, *, wait_s: float) -> list[Request]:
-        """What to work on in this turn; waits a moment for the first."""
+        """The requests of this turn; waits a moment for the first."""
         with self._changed:
             if not self._waiting:
                 self._changed.wait(wait_s)
             return self._waiting[:MOST_TOGETHER]
 
     def finish(self, batch: list[Request], made: list[int]) -> None:
-        """A turn is done; each sequence of the batch has got one token more."""
+        """End a turn: each sequence of the batch gets one token."""
         with self._changed:
             self._turn_at = self._now()
             self.turns += 1
             for request, token in zip(batch, made, strict=True):
                 request.made.append(token)
                 request.wanted -= 1
-            # One that gave up meanwhile is in the batch and here no more.
+            # A request that gave up meanwhile is in the batch, but no longer in the queue.
             self._waiting = [request for request in self._waiting if request.wanted]
             self._changed.notify_all()
 
@@ -108,11 +111,11 @@ class RequestQueue:
 
     @property
     def well(self) -> bool:
-        """Whether turns are being done."""
+        """Answer whether turns are being done."""
         return self.silent_s <= self._patience_s
 
     def close(self) -> None:
-        """Refuse all that wait and all that come."""
+        """Refuse all waiting and all further requests."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -123,8 +126,8 @@ MOST_TOKENS = 1024
 SLOW_CLIENT_S = 10
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """What is asked cannot be done."""
+class Refusal(Exception):  # noqa: N818 - an answer, not an error
+    """A request that cannot be served, with its HTTP status."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -160,7 +163,7 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Refuse those who wait and listen no more."""
+        """Refuse waiting requests, and stop listening."""
         self._queue.close()
         self._server.shutdown()
         self._server.server_close()
@@ -179,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SLOW_CLIENT_S
 
     def do_GET(self) -> None:
-        """Whether turns are being done."""
+        """Answer whether turns are being done."""
         if self.path != "/health":
             self._answer(HTTPStatus.NOT_FOUND, {"error": "there is POST /generate and GET /health"})
             return
@@ -187,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, {"turns": self.queue.turns, "silent_s": round(self.queue.silent_s, 3)})
 
     def do_POST(self) -> None:
-        """Go on with a text."""
+        """Continue a text."""
         try:
             prompt, wanted = self._asked()
             made = self.queue.ask(list(prompt), wanted)
@@ -228,16 +231,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - named by http.server
-        """Say nothing: who asked for what is nobody's business here."""
+        """Log nothing: requests are private."""
 
 
 IDLE_S = 0.05
-"""How long rank 0 waits for a request before it tells the others that there is none: a wait that a `hold` of the
-coordinator has to sit out, so short."""
+"""How long rank 0 waits for a request in each turn; short, because a `hold` of the coordinator waits for it."""
 
 
 def lead(served: Served, queue: RequestQueue, world: int) -> None:
-    """Rank 0's part.
+    """Do rank 0's part of a turn.
 
     Raises:
         RuntimeError: the process group broke; nothing has been taken off the queue.
@@ -253,12 +255,12 @@ def lead(served: Served, queue: RequestQueue, world: int) -> None:
     if logits is None:
         raise AssertionError("the logits are not on rank 0")
     last = torch.tensor([min(len(request.tokens) + len(request.made), tokens.shape[1]) - 1 for request in batch])
-    # The likeliest token, always: a turn that is done again gives the same.
+    # Always the likeliest token, so that a repeated turn gives the same one.
     queue.finish(batch, [int(token) for token in logits[torch.arange(len(batch)), last].argmax(-1)])
 
 
 def follow(served: Served, world: int) -> None:
-    """Every other rank's part.
+    """Do the part of any other rank.
 
     Raises:
         RuntimeError: the process group broke.
@@ -273,7 +275,7 @@ def follow(served: Served, world: int) -> None:
 
 
 def _padded(batch: list[Request], context: int) -> Tensor:
-    """The last tokens of each, filled up on the right, where nothing that matters looks."""
+    """The last tokens of each request, padded on the right, where causal attention ignores them."""
     rows = [[*request.tokens, *request.made][-context:] for request in batch]
     length = max(map(len, rows), default=0)
     return torch.tensor([row + [0] * (length - len(row)) for row in rows], dtype=torch.long).reshape(len(rows), length)
@@ -286,7 +288,7 @@ def _share(tensor: Tensor, world: int) -> None:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """What is served, and where."""
+    """Command-line options of the server."""
 
     parallel: str
     size: str
@@ -299,7 +301,7 @@ class ServeOptions:
 def serve(options: ServeOptions) -> None:
     """Take part in turns until the job is stopped.
 
-    The weights come from the seed and never change, so no state is handed over: a spare has made its own.
+    The weights come from the seed and never change, so no state is transferred: a spare has made its own.
 
     Raises:
         UnreachableError: rank 0 cannot listen.
@@ -308,7 +310,7 @@ def serve(options: ServeOptions) -> None:
     torch.set_num_threads(1)
     size = SIZES[options.size]
     ours = served(options.parallel, size, seed=options.seed)
-    with torch.no_grad():  # what PyTorch does at its first step must not keep others waiting for a spare
+    with torch.no_grad():  # PyTorch's slow first step must not delay a recovery
         Llama(size, seed=0)(torch.zeros(1, size.context, dtype=torch.long))
     front: tuple[HttpServer, RequestQueue] | None = None
     try:
@@ -342,7 +344,7 @@ def _open(options: ServeOptions) -> tuple[HttpServer, RequestQueue]:
 
 
 def main() -> int:
-    """Serve to the end; an exit code."""
+    """Serve until the job ends; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example.serve", description="Serve a small Llama.")
     parser.add_argument("--parallel", choices=tuple(SERVED), default="pipeline", help="how ranks hold the weights")
     parser.add_argument("--size", choices=tuple(SIZES), default="tiny")
@@ -353,9 +355,9 @@ def main() -> int:
     try:
         serve(ServeOptions(**vars(parser.parse_args())))
     except LumctlError as error:
-        return told(error)
+        return print_error(error)
     except OSError as error:
-        return told(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
+        return print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
     except KeyboardInterrupt:
         return 130
     return 0
