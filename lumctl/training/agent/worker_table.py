@@ -1,4 +1,7 @@
-"""The workers of an agent: started, recorded, ended."""
+"""The workers of an agent: started, recorded and found again, ended; and their logs, which are kept within bounds.
+
+A worker outlives its agent and writes into its log itself: the agent shortens the file under it, and notes that there.
+"""
 
 import json
 import os
@@ -235,26 +238,27 @@ def _heartbeat_s(beat_s: str) -> float:
 
 
 KEPT = 5
-"""Logs of ended workers on one accelerator."""
+"""The logs of ended workers that stay for each accelerator."""
 LOOKED_AFTER_EVERY_S = 10.0
 LONGEST_BYTES = 64 << 20
-"""A log that is longer is begun anew."""
+"""The longest log; then it is emptied."""
 KEPT_BYTES = 16 << 20
-"""How much of its end is put beside it then: little enough to be copied while others wait for the agent."""
+"""The part of a long log that is copied before: small, because workers wait for the agent meanwhile."""
 BEFORE = ".1"
 _CHUNK_BYTES = 1 << 20
 _LAST_BYTES = 4096
-"""How much of the end of a log is read for its last line."""
+"""The bytes at the end of a log that are read for its last line."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def shorten(log: Path, at: float, *, longest: int = LONGEST_BYTES, kept: int = KEPT_BYTES) -> None:
     """Shorten a log that is too long: move its last whole lines to a file beside it, and note that in the log.
 
-    ``at`` is time.time(). Lines that come in the moment between cannot be held up.
+    ``at`` is time.time(). Lines written during the copy may be lost; without room for the
+    copy all are.
 
     Raises:
-        OSError: it cannot be; unless that was for want of room beside it, nothing was changed.
+        OSError: it cannot be shortened.
     """
     opened = os.open(log, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -278,7 +282,7 @@ def shorten(log: Path, at: float, *, longest: int = LONGEST_BYTES, kept: int = K
 
 
 def _copy(source: int, start: int, target: Path, *, most: int) -> int:
-    """Copy from the first whole line after a place to the end, which may run away; how many bytes."""
+    """Copy from the first whole line after ``start`` to the end, at most about ``most`` bytes; the bytes copied."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     copied, cut = 0, start > 0
     with open(os.open(target, flags, 0o600), "wb") as file:  # noqa: PTH123

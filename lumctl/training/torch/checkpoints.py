@@ -281,7 +281,7 @@ class Persistence:
             self._load_newest(done, rank)
 
     def _load_newest(self, done: int, rank: int | None) -> None:
-        assert self.checkpoints is not None  # noqa: S101 - whoever calls this has found one there
+        assert self.checkpoints is not None  # noqa: S101 - the caller has found a checkpoint
         path = self.checkpoints.path(done, rank)
         found = self.checkpoints.newest(rank, at_most=done)
         if found is None or found[0] != done:
