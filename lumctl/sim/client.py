@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: 
         OutcomeUnknownError: it was asked, and no whole answer came in time.
         UsageError, DeviceRefusedError: what the simulator says against the request.
     """
-    with _connected(control, timeout_s) as connection:
+    with closing(_connected(control, timeout_s)) as connection:
         answer = _asked(connection, do, arguments, timeout_s)
         if do == "down":
             connection.settimeout(timeout_s)

@@ -381,7 +381,7 @@ def test_the_inventory_is_read_again_and_a_broken_one_is_not_used(watch, lumctl,
     try:
         path.write_text("lumctl: 1\nracks: [\n")
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.hear("inventory: kept as it was")
+        daemon.hear("inventory: the new one cannot be used, the old one stays in force")
         daemon.looked()
         assert daemon.health() == 200
     finally:
