@@ -6,7 +6,6 @@ They name the target. The command line adds the inventory where that was given b
 import shlex
 from collections.abc import Iterator
 
-from lumctl.change.guard_scope import one_way
 from lumctl.change.plan import Do, Plan, from_document
 from lumctl.change.settings import settable
 from lumctl.errors import LumctlError, UsageError
@@ -117,4 +116,4 @@ def _is_whole(run: Run) -> bool:
     plan = from_document(run.plan)
     written = [step for step in plan.steps if step.do is Do.PROGRAM]
     known = {*plan.start.crosses, *plan.start.joins}
-    return any(one_way(step) or step.data["device"] not in known for step in written)
+    return any(step.has_no_undo or step.data["device"] not in known for step in written)

@@ -27,9 +27,6 @@ TURN_S = 30.0
 PERSON_S = 600.0
 """Who was asked whether to go on may think for so long; then all is taken back."""
 
-TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component", Do.JOB: "job"}
-"""The steps that touch something, and where they say what."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cover:
@@ -92,15 +89,10 @@ def unguarded(site: Site, plan: Plan) -> list[str]:
 
     What is written whole is left out, for there is no way back from that.
     """
-    touching = [step for step in plan.steps if step.do in TOUCHED and not one_way(step)]
+    touching = [step for step in plan.steps if step.touches and not step.has_no_undo]
     touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # what matters most is named first
-    names = dict.fromkeys(str(step.data[TOUCHED[step.do]]) for step in touching)
+    names = dict.fromkeys(step.touches for step in touching if step.touches)
     return [name for name in names if not _goes_back(site, name)]
-
-
-def one_way(step: Step) -> bool:
-    """Whether a step writes cells whose states before are not known."""
-    return step.do is Do.PROGRAM and any(before is None for _, before, _ in step.data["changes"])
 
 
 def _goes_back(site: Site, name: str) -> bool:

@@ -95,13 +95,3 @@ def seen_before(site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step]
 def facts_of(plan: Plan, run: str) -> Facts:
     """What the hooks of a run are told of it."""
     return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
-
-
-def pauses(step: Step) -> bool:
-    """Whether a step pauses a job, which goes on when that is taken back."""
-    return step.do is Do.JOB and step.data["act"] == PAUSE
-
-
-def resumes(step: Step) -> bool:
-    """Whether a step has a job go on: when it fails, all light is right, and nothing is taken back for it."""
-    return step.do is Do.JOB and step.data["act"] == RESUME

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 
-from lumctl.change.guard_scope import TOUCHED, Cover
+from lumctl.change.guard_scope import Cover
 from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.job_step import Evidence, seen_before
 from lumctl.change.outcomes import Due, States
@@ -190,7 +190,7 @@ class Ledger:
     def doubt(self) -> None:
         """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
         for step in self.adrift:
-            if device := device_of(step):
+            if device := step.writes:
                 with suppress(StoreError):
                     self._store.doubt(device, self._run)
 
@@ -203,7 +203,7 @@ class Ledger:
             *due.entries,
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
         ]
-        unsure = [device for step in steps if (device := device_of(step)) is not None]
+        unsure = [device for step in steps if (device := step.writes) is not None]
         unsure += [device for step in steps for device in step.data.get("doubted", ())]
         try:
             self._store.advance(self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure)
@@ -219,14 +219,9 @@ class Ledger:
         """
         if self._site.is_gated(self._plan.rack):
             return
-        if touching := tuple(step for step in acted if step.do in TOUCHED):
+        if touching := tuple(step for step in acted if step.touches):
             self.adrift = touching
             self.doubt()
-
-
-def device_of(step: Step) -> str | None:
-    """The device whose cells a step writes."""
-    return str(step.data["device"]) if step.do is Do.PROGRAM else None
 
 
 def _named(step: Step) -> dict[str, str]:

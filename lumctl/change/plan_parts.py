@@ -149,6 +149,36 @@ class Step:
     expected_seconds: float = 0.0
     stage: int = 0
 
+    @property
+    def touches(self) -> str | None:
+        """What it changes: a device, a transponder, another component or a job; ``None`` for one that changes none."""
+        key = _TOUCHED.get(self.do)
+        return None if key is None else str(self.data[key])
+
+    @property
+    def writes(self) -> str | None:
+        """The device whose cells it writes."""
+        return self.touches if self.do is Do.PROGRAM else None
+
+    @property
+    def has_no_undo(self) -> bool:
+        """Whether it writes cells whose earlier states are not known: nothing could be put back."""
+        return self.do is Do.PROGRAM and any(before is None for _, before, _ in self.data["changes"])
+
+    @property
+    def pauses_job(self) -> bool:
+        """Whether it pauses a job; undoing it lets the job continue."""
+        return self.do is Do.JOB and self.data["act"] == "pause"
+
+    @property
+    def resumes_job(self) -> bool:
+        """Whether it lets a job continue. All light is proved by then, so its failure undoes nothing."""
+        return self.do is Do.JOB and self.data["act"] == "resume"
+
+
+_TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component", Do.JOB: "job"}
+"""Where each kind of step that changes something names what it changes."""
+
 
 def stages(steps: Iterable[Step]) -> tuple[tuple[Step, ...], ...]:
     """Steps as they are done: those of one stage together, each other one alone."""

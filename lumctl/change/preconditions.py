@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from lumctl.change.advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.foreign_circuits import require_others_untouched
-from lumctl.change.guard_scope import TOUCHED
 from lumctl.change.heartbeat import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
@@ -144,8 +143,8 @@ def _require_independent(plan: Plan) -> None:
         if len(stage) == 1:
             continue
         first, *others = stage
-        touched = [step.data[TOUCHED[step.do]] for step in stage if step.do in TOUCHED]
-        if first.do not in TOUCHED or any(step.do is not first.do for step in others):
+        touched = [step.touches for step in stage]
+        if first.touches is None or any(step.do is not first.do for step in others):
             what = f"steps {', '.join(step.id for step in stage)}, of which one may need what another does"
         elif len(set(touched)) < len(touched):
             what = f"{' and '.join(step.id for step in stage)}, two steps that touch the same"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from lumctl.change.circuits import placed_by
 from lumctl.change.foreign_circuits import way_of
-from lumctl.change.job_step import resumes
 from lumctl.change.plan import Do, Plan, Step, only_adopts, programmed
 from lumctl.change.rollback_check import takes_back
 from lumctl.errors import RefusedError
@@ -30,7 +29,7 @@ def to_be_stopped(site: Site, plan: Plan, left: Sequence[Step] | None = None) ->
     """
     if plan.target != site.target or _mends(site, plan) or only_adopts(plan):
         return ()
-    if left is not None and all(resumes(step) for step in left):
+    if left is not None and all(step.resumes_job for step in left):
         return ()
     if plan.kind == FABRIC and not plan.replacements:
         return by_hand(site.inventory, site.target, dict.fromkeys(_disturbed(site, plan)))

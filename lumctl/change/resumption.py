@@ -16,7 +16,6 @@ from lumctl.change.guard import arm as arm_guard
 from lumctl.change.guard_scope import guarded
 from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
 from lumctl.change.interrupts import hold_back_interrupts, stopping_undoes, undisturbed
-from lumctl.change.job_step import resumes
 from lumctl.change.later_changes import NOTHING, Overtaken, overtaken, require_fit
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
@@ -250,7 +249,7 @@ def left(site: Site, trail: Trail) -> tuple[Step, ...]:
     """
     plan = trail.plan
     if trail.complete:
-        return tuple(step for step in plan.steps if resumes(step) and step.id not in trail.ended)
+        return tuple(step for step in plan.steps if step.resumes_job and step.id not in trail.ended)
     unconfirmed = {d for s in plan.steps if s.do is Do.CONFIRM and s.id not in trail.ended for d in s.data["devices"]}
     found: list[Step] = []
     for step in plan.steps:
@@ -290,7 +289,7 @@ def require_way_on(site: Site, trail: Trail, steps: tuple[Step, ...]) -> None:
         DeviceError: a device does not answer.
     """
     plan = trail.plan
-    if all(resumes(step) for step in steps):
+    if all(step.resumes_job for step in steps):
         return
     looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in trail.evidence]
     if not looked and trail.touched and any(step.do is Do.CHECK for step in plan.steps):

@@ -6,9 +6,7 @@ from contextlib import suppress
 
 from lumctl.change.circuits import placed_by
 from lumctl.change.concurrency import Concurrent
-from lumctl.change.guard_scope import one_way
-from lumctl.change.job_step import pauses
-from lumctl.change.ledger import Ledger, device_of
+from lumctl.change.ledger import Ledger
 from lumctl.change.outcomes import Certainty, Did
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.change.steps import ACTIONS, Bench, Evidence, Program, Verify
@@ -50,14 +48,14 @@ class Undoing:
         backwards = sorted(self._attempted, key=self.plan.steps.index, reverse=True)
         try:
             for step in backwards:
-                if not pauses(step):
+                if not step.pauses_job:
                     troubles += self._undone(step)
             if self.placed_after is not None:
                 troubles += self.switch(switching_for(self._bench.site, self.plan.rack, self.placed_after))
             if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
                 troubles += Verify.as_before(self._bench, self.plan.steps)
             is_dark = bool(troubles)
-            for step in filter(pauses, backwards):
+            for step in (each for each in backwards if each.pauses_job):
                 stays = f"job {step.data['job']} is left as it is: its light may not be"
                 troubles += [stays] if is_dark else self._undone(step)
         except LeaseLostError as error:
@@ -91,7 +89,7 @@ class Undoing:
         """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
         if step.do is Do.PROGRAM:
             step = Program.with_held(self._bench, step, self._evidence.get(step.id))
-        if one_way(step):
+        if step.has_no_undo:
             return [f"{step.data['device']} was written whole: what it held before was not known"]
         try:
             self._undo(step)
@@ -114,6 +112,6 @@ class Undoing:
                 raise
             return  # nothing is certain by it
         placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
-        device = device_of(step)
+        device = step.writes
         states = {device: self._certain.cells(step, after=False)} if device else {}
         self.ledger.conclude_undo(step, undone, states, placed)

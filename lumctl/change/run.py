@@ -9,9 +9,9 @@ from typing import Any, Self
 from lumctl.change.advice import plan_again
 from lumctl.change.circuits import circuits_before_and_after, placed_by
 from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE, Concurrent
-from lumctl.change.guard_scope import Cover, one_way
-from lumctl.change.job_step import facts_of, resumes
-from lumctl.change.ledger import Ledger, begin, device_of
+from lumctl.change.guard_scope import Cover
+from lumctl.change.job_step import facts_of
+from lumctl.change.ledger import Ledger, begin
 from lumctl.change.outcomes import NOTHING_SENT, Certainty, Did
 from lumctl.change.plan import Do, Plan, Step, from_document
 from lumctl.change.rollback import Undoing
@@ -88,7 +88,7 @@ class Run(Undoing):
     @property
     def wrote_whole(self) -> bool:
         """Whether a device was written whose states before were not known: there is no way back from that."""
-        return any(one_way(step) for step in self._attempted)
+        return any(step.has_no_undo for step in self._attempted)
 
     @property
     def not_resumed(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class Run(Undoing):
         return {str(s.data["job"]): self._failed.get(s.id, "") for s in self.plan.steps if self._is_still(s)}
 
     def _is_still(self, step: Step) -> bool:
-        return resumes(step) and (step.id in self._failed or step.id not in self._evidence)
+        return step.resumes_job and (step.id in self._failed or step.id not in self._evidence)
 
     def again(self) -> str | None:
         """How to plan the same again; ``None`` for a replay, or where the store does not say what runs where."""
@@ -145,7 +145,7 @@ class Run(Undoing):
             LeaseLostError: somebody else may act now.
         """
         found, attempted = self.ledger.seen_before(steps), list(self._attempted)  # there is nothing to take back yet
-        self._held = {device: self._site.known_cells(device) for step in steps if (device := device_of(step))}
+        self._held = {device: self._site.known_cells(device) for step in steps if (device := step.writes)}
         # Before the journal: an interrupt may come between the two.
         self._attempted += [step for step in steps if step not in attempted]
         for step in steps:
@@ -187,7 +187,7 @@ class Run(Undoing):
 
     def _learn(self, did: Did) -> None:
         """What a step did is known from here on, and due to be written down."""
-        step, device, due = did.step, device_of(did.step), self.ledger.due
+        step, device, due = did.step, did.step.writes, self.ledger.due
         if not isinstance(did.failure, NOTHING_SENT):
             due.steps.append(step)
         if did.evidence is not None:

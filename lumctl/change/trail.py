@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from lumctl.change.job_step import resumes
 from lumctl.change.plan import Do, Plan, Step
 from lumctl.change.settings import same
 from lumctl.jobs import QUIET, RUNNING
@@ -76,14 +75,14 @@ class Trail:
     @property
     def complete(self) -> bool:
         """Whether every step was done, or may be left out and was; but for jobs that are to go on."""
-        needed = {step.id for step in self.plan.steps if not resumes(step)}
+        needed = {step.id for step in self.plan.steps if not step.resumes_job}
         return not self.going_back and needed <= self.ended | self.passed_over
 
     @property
     def to_resume(self) -> tuple[Step, ...]:
         """The steps by which jobs go on and of which nobody knows an outcome."""
         known = self.ended | self.passed_over
-        return tuple(step for step in self.plan.steps if resumes(step) and step.id not in known)
+        return tuple(step for step in self.plan.steps if step.resumes_job and step.id not in known)
 
     @property
     def touched(self) -> bool:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from lumctl.change import RunResult
-from lumctl.change.job_step import resumes
 from lumctl.change.origin import origin
 from lumctl.change.plan import Step
 from lumctl.change.resumption import ABORT, RESUME, Prospect, prospect
@@ -200,4 +199,4 @@ def _remark(found: Prospect, step: Step) -> str:
         return " (again: whether it was done is not known)"
     if known == "done":
         return " (again)"
-    return "" if step.required or resumes(step) else " (if it can be reached)"
+    return "" if step.required or step.resumes_job else " (if it can be reached)"
