@@ -5,9 +5,8 @@ from fnmatch import fnmatchcase
 from itertools import zip_longest
 
 from lumctl.change.advice import plan_again
-from lumctl.change.circuits import placed_by
+from lumctl.change.foreign_circuits import is_rollback, placed_by
 from lumctl.change.plan import Do, Plan, only_adopts
-from lumctl.change.rollback_check import takes_back
 from lumctl.errors import RefusedError
 from lumctl.inventory.policies import Policy
 from lumctl.inventory.wiring import jobs_in
@@ -53,7 +52,7 @@ def asking_policy(site: Site, plan: Plan) -> Policy | None:
     """The first policy that asks for an approval of what this plan, made by a person, replaces."""
     replaced = _replaced(site, plan)
     # To take something back, or to write down what already is, needs nobody's leave.
-    if not replaced or takes_back(site, plan) or only_adopts(plan):
+    if not replaced or is_rollback(site, plan) or only_adopts(plan):
         return None
     jobs = [job for job, _ in replaced]
     accelerators = site.inventory.accelerators

@@ -12,12 +12,14 @@ from time import perf_counter
 
 from lumctl.change import preconditions
 from lumctl.change.approval import require_approved
+from lumctl.change.disturbance import require_stopped
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
-from lumctl.change.guard_scope import Cover, guarded
-from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
+from lumctl.change.guard_scope import GuardScope, guarded
 from lumctl.change.interrupts import (
+    LEASE_TERM_S,
     hold_back_interrupts,
+    kept_alive,
     let_interrupts_in,
     pass_over_interrupts,
     stopping_undoes,
@@ -25,12 +27,11 @@ from lumctl.change.interrupts import (
 )
 from lumctl.change.light import Proof
 from lumctl.change.origin import origin
-from lumctl.change.outcomes import Did, proofs_in, silent_in
 from lumctl.change.plan import Plan, Step, stages
-from lumctl.change.quiet_jobs import require_stopped
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import close, stopped
-from lumctl.change.steps import REVERT_AFTER_S
+from lumctl.change.run_journal import StepResult, proofs_in, silent_in
+from lumctl.change.step_actions import REVERT_AFTER_S
 from lumctl.site import Site
 from lumctl.store import StoreError
 
@@ -39,7 +40,7 @@ Gate = Callable[[Step], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class StepDuration:
     """A step as it went: what it did (``check``, ``program``, ...), its title, and how long it took."""
 
     name: str
@@ -54,7 +55,7 @@ class RunResult:
     run: str
     plan: Plan
     outcome: str
-    phases: tuple[Phase, ...]
+    phases: tuple[StepDuration, ...]
     verified: tuple[Proof, ...]
     seconds: float
     silent: tuple[str, ...] = ()
@@ -112,20 +113,20 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
             require_approved(site, plan, who)
             said = require_stopped(site, plan, stopped_by)
             say, silent_s = unfailing(progress), revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
-            with guarded(site, plan, lease, silent_s, arm=arm, progress=say) as cover:
+            with guarded(site, plan, lease, silent_s, arm=arm, progress=say) as scope:
                 hold_back_interrupts()
-                cover.require_watched()
-                run = Run.begun(site, plan, store, lease, who, cover)
-                run.ledger.vouched(said)
-                return execute(run, cover, say, before_step, plan.steps, require_wanted)
+                scope.require_watched()
+                run = RunInProgress.begun(site, plan, store, lease, who, scope)
+                run.journal.vouched(said)
+                return execute(run, scope, say, before_step, plan.steps, require_wanted)
     finally:
         with suppress(StoreError):  # it ends by itself
             store.release(lease)
 
 
 def execute(
-    run: Run,
-    cover: Cover,
+    run: RunInProgress,
+    scope: GuardScope,
     progress: Progress,
     before_step: Gate,
     steps: Sequence[Step],
@@ -137,16 +138,16 @@ def execute(
     """
     started = perf_counter()
     run.narrate(progress)
-    phases: list[Phase] = []
+    phases: list[StepDuration] = []
     gated = before_step is not at_once
 
-    def tell(ended: list[Did]) -> None:
+    def tell(ended: list[StepResult]) -> None:
         """Each of these is on disk."""
         for did in ended:
-            phases.append(Phase(did.step.do.value, did.step.title, round(did.seconds, 4)))
+            phases.append(StepDuration(did.step.do.value, did.step.title, round(did.seconds, 4)))
             progress(f"{did.step.id}. {did.step.title}: {did.remark or f'{did.seconds:.2f} s'}")
 
-    ended: list[Did] = []
+    ended: list[StepResult] = []
     failure: BaseException | None = None
     try:
         try:
@@ -155,10 +156,10 @@ def execute(
             # Who is asked before each step is asked about that step alone.
             for stage in ((step,) for step in steps) if gated else stages(steps):
                 if gated:
-                    run.ledger.settle()
+                    run.journal.settle()
                     tell(ended)
                     ended = []
-                    cover.asked()
+                    scope.asked()
                     before_step(stage[0])
                 run.intend(stage)
                 tell(ended)
@@ -170,8 +171,8 @@ def execute(
         failure = interrupt
     with undisturbed():
         if failure is not None:
-            raise stopped(run, failure, progress, cover) from failure
-        close(run, cover, perf_counter() - started)
+            raise stopped(run, failure, progress, scope) from failure
+        close(run, scope, perf_counter() - started)
     tell(ended)
     light, seconds = run.evidence(), round(perf_counter() - started, 4)
     return RunResult(run.id, run.plan, "done", tuple(phases), proofs_in(light), seconds, silent_in(light))

@@ -1,21 +1,85 @@
 """Proof, before anything is written, that a plan leaves every circuit alone that it does not mean to change."""
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
-from lumctl.change.circuits import circuits_before_and_after
-from lumctl.change.plan import Do, Plan
-from lumctl.change.rollback_check import takes_back
+from lumctl.change.plan import Do, Plan, Step, from_document, programmed
 from lumctl.devices.types import PucState
-from lumctl.errors import RefusedError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
-from lumctl.inventory.wiring import Circuit, in_the_way, is_joined, own_cells
+from lumctl.inventory.wiring import Circuit, circuits_of, in_the_way, is_joined, own_cells
 from lumctl.site import Site
+
+_TAKES = frozenset({Do.CHECK, Do.JOB, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN, Do.SET})
+
+
+def is_rollback(site: Site, plan: Plan) -> bool:
+    """Whether a plan is a true rollback: of a run in its rack's store, each step the opposite of one of that run's.
+
+    A plan is a file that anybody can write, and what it says of itself is no proof.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    if plan.undoes is None or plan.replacements:
+        return False
+    try:
+        run = site.store(plan.rack).run(plan.undoes)
+        done = from_document(run.plan)
+    except UsageError:
+        return False
+    if (run.rack, run.target) != (plan.rack, plan.target):
+        return False
+    return all(_is_opposite(step, done) for step in plan.steps)
+
+
+def _is_opposite(step: Step, done: Plan) -> bool:
+    of_kind = [other for other in done.steps if other.do is step.do]
+    match step.do:
+        case Do.PROGRAM:
+            written = {(c.device, c.puc, c.after, c.before) for c in programmed(of_kind)}
+            return all((c.device, c.puc, c.before, c.after) in written for c in programmed([step]))
+        case Do.ASSIGN:
+            before = [placed_by(other.data["before"]) for other in of_kind]
+            back = placed_by(step.data["assignment"])
+            return all(any(each.get(job) == ranks for each in before) for job, ranks in back.items())
+        case Do.TRANSMIT:
+            switched = {(other.data["transponder"], not other.data["enabled"]) for other in of_kind}
+            lit = {(str(end["lane"]), True) for circuit in done.add for end in circuit.ends}  # after a cut blink
+            return (step.data["transponder"], step.data["enabled"]) in switched | lit
+        case Do.SET:
+            meant = {(other.data["component"], other.data["setting"]) for other in of_kind}
+            return (step.data["component"], step.data["setting"]) in meant
+    return step.do in _TAKES
+
+
+Circuits = Mapping[str, Circuit]
+
+
+def circuits_before_and_after(site: Site, plan: Plan) -> tuple[Circuits, Circuits]:
+    """The circuits by id, under the placement that a plan starts from and under the one that it leads to."""
+    whole = {**site.assignment(sound=False), **plan.start.assignment}
+    after = dict(whole)
+    for step in plan.steps:
+        if step.do is Do.ASSIGN:
+            after |= placed_by(step.data["assignment"])
+    return _by_id(site, whole), _by_id(site, after)
+
+
+def _by_id(site: Site, placed: Mapping[str, tuple[str, ...]]) -> Circuits:
+    return {circuit.id: circuit for circuit in circuits_of(site.inventory, placed)}
+
+
+def placed_by(assignment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """A placement as written in a step."""
+    return {job: tuple(accelerators) for job, accelerators in assignment.items()}
+
 
 States = Mapping[int, str]
 
 
-def require_others_untouched(site: Site, plan: Plan) -> None:
+def require_foreign_circuits_kept(site: Site, plan: Plan) -> None:
     """Refuse a plan whose cells change a circuit that it does not replace, or whose light nobody would prove.
 
     Raises:
@@ -24,7 +88,7 @@ def require_others_untouched(site: Site, plan: Plan) -> None:
     before, after = circuits_before_and_after(site, plan)
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
     # Undoing a run removes the circuits that it programmed.
-    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if takes_back(site, plan) else set[str]()
+    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if is_rollback(site, plan) else set[str]()
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
     for device, held, written in _pinned_changes(site, plan):
         watched = {

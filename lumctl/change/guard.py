@@ -1,7 +1,7 @@
 """The revert guard as the engine sees it: the revert timer that a device lacks, in a process that outlives the engine.
 
 It is armed before a run begins and dismissed when the run has come to its end, whichever that is. Should the engine
-die, or be silent for too long, the guard takes the run back from the journal (:mod:`lumctl.change.guard_acts`).
+die, or be silent for too long, the guard takes the run back from the journal (:mod:`lumctl.change.guard_action`).
 """
 
 import os
@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from lumctl.change import guard_watch
 from lumctl.devices.endpoints import Endpoints
-from lumctl.errors import RefusedError
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.model import Inventory
 from lumctl.site import Site
@@ -230,3 +230,42 @@ def _log(folder: Path) -> IO[bytes]:
     grown = path.exists() and path.stat().st_size > MOST_LOG_BYTES
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if grown else 0)
     return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+class Standby:
+    """A guard for each rack of a site; the next one is started by :meth:`ready`. Use it as a context manager."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._guards: dict[str, Guard] = {}
+
+    def ready(self, rack: str) -> None:
+        """Have a guard stand by for the next run of a rack; where none can be started, that run says so."""
+        guard = self._guards.get(rack)
+        if guard is None or not guard.alive:
+            self._dismiss(rack)
+            with suppress(LumctlError):
+                self._guards[rack] = stand_by(self._site, rack)
+
+    def arm(self, site: Site, lease: Lease, silent_s: float) -> Guard:
+        """Arm the guard that stands by, or one that is started now.
+
+        Raises:
+            RefusedError: none can be started, so nothing may be touched.
+        """
+        self.ready(lease.rack)
+        guard = self._guards.pop(lease.rack, None) or stand_by(site, lease.rack)
+        guard.arm(site, lease, silent_s)
+        return guard
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Dismiss those that stand by."""
+        for rack in list(self._guards):
+            self._dismiss(rack)
+
+    def _dismiss(self, rack: str) -> None:
+        if guard := self._guards.pop(rack, None):
+            guard.dismiss()

@@ -29,7 +29,7 @@ PERSON_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
+class GuardScope:
     """What is covered by a revert guard, and the guard; without one, nothing is covered."""
 
     guard: Guard | None = None
@@ -66,7 +66,7 @@ class Cover:
 @contextmanager
 def guarded(
     site: Site, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
-) -> Iterator[Cover]:
+) -> Iterator[GuardScope]:
     """Cover what a plan changes by a revert guard until the block ends, unless all of it goes back by itself.
 
     Raises:
@@ -74,12 +74,12 @@ def guarded(
     """
     names = unguarded(site, plan)
     if not names:
-        yield Cover()
+        yield GuardScope()
         return
     guard = arm(site, lease, silent_s)
     try:
         progress(_described(names, silent_s))
-        yield Cover(guard, silent_s, frozenset(names))
+        yield GuardScope(guard, silent_s, frozenset(names))
     finally:
         guard.dismiss()
 

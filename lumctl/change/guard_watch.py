@@ -2,7 +2,7 @@
 
 The engine writes lines into a pipe: how many seconds it may be silent from now on, and at last ``end``. When that
 time is over, or the pipe closes without ``end``, this process becomes the program that takes the run back
-(:mod:`lumctl.change.guard_acts`); only then is anything of lumctl imported. Before the first line it stands by, with
+(:mod:`lumctl.change.guard_action`); only then is anything of lumctl imported. Before the first line it stands by, with
 nothing to take back.
 """
 
@@ -22,7 +22,7 @@ STOP_GRACE_S = 10.0
 
 _ACT = (
     "import pickle, sys; order = open(int(sys.argv[1]), 'rb'); sys.path[:] = pickle.load(order); "
-    "from lumctl.change.guard_acts import main; main(order, sys.argv[2], float(sys.argv[3]))"
+    "from lumctl.change.guard_action import main; main(order, sys.argv[2], float(sys.argv[3]))"
 )
 
 

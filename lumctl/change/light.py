@@ -51,7 +51,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ExpectedSource:
     """A receiver, whom it must hear, and for which circuit."""
 
     circuit: str
@@ -63,7 +63,7 @@ class NotProvedError(LumctlError):
     """Some receivers were not shown to hear whom they should."""
 
 
-class Reader(Protocol):
+class LldpReader(Protocol):
     """The part of the fleet that the proof needs."""
 
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
@@ -77,7 +77,7 @@ class LightProof:
     def __init__(
         self,
         inventory: Inventory,
-        fleet: Reader,
+        fleet: LldpReader,
         devices: DeviceSet,
         *,
         now: Callable[[], float],
@@ -108,7 +108,7 @@ class LightProof:
         those that cannot say whom they hear, are left out. Those of the ``expected`` circuits are waited for a moment.
         """
         lanes = self._inventory.transponders
-        asked = [Want("", name, name) for name in receivers if lanes[name].verify[0] is Evidence.LLDP]
+        asked = [ExpectedSource("", name, name) for name in receivers if lanes[name].verify[0] is Evidence.LLDP]
         due = {want.receiver for want in wants_of(expected) if self._by_lldp(want)}
         due |= {name for name, table in self._tables(asked).items() if any(known for known, _ in table)}
         found, marks = dict[str, str](), set[str]()
@@ -189,8 +189,8 @@ class LightProof:
                 )
 
     def _try_by_lldp(
-        self, wants: list[Want], deadline_s: float
-    ) -> tuple[list[Proof], list[Want], dict[str, Table], set[str]]:
+        self, wants: list[ExpectedSource], deadline_s: float
+    ) -> tuple[list[Proof], list[ExpectedSource], dict[str, Table], set[str]]:
         """Prove what can be proved in time: the proofs, what is still wanted, the tables read last, the marks said."""
         started, marks = self._clock(), set[str]()
         pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
@@ -211,7 +211,7 @@ class LightProof:
                 pause_s = min(2 * pause_s, POLL_S)
         return proofs, pending, tables, marks
 
-    def _silent(self, wants: list[Want]) -> set[Want]:
+    def _silent(self, wants: list[ExpectedSource]) -> set[ExpectedSource]:
         """Those at one of whose ends there is a host that does not answer."""
         lanes = self._inventory.transponders
         ends = {want: {lanes[want.receiver].host, lanes[want.transmitter].host} for want in wants}
@@ -221,7 +221,7 @@ class LightProof:
             gone = {host for host in gone if not seen[host].reachable}
         return {want for want, hosts in ends.items() if hosts & gone}
 
-    def _prove_by_blink(self, want: Want, deadline_s: float) -> Proof:
+    def _prove_by_blink(self, want: ExpectedSource, deadline_s: float) -> Proof:
         started = self._clock()
         blink(
             self._devices.transponder(want.transmitter),
@@ -237,7 +237,7 @@ class LightProof:
     def _new_mark(self) -> str:
         return f"{int(self._now() * 1000):012x}{self._token()}"
 
-    def _announce(self, wants: list[Want], mark: str) -> None:
+    def _announce(self, wants: list[ExpectedSource], mark: str) -> None:
         """Tell each transmitting host once; one that cannot is seen as silence at the far end."""
         by_host = {self._inventory.transponders[w.transmitter].host: w.transmitter for w in wants}
 
@@ -247,7 +247,7 @@ class LightProof:
 
         all_of([partial(announce, transponder) for transponder in by_host.values()], most=len(by_host))
 
-    def _tables(self, wants: list[Want]) -> dict[str, Table]:
+    def _tables(self, wants: list[ExpectedSource]) -> dict[str, Table]:
         """The neighbour table of each receiver: (transponder heard or ``None``, its mark), freshest first."""
         if not wants:
             return {}
@@ -261,16 +261,16 @@ class LightProof:
             for name, receiver in receivers.items()
         }
 
-    def _by_lldp(self, want: Want) -> bool:
+    def _by_lldp(self, want: ExpectedSource) -> bool:
         return self._inventory.transponders[want.receiver].verify[0] is Evidence.LLDP
 
 
-def wants_of(circuits: Iterable[Circuit]) -> list[Want]:
+def wants_of(circuits: Iterable[Circuit]) -> list[ExpectedSource]:
     """Every receiver of some circuits with the transmitter it is meant to hear."""
-    return [Want(c.id, receiver, transmitter) for c in circuits for receiver, transmitter in c.receivers]
+    return [ExpectedSource(c.id, receiver, transmitter) for c in circuits for receiver, transmitter in c.receivers]
 
 
-def _complaint(pending: list[Want], tables: Mapping[str, Table], deadline_s: float) -> str:
+def _complaint(pending: list[ExpectedSource], tables: Mapping[str, Table], deadline_s: float) -> str:
     heard = {w.receiver: next((name for name, _ in tables[w.receiver]), None) for w in pending}  # the freshest first
     named = [f"{w.receiver} hears {heard[w.receiver] or 'nobody'} instead of {w.transmitter}" for w in pending]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004

@@ -18,11 +18,12 @@ from lumctl.change.plan_parts import (
     PlannedChange,
     PlannedCircuit,
     Replacement,
+    Start,
     Step,
+    StepEvidence,
     receivers,
     stages,
 )
-from lumctl.change.start import Start
 from lumctl.errors import UsageError
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Replacement",
     "Start",
     "Step",
+    "StepEvidence",
     "from_document",
     "only_adopts",
     "plan_digest",

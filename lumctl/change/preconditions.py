@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from lumctl.change.advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.disturbance import require_undisturbed
-from lumctl.change.foreign_circuits import require_others_untouched
-from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.foreign_circuits import require_foreign_circuits_kept
+from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
@@ -61,7 +61,7 @@ def require(site: Site, plan: Plan) -> None:
             _require_setting(site, plan, step)
     with _for_operators(site, plan):
         _require_independent(plan)
-        require_others_untouched(site, plan)
+        require_foreign_circuits_kept(site, plan)
     require_undisturbed(site, plan)
     require_hooks(site, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
 

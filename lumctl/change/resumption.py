@@ -6,25 +6,20 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from lumctl.change.check import require_healthy
-from lumctl.change.circuits import placed_by
-from lumctl.change.disturbance import require_undisturbed
+from lumctl.change.disturbance import require_stopped, require_undisturbed
 from lumctl.change.engine import Gate, Progress, RunResult, at_once, execute, unfailing
-from lumctl.change.foreign_circuits import require_others_untouched
+from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.guard_scope import guarded
-from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
-from lumctl.change.interrupts import hold_back_interrupts, stopping_undoes, undisturbed
-from lumctl.change.later_changes import NOTHING, Overtaken, overtaken, require_fit
+from lumctl.change.interrupts import LEASE_TERM_S, hold_back_interrupts, kept_alive, stopping_undoes, undisturbed
+from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
-from lumctl.change.quiet_jobs import require_stopped
-from lumctl.change.run import Run
-from lumctl.change.run_end import taken_back
-from lumctl.change.steps import REVERT_AFTER_S
-from lumctl.change.trail import Trail
-from lumctl.change.transmitters import NOTHING_TO_SWITCH, Switching, switching_for
+from lumctl.change.run import RunInProgress
+from lumctl.change.run_end import rolled_back
+from lumctl.change.run_history import NOTHING, RunHistory, Superseded, require_fit, superseded
+from lumctl.change.step_actions import REVERT_AFTER_S, require_healthy
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
@@ -41,23 +36,23 @@ WRITES = frozenset({Do.PROGRAM, Do.TRANSMIT, Do.SET})
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class RunOutlook:
     """What is to be done with a run: its ``steps`` that are left (``forward``), or those to be taken back, in order."""
 
     run: StoredRun
     plan: Plan
-    trail: Trail
+    history: RunHistory
     forward: bool
     steps: tuple[Step, ...]
     why_not: str = ""
     """Why it cannot go on, where that was asked."""
-    left_alone: Overtaken = NOTHING
+    left_alone: Superseded = NOTHING
     """What later runs have written over, and is not taken back for that."""
-    switching: Switching = NOTHING_TO_SWITCH
+    switching: TransmitterChanges = NOTHING_TO_SWITCH
     """The transmitters beside those of the steps that are not as the record will want them."""
 
 
-def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> Prospect:
+def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
     """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
 
     ``leave_later``: what later runs have written over is left alone, and is no reason to refuse to take the rest back.
@@ -68,15 +63,15 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     """
     _require_open(site, run, act)
     plan = from_document(run.plan)
-    trail = Trail.of(plan, site.store(run.rack).entries(run.id))
-    over = overtaken(site, run, trail)
+    history = RunHistory.of(plan, site.store(run.rack).entries(run.id))
+    over = superseded(site, run, history)
     if not leave_later:
         require_mine(run, over)
     if not (leave_later and over.why):
         require_fit(site, run.id, plan, is_open=True)
-    back_again = tuple(step for step in reversed(trail.tried) if step not in over.steps)
+    back_again = tuple(step for step in reversed(history.tried) if step not in over.steps)
     switching = _switching(site, plan, placed_after(site, back_again, forward=False), back_again)
-    back = Prospect(run, plan, trail, forward=False, steps=back_again, left_alone=over, switching=switching)
+    back = RunOutlook(run, plan, history, forward=False, steps=back_again, left_alone=over, switching=switching)
     if act == ABORT:
         return back
     if run.inventory_digest != site.inventory.digest:
@@ -84,13 +79,13 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
             f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
             hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
         )
-    steps = left(site, trail)
+    steps = left(site, history)
     try:
-        require_way_on(site, trail, steps)
+        require_way_on(site, history, steps)
     except RefusedError as error:
         return replace(back, why_not=error.message)
     switching = _switching(site, plan, placed_after(site, plan.steps, forward=True), steps)
-    return Prospect(run, plan, trail, forward=True, steps=steps, switching=switching)
+    return RunOutlook(run, plan, history, forward=True, steps=steps, switching=switching)
 
 
 def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
@@ -102,7 +97,7 @@ def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[st
     return placed
 
 
-def _switching(site: Site, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> Switching:
+def _switching(site: Site, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> TransmitterChanges:
     if not _moves_light(plan):
         return NOTHING_TO_SWITCH
     switched = {str(step.data["transponder"]) for step in steps if step.do is Do.TRANSMIT}
@@ -140,20 +135,20 @@ def resume(
         found = prospect(site, store.run(run.id), RESUME)
         if not found.forward:
             with undisturbed():
-                raise taken_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
+                raise rolled_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
         said = require_stopped(site, found.plan, stopped_by, found.steps)
         silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
-        with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as cover:
+        with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as scope:
             hold_back_interrupts()
             _write_down(site, store, lease, found, who)
-            again = Run.resumed(site, store, lease, store.run(run.id), who, cover=cover)
-            again.ledger.vouched(said)
+            again = RunInProgress.resumed(site, store, lease, store.run(run.id), who, scope=scope)
+            again.journal.vouched(said)
             with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
-                for step in found.trail.unclear:
+                for step in found.history.unclear:
                     if step.do is Do.VERIFY:
                         again.relight(step)
                 again.switch(found.switching)
-            return execute(again, cover, say, before_step, found.steps)
+            return execute(again, scope, say, before_step, found.steps)
 
 
 def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
@@ -171,7 +166,7 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bo
         found = prospect(site, store.run(run.id), ABORT, leave_later=leave_later)
         again = _reopened(site, store, lease, found, who)
         again.leave_alone(found.left_alone.steps)
-        ended = taken_back(again, f"it was aborted by {who}")
+        ended = rolled_back(again, f"it was aborted by {who}")
         if not isinstance(ended, RolledBackError):
             raise ended
     return RunResult(run.id, found.plan, again.undone_as, (), (), round(perf_counter() - started, 4))
@@ -191,15 +186,15 @@ def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[St
             store.release(lease)
 
 
-def _reopened(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> Run:
+def _reopened(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> RunInProgress:
     _write_down(site, store, lease, found, who)
-    again = Run.resumed(site, store, lease, store.run(found.run.id), who)
+    again = RunInProgress.resumed(site, store, lease, store.run(found.run.id), who)
     if _moves_light(found.plan):
         again.placed_after = placed_after(site, found.steps, forward=False)
     return again
 
 
-def _write_down(site: Site, store: Store, lease: Lease, found: Prospect, who: str) -> None:
+def _write_down(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> None:
     """The run is ours from here on, and whoever left it is shut out."""
     said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
     if found.why_not:
@@ -238,7 +233,7 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
         raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")
 
 
-def left(site: Site, trail: Trail) -> tuple[Step, ...]:
+def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
     """The steps that are to be done yet, in the order of the plan: what was done is not done again.
 
     It writes again what a device may have reverted by itself: what was not confirmed, or is not on the device now.
@@ -247,14 +242,14 @@ def left(site: Site, trail: Trail) -> tuple[Step, ...]:
     Raises:
         DeviceError: a device that can be read does not answer.
     """
-    plan = trail.plan
-    if trail.complete:
-        return tuple(step for step in plan.steps if step.resumes_job and step.id not in trail.ended)
-    unconfirmed = {d for s in plan.steps if s.do is Do.CONFIRM and s.id not in trail.ended for d in s.data["devices"]}
+    plan = history.plan
+    if history.complete:
+        return tuple(step for step in plan.steps if step.resumes_job and step.id not in history.ended)
+    unconfirmed = {d for s in plan.steps if s.do is Do.CONFIRM and s.id not in history.ended for d in s.data["devices"]}
     found: list[Step] = []
     for step in plan.steps:
-        again = step.id not in trail.ended
-        if step.do is Do.CHECK and step.id in trail.evidence and trail.touched:
+        again = step.id not in history.ended
+        if step.do is Do.CHECK and step.id in history.evidence and history.touched:
             again = False  # what was sound before anything moved cannot be found any more
         if step.do is Do.PROGRAM and not again:
             device = step.data["device"]
@@ -264,11 +259,11 @@ def left(site: Site, trail: Trail) -> tuple[Step, ...]:
         if again:
             found.append(step)
     if any(step.do in WRITES for step in found):
-        found += [step for step in plan.steps if step.id in trail.ended and _runs_again(site, step)]
+        found += [step for step in plan.steps if step.id in history.ended and _runs_again(site, step)]
     return tuple(sorted(found, key=plan.steps.index))
 
 
-def require_mine(run: StoredRun, over: Overtaken) -> None:
+def require_mine(run: StoredRun, over: Superseded) -> None:
     """Require that whatever a run may have changed is still as it left it, as far as our record tells.
 
     Raises:
@@ -281,42 +276,42 @@ def require_mine(run: StoredRun, over: Overtaken) -> None:
         )
 
 
-def require_way_on(site: Site, trail: Trail, steps: tuple[Step, ...]) -> None:
+def require_way_on(site: Site, history: RunHistory, steps: tuple[Step, ...]) -> None:
     """Require what is left of a run to have what it needs: its spares, its devices, everybody else's circuits.
 
     Raises:
         RefusedError: something is missing; it says what.
         DeviceError: a device does not answer.
     """
-    plan = trail.plan
+    plan = history.plan
     if all(step.resumes_job for step in steps):
         return
-    looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in trail.evidence]
-    if not looked and trail.touched and any(step.do is Do.CHECK for step in plan.steps):
+    looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in history.evidence]
+    if not looked and history.touched and any(step.do is Do.CHECK for step in plan.steps):
         raise RefusedError("which circuits were sound before anything moved was not written down")
-    for step in looked if trail.touched else ():
+    for step in looked if history.touched else ():
         require_healthy(site, step.data["healthy"])
     for device in dict.fromkeys(change.device for change in plan.changes):
-        _require_cells(site, trail, device)
-    require_others_untouched(site, plan)
+        _require_cells(site, history, device)
+    require_foreign_circuits_kept(site, plan)
     require_undisturbed(site, plan)
 
 
-def _require_cells(site: Site, trail: Trail, device: str) -> None:
+def _require_cells(site: Site, history: RunHistory, device: str) -> None:
     """Each cell of a device is as it was, but for those that this run may have written, by half or whole."""
     own = own_cells(site.inventory, site.inventory.devices[device])
-    start = trail.plan.start.cells(device, own)
+    start = history.plan.start.cells(device, own)
     driver = site.devices.changing(device)
     driver.identify()
     if start is None:
         return  # it is written whole
-    tried = {cell for s in trail.tried if s.do is Do.PROGRAM and s.data["device"] == device for cell in _cells(s)}
+    tried = {cell for s in history.tried if s.do is Do.PROGRAM and s.data["device"] == device for cell in _cells(s)}
     held = transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
     for cell, state in held.items():
         if state != start.get(cell) and cell not in tried:
             raise RefusedError(
                 f"{device} does not hold what it did: cell {cell} was changed, and not by this run",
-                hint=f"write it again: lumctl fabric apply --rewrite --rack {trail.plan.rack}",
+                hint=f"write it again: lumctl fabric apply --rewrite --rack {history.plan.rack}",
             )
 
 

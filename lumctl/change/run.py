@@ -7,30 +7,41 @@ from time import perf_counter
 from typing import Any, Self
 
 from lumctl.change.advice import plan_again
-from lumctl.change.circuits import circuits_before_and_after, placed_by
 from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE, Concurrent
-from lumctl.change.guard_scope import Cover
-from lumctl.change.job_step import facts_of
-from lumctl.change.ledger import Ledger, begin
-from lumctl.change.outcomes import NOTHING_SENT, Certainty, Did
-from lumctl.change.plan import Do, Plan, Step, from_document
-from lumctl.change.rollback import Undoing
-from lumctl.change.steps import ACTIONS, Bench, Evidence
-from lumctl.change.trail import Trail, as_first_found
+from lumctl.change.foreign_circuits import circuits_before_and_after, placed_by
+from lumctl.change.guard_scope import GuardScope
+from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
+from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
+from lumctl.change.run_history import RunHistory, as_first_found
+from lumctl.change.run_journal import NOTHING_SENT, Certainty, RunJournal, StepResult, begin
+from lumctl.change.step_actions import ACTIONS, ProgramStep, StepContext, VerifyStep, facts_of
+from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError
+from lumctl.inventory.wiring import Assignment
 from lumctl.site import Site
-from lumctl.store import Lease, Store, StoreError
+from lumctl.store import Lease, LeaseLostError, Store, StoreError
 from lumctl.store import Run as StoredRun
 
 
-class Run(Undoing):
+class RunInProgress:
     """A run in progress: ``intend`` a stage, ``act`` on it, and so on, then ``end`` it; or ``undo`` and ``end`` it.
 
     What a stage did goes to disk with the intents of the next one or with the end, unless ``settle`` is called before.
     """
 
+    placed_after: Assignment | None = None
+    """Where the jobs run once an operator has undone this run: transmitters are then switched to match."""
+
     def __init__(
-        self, site: Site, plan: Plan, store: Store, lease: Lease, run_id: str, *, cover: Cover, by: str | None = None
+        self,
+        site: Site,
+        plan: Plan,
+        store: Store,
+        lease: Lease,
+        run_id: str,
+        *,
+        scope: GuardScope,
+        by: str | None = None,
     ) -> None:
         self.id = run_id
         self.plan = plan
@@ -38,47 +49,47 @@ class Run(Undoing):
         """Whether every step was done when this process took the run over, but for jobs that are to go on."""
         self.to_resume: tuple[Step, ...] = ()
         """The steps by which jobs go on that nobody came to."""
-        self.ledger = Ledger(site, plan, store, lease, run_id, cover, by=by)
+        self.journal = RunJournal(site, plan, store, lease, run_id, scope, by=by)
         self._certain = Certainty(site, plan)
         self._site = site
         site.act_under(lease)
-        self._bench = Bench(site, *circuits_before_and_after(site, plan), covered=cover.names)
-        self._bench.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
-        self._bench.facts = facts_of(plan, run_id)
-        self._before = Trail(plan)
+        self._context = StepContext(site, *circuits_before_and_after(site, plan), covered=scope.names)
+        self._context.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
+        self._context.facts = facts_of(plan, run_id)
+        self._before = RunHistory(plan)
         self._attempted: list[Step] = []
         self._held: dict[str, Mapping[int, str]] = {}
-        self._acting: Concurrent[Did] = Concurrent()
+        self._acting: Concurrent[StepResult] = Concurrent()
         self._wrote = False
-        self._evidence: dict[str, Evidence] = {}
+        self._evidence: dict[str, StepEvidence] = {}
         self._failed: dict[str, str] = {}
         self.undone_as = "rolled-back"
         """The state of this run once it is undone."""
 
     @classmethod
-    def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, cover: Cover) -> Self:
+    def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, scope: GuardScope) -> Self:
         """A run that begins now."""
-        return cls(site, plan, store, lease, begin(site, plan, store, lease, who), cover=cover)
+        return cls(site, plan, store, lease, begin(site, plan, store, lease, who), scope=scope)
 
     @classmethod
     def resumed(
-        cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str, *, cover: Cover | None = None
+        cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str, *, scope: GuardScope | None = None
     ) -> Self:
         """A run that another process began, as its journal has it; ``by`` signs what is added."""
-        run = cls(site, from_document(stored.plan), store, lease, stored.id, cover=cover or Cover(), by=by)
-        run._recall(Trail.of(run.plan, store.entries(stored.id)))
+        run = cls(site, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
+        run._recall(RunHistory.of(run.plan, store.entries(stored.id)))
         return run
 
-    def _recall(self, trail: Trail) -> None:
-        self._before = trail
-        self._wrote = any(step.do is Do.PROGRAM for step in self.plan.steps if step.id in trail.intended)
-        self._attempted = list(trail.tried)
-        self._evidence = dict(trail.found)
+    def _recall(self, history: RunHistory) -> None:
+        self._before = history
+        self._wrote = any(step.do is Do.PROGRAM for step in self.plan.steps if step.id in history.intended)
+        self._attempted = list(history.tried)
+        self._evidence = dict(history.found)
         for evidence in self._evidence.values():
-            self._bench.sound |= evidence.get("sound", {})
-            self._bench.powers |= evidence.get("powers", {})
-            self._bench.lit |= evidence.get("transmitting", {})
-        self.complete, self.to_resume = trail.complete, trail.to_resume
+            self._context.sound |= evidence.get("sound", {})
+            self._context.powers |= evidence.get("powers", {})
+            self._context.lit |= evidence.get("transmitting", {})
+        self.complete, self.to_resume = history.complete, history.to_resume
 
     @property
     def touched(self) -> bool:
@@ -114,19 +125,19 @@ class Run(Undoing):
 
     def narrate(self, say: Callable[[str], None]) -> None:
         """Report progress within steps to ``say``, which is called from several threads."""
-        self._bench.say = say
+        self._context.say = say
 
     def unasked(self) -> Self:
         """Nobody has asked for what is undone: only that is undone which this run is shown to have done."""
-        self._bench.unasked = True
+        self._context.unasked = True
         return self
 
     def relight(self, step: Step) -> None:
         """Light what a verification may have left dark that was cut in mid-blink."""
-        with self.ledger.sending():
-            ACTIONS[step.do].undo(self._bench, step, None)
+        with self.journal.sending():
+            ACTIONS[step.do].undo(self._context, step, None)
 
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self) -> tuple[StepEvidence, ...]:
         """What the steps have found so far."""
         return tuple(self._evidence.values())
 
@@ -134,7 +145,7 @@ class Run(Undoing):
         """Do one step, by itself, up to its outcome on disk; a remark says why it was passed over."""
         self.intend([step])
         (did,) = self.act([step])
-        self.ledger.settle()
+        self.journal.settle()
         return did.remark
 
     def intend(self, steps: Sequence[Step]) -> None:
@@ -144,7 +155,10 @@ class Run(Undoing):
             StoreError: it is not on disk; none of these may act.
             LeaseLostError: somebody else may act now.
         """
-        found, attempted = self.ledger.seen_before(steps), list(self._attempted)  # there is nothing to take back yet
+        found, attempted = (
+            self.journal.job_states_before(steps),
+            list(self._attempted),
+        )  # there is nothing to take back yet
         self._held = {device: self._site.known_cells(device) for step in steps if (device := step.writes)}
         # Before the journal: an interrupt may come between the two.
         self._attempted += [step for step in steps if step not in attempted]
@@ -153,12 +167,12 @@ class Run(Undoing):
                 self._evidence.pop(step.id, None)  # of when it was done before
         self._evidence |= {step.id: found[step.id] for step in steps if step.id in found and step not in attempted}
         try:
-            self.ledger.intend(steps, found)
+            self.journal.intend(steps, found)
         except StoreError:
             self._attempted = attempted
             raise
 
-    def act(self, steps: Sequence[Step]) -> list[Did]:
+    def act(self, steps: Sequence[Step]) -> list[StepResult]:
         """Do steps that were intended, side by side; how each went.
 
         Raises:
@@ -172,45 +186,45 @@ class Run(Undoing):
         for did in ended:
             if did.failure is not None and (did.step.required or not isinstance(did.failure, LumctlError)):
                 with suppress(StoreError):  # then it stays due
-                    self.ledger.settle()
+                    self.journal.settle()
                 raise did.failure
         return ended
 
-    def _do(self, step: Step) -> Did:
+    def _do(self, step: Step) -> StepResult:
         began = perf_counter()
         try:
-            with self.ledger.sending():
-                evidence = ACTIONS[step.do].act(self._bench, step)
+            with self.journal.sending():
+                evidence = ACTIONS[step.do].act(self._context, step)
         except Exception as failure:  # noqa: BLE001 - it is raised once the others have ended
-            return Did(step, perf_counter() - began, failure=failure)
-        return Did(step, perf_counter() - began, evidence)
+            return StepResult(step, perf_counter() - began, failure=failure)
+        return StepResult(step, perf_counter() - began, evidence)
 
-    def _learn(self, did: Did) -> None:
+    def _learn(self, did: StepResult) -> None:
         """What a step did is known from here on, and due to be written down."""
-        step, device, due = did.step, did.step.writes, self.ledger.due
+        step, device, due = did.step, did.step.writes, self.journal.due
         if not isinstance(did.failure, NOTHING_SENT):
             due.steps.append(step)
         if did.evidence is not None:
             self._failed.pop(step.id, None)
             self._evidence[step.id] = evidence = as_first_found(step, did.evidence, self._before)
-            due.entries.append(self.ledger.record("outcome", step, {"done": True, **evidence}))
-            due.states |= self._certain.after(step, self._attempted, self._bench.receipts)
+            due.entries.append(self.journal.record("outcome", step, {"done": True, **evidence}))
+            due.states |= self._certain.after(step, self._attempted, self._context.receipts)
             due.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
         elif isinstance(did.failure, NOTHING_SENT):
             if step not in self._before.tried:  # else it may have acted then
                 self._attempted.remove(step)
             said = {"failed": did.failure.message, "nothing_sent": True}
-            due.entries.append(self.ledger.record("outcome", step, said))
+            due.entries.append(self.journal.record("outcome", step, said))
             if device is not None and self._held.get(device):
                 due.states[device] = self._held[device]
         elif isinstance(did.failure, LumctlError):
-            due.entries.append(self.ledger.record("outcome", step, {"failed": did.failure.message}))
+            due.entries.append(self.journal.record("outcome", step, {"failed": did.failure.message}))
         if isinstance(did.failure, LumctlError):
             self._failed[step.id] = did.failure.message
 
     def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
         """Close the run in its final state."""
-        self.ledger.end(state, data, undid=undid)
+        self.journal.end(state, data, undid=undid)
 
     def close(self, seconds: float) -> str:
         """End a run whose every step is done: as done, or half done where a job was to go on and does not."""
@@ -218,3 +232,84 @@ class Run(Undoing):
         said = {"seconds": round(seconds, 4), **({"not_resumed": idle} if idle else {})}
         self.end("half-done" if idle else "done", said, undid=None if idle else self.plan.undoes)
         return "half-done" if idle else "done"
+
+    def undo(self) -> list[str]:
+        """Take back every attempted step in reverse, as far as each goes; what went wrong is returned, in words."""
+        troubles: list[str] = []
+        try:
+            for did in self._acting.rest():  # an interrupt does not stop those that act beside each other
+                self._learn(did)
+            with suppress(StoreError):
+                self.journal.settle()
+        except LeaseLostError as error:
+            return [error.message]
+        backwards = sorted(self._attempted, key=self.plan.steps.index, reverse=True)
+        try:
+            for step in backwards:
+                if not step.pauses_job:
+                    troubles += self._undone(step)
+            if self.placed_after is not None:
+                troubles += self.switch(switching_for(self._context.site, self.plan.rack, self.placed_after))
+            if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
+                troubles += VerifyStep.as_before(self._context, self.plan.steps)
+            is_dark = bool(troubles)
+            for step in (each for each in backwards if each.pauses_job):
+                stays = f"job {step.data['job']} is left as it is: its light may not be"
+                troubles += [stays] if is_dark else self._undone(step)
+        except LeaseLostError as error:
+            return [*troubles, error.message]
+        try:
+            self.journal.settle()
+        except LumctlError as error:
+            troubles.append(f"what was undone could not be written down: {error.message}")
+        return troubles
+
+    def switch(self, switching: TransmitterChanges) -> list[str]:
+        """Switch transmitters beside the steps of the run; gives which of those that are needed stay dark, and why.
+
+        Raises:
+            LeaseLostError: somebody else may act now.
+        """
+        if switching == NOTHING_TO_SWITCH:
+            return []
+        self.journal.note("transmitters", {"light": list(switching.light), "darken": list(switching.darken)})
+        troubles = []
+        for lane in (*switching.light, *switching.darken):
+            is_needed = lane in switching.light
+            try:
+                with self.journal.sending(), self._context.turn(lane):
+                    self._context.site.devices.transponder(lane).set_transmit(is_needed)
+            except DeviceError as error:
+                troubles += [f"light the transmitter of {lane}: {error.message}"] if is_needed else []
+        return troubles
+
+    def _undone(self, step: Step) -> list[str]:
+        """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
+        if step.do is Do.PROGRAM:
+            step = ProgramStep.with_held(self._context, step, self._evidence.get(step.id))
+        if step.has_no_undo:
+            return [f"{step.data['device']} was written whole: what it held before was not known"]
+        try:
+            self._undo(step)
+        except LeaseLostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            said = error.message if isinstance(error, LumctlError) else f"{type(error).__name__}: {error}"
+            return [f"{step.title}: {said}"]
+        return []
+
+    def _undo(self, step: Step) -> None:
+        """Take one step back; what cannot be written down stays due."""
+        self.journal.intend_undo(step)
+        try:
+            with self.journal.sending():
+                undone = {"undone": True, **ACTIONS[step.do].undo(self._context, step, self._evidence.get(step.id))}
+        except LumctlError as error:
+            self.journal.conclude_undo(step, {"undone": False, "failed": error.message})
+            if step.required:
+                raise
+            return  # nothing is certain by it
+        placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
+        device = step.writes
+        states = {device: self._certain.cells(step, after=False)} if device else {}
+        self.journal.conclude_undo(step, undone, states, placed)

@@ -4,23 +4,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from lumctl.change.guard_scope import Cover
-from lumctl.change.run import Run
+from lumctl.change.guard_scope import GuardScope
+from lumctl.change.run import RunInProgress
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError, RunError
 from lumctl.store import LeaseLostError, StoreError, ways_to_finish
 
 
-def close(run: Run, cover: Cover, seconds: float) -> None:
+def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
     """Every step is done: nothing is undone any more, whatever happens to the last entries."""
     try:
         _end_as_done(run, seconds)
     except LumctlError as error:
-        if (state := _guards_end(run, cover)) is not None:
+        if (state := _guards_end(run, scope)) is not None:
             if state == "done":
                 return  # by the guard, as it should be
             raise _overtaken(run, state) from error
         if isinstance(error, StoreError):
-            run.ledger.leave()
+            run.journal.leave()
         raise HalfDoneError(
             f"every step of {run.id} is done, but it could not be closed: {error.message}",
             run=run.id,
@@ -37,22 +37,24 @@ def close(run: Run, cover: Cover, seconds: float) -> None:
         )
 
 
-def _end_as_done(run: Run, seconds: float) -> None:
+def _end_as_done(run: RunInProgress, seconds: float) -> None:
     """A transaction may have been lost on the way to its database, or only the word that it was made."""
     try:
         run.close(seconds)
     except StoreError as error:
         try:
-            state = run.ledger.state
+            state = run.journal.state
         except StoreError:
             raise error from None
         if state == "running":
             run.close(seconds)
 
 
-def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], cover: Cover) -> LumctlError:
+def stopped(
+    run: RunInProgress, failure: BaseException, progress: Callable[[str], None], scope: GuardScope
+) -> LumctlError:
     """End a run that failed, and say as an error how that went."""
-    if isinstance(failure, LeaseLostError) and (state := _guards_end(run, cover)) is not None:
+    if isinstance(failure, LeaseLostError) and (state := _guards_end(run, scope)) is not None:
         return _overtaken(run, state)
     if isinstance(failure, LumctlError) and not run.touched:
         _end(run, "refused", {"failed": failure.message})
@@ -60,12 +62,12 @@ def stopped(run: Run, failure: BaseException, progress: Callable[[str], None], c
             failure.hint = failure.hint or run.again()
         return failure
     progress(f"failed: {_reason(failure)}; undoing")
-    error = taken_back(run, _reason(failure))
-    state = _guards_end(run, cover)
+    error = rolled_back(run, _reason(failure))
+    state = _guards_end(run, scope)
     return error if state is None else _overtaken(run, state)
 
 
-def taken_back(run: Run, reason: str) -> RunError:
+def rolled_back(run: RunInProgress, reason: str) -> RunError:
     """Undo a run, end it, and say as an error how that went."""
     troubles = run.undo()
     if not troubles:
@@ -88,13 +90,13 @@ def taken_back(run: Run, reason: str) -> RunError:
     )
 
 
-def _end(run: Run, state: str, data: Mapping[str, Any]) -> LumctlError | None:
+def _end(run: RunInProgress, state: str, data: Mapping[str, Any]) -> LumctlError | None:
     """Close a run, or leave it half done where the store cannot be written; gives why it could not be closed."""
     try:
         run.end(state, data)
     except LumctlError as error:
         if isinstance(error, StoreError):
-            run.ledger.leave()
+            run.journal.leave()
         return error
     return None
 
@@ -104,35 +106,35 @@ def _first(error: LumctlError | None, hint: str) -> str:
     return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
-def _after_undo(run: Run) -> str | None:
+def _after_undo(run: RunInProgress) -> str | None:
     """What to do after a run that was rolled back: find what failed, and plan again."""
     again = run.again()
     return again and f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
 
 
-def _guards_end(run: Run, cover: Cover) -> str | None:
+def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:
     """How whoever has shut this engine out, its guard or a person, has left the run; ``None`` if nobody has."""
-    if not run.ledger.overtaken:
+    if not run.journal.overtaken:
         return None
-    if cover.guard is not None and run.ledger.taken_over_by is None:
-        cover.guard.finish()
-    run.ledger.doubt()  # it may have acted after the guard did
+    if scope.guard is not None and run.journal.taken_over_by is None:
+        scope.guard.finish()
+    run.journal.doubt()  # it may have acted after the guard did
     with suppress(StoreError):
-        return run.ledger.state
+        return run.journal.state
     return "running"
 
 
-def _overtaken(run: Run, state: str) -> RunError:
+def _overtaken(run: RunInProgress, state: str) -> RunError:
     """What an engine has to say that was silent for so long that its guard, or a person, has taken the run over."""
-    by_hand = run.ledger.taken_over_by
+    by_hand = run.journal.taken_over_by
     whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
     said = f"{run.id} stood still for so long that {whom}: it is {state}"
-    if not run.ledger.adrift and state == "rolled-back":
+    if not run.journal.adrift and state == "rolled-back":
         return RolledBackError(said, run=run.id, hint=run.again())
     hint = f"see what it did: lumctl swap show {run.id} --target {run.plan.target}"
-    if run.ledger.adrift:
-        named = " and ".join(repr(step.title) for step in run.ledger.adrift[:2])
-        more = f" and {len(run.ledger.adrift) - 2} more" if len(run.ledger.adrift) > 2 else ""  # noqa: PLR2004
+    if run.journal.adrift:
+        named = " and ".join(repr(step.title) for step in run.journal.adrift[:2])
+        more = f" and {len(run.journal.adrift) - 2} more" if len(run.journal.adrift) > 2 else ""  # noqa: PLR2004
         said += f"; and what stood still was {named}{more}: it may have acted after that"
         apply = f"lumctl fabric apply --rack {run.plan.rack} --target {run.plan.target}"
         hint += f"; then program what is not certain: {apply}"

@@ -3,21 +3,226 @@
 PUC states and joins are no single settings: they are programmed (``Do.PROGRAM``), with all that light depends on.
 """
 
+import math
+import re
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
-from lumctl.change import settables
-from lumctl.change.settables import Setting
-from lumctl.change.values import Value
 from lumctl.devices.errors import DeviceError, InconsistentError, OutcomeUnknownError, UnsupportedError
 from lumctl.devices.protocols import Driver
 from lumctl.devices.registry import DeviceSet
+from lumctl.devices.types import Capability, PortReading
 from lumctl.errors import UsageError
 from lumctl.inventory.components import Component, Part, find_component
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.inventory.problems import nearest
+
+Value = bool | int | float | str
+
+LEAST_MHZ, MOST_MHZ = 150_000_000, 400_000_000
+"""Light that fibres carry, in MHz: from 2 micrometres of wavelength to 750 nanometres."""
+LEAST_DBM, MOST_DBM = -60.0, 30.0
+LONGEST_LABEL = 128
+_SWITCHED = {"on": True, "true": True, "off": False, "false": False}
+_WITH_UNIT = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)")
+_IN_MHZ = {"thz": 1e6, "ghz": 1e3, "mhz": 1.0}
+
+
+def switched(text: str) -> bool:
+    """Whether something is to be on."""
+    if text.lower() not in _SWITCHED:
+        raise UsageError(f"found {text!r}, expected on or off (or true or false)")
+    return _SWITCHED[text.lower()]
+
+
+def label(text: str) -> str:
+    """A name for a port; empty takes it away."""
+    if len(text) > LONGEST_LABEL or not text.isprintable():
+        raise UsageError(f"a label is one line of at most {LONGEST_LABEL} printable characters")
+    return text
+
+
+def frequency_mhz(text: str) -> int:
+    """A whole number of MHz. Who wrote another unit is told the number."""
+    unit = _WITH_UNIT.fullmatch(text)
+    if unit and unit[2].lower() in _IN_MHZ:
+        mhz = round(float(unit[1]) * _IN_MHZ[unit[2].lower()])
+        raise UsageError(f"found {text!r}, expected a whole number of MHz", hint=f"that is {mhz}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise UsageError(f"found {text!r}, expected a whole number of MHz", hint="such as 193100000") from None
+    if not number.is_integer() or not LEAST_MHZ <= number <= MOST_MHZ:
+        raise UsageError(
+            f"found {text}, expected a whole number of MHz from {LEAST_MHZ} to {MOST_MHZ}", hint=_other_unit(number)
+        )
+    return int(number)
+
+
+def _other_unit(number: float) -> str | None:
+    for unit, scale in (("THz", 1e6), ("GHz", 1e3)):
+        if LEAST_MHZ <= number * scale <= MOST_MHZ:
+            return f"{number:g} {unit} is {round(number * scale)}"
+    return None
+
+
+def dbm(text: str) -> float:
+    """A power in dBm."""
+    unit = _WITH_UNIT.fullmatch(text)
+    try:
+        number = float(text)
+    except ValueError:
+        hint = f"write the number alone: {unit[1]}" if unit and unit[2].lower() == "dbm" else "such as -3.5"
+        raise UsageError(f"found {text!r}, expected a number of dBm", hint=hint) from None
+    if not math.isfinite(number) or not LEAST_DBM <= number <= MOST_DBM:
+        raise UsageError(f"found {text}, expected {LEAST_DBM:g} to {MOST_DBM:g} dBm")
+    return number
+
+
+def one_of(text: str, words: tuple[str, ...]) -> str:
+    """One of some words."""
+    if text.lower() not in words:
+        raise UsageError(f"found {text!r}, expected {', '.join(words[:-1])} or {words[-1]}")
+    return text.lower()
+
+
+def shown(value: Value | None) -> str:
+    """A value in a message, and as it is typed."""
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+RESET, FORCE_OFF = "reset", "force-off"
+_POWER_WORDS = ("on", "off", FORCE_OFF, RESET)
+
+# A driver's class was checked to be of the kind that a table is for: hence `Any`.
+Read = Callable[[Any, int], Value | None]
+Write = Callable[[Any, int, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of one kind of component. ``form`` says how a value is typed.
+
+    ``read`` gives ``None`` where the device does not tell; ``follows_s`` is how long a device may take to show a value
+    after it has accepted it.
+    """
+
+    name: str
+    form: str
+    capability: Capability
+    parse: Callable[[str], Value]
+    read: Read
+    write: Write
+    follows_s: Mapping[Value, float] = field(default_factory=dict)
+
+    def needs(self, value: Value | None = None) -> Capability:
+        """What a driver must offer so that this value can be set."""
+        return Capability.RESET if value == RESET and self.name == "power" else self.capability
+
+    def shown(self, value: Value | None) -> str:
+        """A value as it is typed."""
+        if self.name == "enabled" and isinstance(value, bool):
+            return "true" if value else "false"
+        return shown(value)
+
+    def shows(self, value: Value) -> Value:
+        """What the device shows once a value is in force."""
+        return {FORCE_OFF: "off", RESET: "on"}.get(str(value), value) if self.name == "power" else value
+
+    def reversible(self, value: Value) -> bool:
+        """Whether writing what was before takes the value back."""
+        return not (self.name == "power" and value == RESET)
+
+
+def _port(driver: Any, number: int, of: Callable[[PortReading], Value | None]) -> Value | None:
+    if Capability.READ_PORTS not in driver.capabilities:
+        return None
+    port = driver.read_ports().get(number)
+    return of(port) if port is not None else None
+
+
+def _optics(driver: Any, _number: int, name: str) -> Value | None:
+    if Capability.READ_OPTICS not in driver.capabilities:
+        return None
+    found: Value | None = getattr(driver.read_optics(), name)
+    return found
+
+
+def _read_power(driver: Any, _number: int) -> Value | None:
+    return {True: "on", False: "off", None: None}[driver.read_power().on]
+
+
+def _write_power(driver: Any, _number: int, value: Any) -> None:
+    if value == RESET:
+        driver.reset()
+    else:
+        driver.set_power(value == "on", force=value == FORCE_OFF)
+
+
+PORT = (
+    Setting(
+        "enabled",
+        "true|false",
+        Capability.SET_PORTS,
+        switched,
+        partial(_port, of=lambda port: port.enabled),
+        lambda driver, number, value: driver.set_port(number, value),
+    ),
+    Setting(
+        "label",
+        "TEXT",
+        Capability.SET_LABELS,
+        label,
+        partial(_port, of=lambda port: port.label),
+        lambda driver, number, value: driver.set_label(number, value),
+    ),
+)
+TRANSPONDER = (
+    Setting(
+        "transmit",
+        "on|off",
+        Capability.SET_TRANSMIT,
+        switched,
+        lambda driver, _: driver.transmitting(),
+        lambda driver, _, value: driver.set_transmit(value),
+    ),
+    Setting(
+        "frequency_mhz",
+        "MHZ",
+        Capability.SET_CHANNEL,
+        frequency_mhz,
+        partial(_optics, name="frequency_mhz"),
+        lambda driver, _, value: driver.set_channel(value),
+    ),
+    Setting(
+        "output_power_dbm",
+        "DBM",
+        Capability.SET_OUTPUT_POWER,
+        dbm,
+        partial(_optics, name="target_power_dbm"),
+        lambda driver, _, value: driver.set_output_power(value),
+    ),
+)
+POWER = (
+    Setting(
+        "power",
+        "|".join(_POWER_WORDS),
+        Capability.SET_POWER,
+        partial(one_of, words=_POWER_WORDS),
+        _read_power,
+        _write_power,
+        {"on": 60.0, "off": 180.0, FORCE_OFF: 30.0, RESET: 60.0},
+    ),
+)
+
 
 NEAR_DB = 0.05
 """Powers that differ by less are the same: devices round."""
@@ -143,11 +348,11 @@ def settings_of(inventory: Inventory, component: Component) -> Mapping[str, Sett
     """The settings that a component of this kind may have; whether this one has them is for its driver to say."""
     found: tuple[Setting, ...] = ()
     if component.part is Part.TRANSPONDER:
-        found = settables.TRANSPONDER
+        found = TRANSPONDER
     elif component.part is Part.POWER:
-        found = settables.POWER
+        found = POWER
     elif component.part is Part.PORT and inventory.devices[str(component.device)].kind is DeviceKind.SWITCH:
-        found = settables.PORT
+        found = PORT
     return {each.name: each for each in found}
 
 

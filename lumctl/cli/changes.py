@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from lumctl.change import Plan, RunResult, apply, to_document
+from lumctl.change.disturbance import HINT, jobs_to_stop, must_be_stopped
+from lumctl.change.guard import Standby
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Step
 from lumctl.change.preconditions import require
-from lumctl.change.quiet_jobs import HINT, must_be_stopped, to_be_stopped
-from lumctl.change.standby import Standby
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines
@@ -74,7 +74,7 @@ def carry_out(
 
 def tell_of_jobs(cx: Invocation, site: Site, plan: Plan, left: Sequence[Step] | None = None) -> None:
     """Say which jobs a person has to stop before what is ``left`` of a plan (all of it, unless given) may be done."""
-    if jobs := to_be_stopped(site, plan, left):
+    if jobs := jobs_to_stop(site, plan, left):
         cx.out.narrate(f"{must_be_stopped(jobs)}: --job-is-stopped")
 
 
@@ -89,7 +89,7 @@ def agree(
         UsageError: there is no terminal to ask on and ``--yes`` was not given.
         RefusedError: the person said no; or nobody says that a job is stopped, for ``--yes`` alone does not.
     """
-    jobs = () if stopped else to_be_stopped(site, plan, left)
+    jobs = () if stopped else jobs_to_stop(site, plan, left)
     if jobs and yes:
         raise RefusedError(f"{must_be_stopped(jobs)}, and --yes does not say that", hint=HINT)
     must = must_be_stopped(jobs) if jobs else ""

@@ -9,7 +9,7 @@ import typer
 from lumctl.change import RunResult
 from lumctl.change.origin import origin
 from lumctl.change.plan import Step
-from lumctl.change.resumption import ABORT, RESUME, Prospect, prospect
+from lumctl.change.resumption import ABORT, RESUME, RunOutlook, prospect
 from lumctl.change.resumption import abort as take_back
 from lumctl.change.resumption import resume as go_on
 from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
@@ -134,7 +134,7 @@ def _finish(
     say_result(cx, site, result, kept_runbook(cx, site, result))
 
 
-def _show(cx: Invocation, found: Prospect) -> None:
+def _show(cx: Invocation, found: RunOutlook) -> None:
     if cx.out.structured:
         cx.out.document("prospect", prospect_document(found))
     elif cx.out.format is OutputFormat.NAME:
@@ -144,11 +144,11 @@ def _show(cx: Invocation, found: Prospect) -> None:
             cx.out.text(line)
 
 
-def prospect_lines(found: Prospect) -> list[str]:
+def prospect_lines(found: RunOutlook) -> list[str]:
     """What would be done with a run, as lines of text."""
-    run, trail = found.run, found.trail
+    run, history = found.run, found.history
     left = "was left half done" if run.state == "half-done" else "was cut"
-    done = f"{len(trail.ended)} of {len(found.plan.steps)} steps are done"
+    done = f"{len(history.ended)} of {len(found.plan.steps)} steps are done"
     lines = [f"{run.id}  {run.title}", f"target {run.target}, rack {run.rack}; it {left}, {done}"]
     if found.why_not:
         lines += ["", f"it cannot go on: {found.why_not}"]
@@ -167,7 +167,7 @@ def prospect_lines(found: Prospect) -> list[str]:
     return lines
 
 
-def prospect_document(found: Prospect) -> dict[str, Any]:
+def prospect_document(found: RunOutlook) -> dict[str, Any]:
     """What would be done with a run, as data."""
     return {
         "run": found.run.id,
@@ -184,14 +184,14 @@ def prospect_document(found: Prospect) -> dict[str, Any]:
     }
 
 
-def _known(found: Prospect, step: Step) -> str:
+def _known(found: RunOutlook, step: Step) -> str:
     """What the journal says of a step: done, not done, or that nobody knows."""
-    if step.id in found.trail.ended:
+    if step.id in found.history.ended:
         return "done"
-    return "unknown" if step in found.trail.unclear else "not done"
+    return "unknown" if step in found.history.unclear else "not done"
 
 
-def _remark(found: Prospect, step: Step) -> str:
+def _remark(found: RunOutlook, step: Step) -> str:
     known = _known(found, step)
     if not found.forward:
         return f": {step.undo}" if step.undo else ""

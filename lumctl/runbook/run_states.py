@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lumctl.change.plan import Do
-from lumctl.change.start import Start
+from lumctl.change.plan_parts import Start
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import PREFIX, is_order, misfit
 from lumctl.site import Site

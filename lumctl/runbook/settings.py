@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lumctl.change import values
+from lumctl.change import settings
 from lumctl.change.disturbance import disturbed
 from lumctl.change.plan import Do, Step
-from lumctl.change.settables import Setting
-from lumctl.change.settings import same, settable, setting_of
+from lumctl.change.settings import Setting, same, settable, setting_of
 from lumctl.errors import UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.model import Inventory
@@ -32,7 +31,7 @@ def require_setting(inventory: Inventory, where: str, data: Mapping[str, Any]) -
 
 def _has_kind(setting: Setting, value: Any) -> bool:
     """Whether a value reads back as itself: a number as a number, a switch as true or false."""
-    meant = setting.parse(values.shown(value))
+    meant = setting.parse(settings.shown(value))
     return same(meant, value) and isinstance(meant, bool) is isinstance(value, bool)
 
 

@@ -7,9 +7,18 @@ from functools import partial
 
 from lumctl.change import apply
 from lumctl.change.engine import RunResult
-from lumctl.change.live_paths import Ends, cut_by, hear, live_paths, require_agreed, unrecorded, with_powers
+from lumctl.change.live_paths import (
+    Ends,
+    cut_by,
+    dark_transmitters,
+    hear,
+    idle_transmitters,
+    live_paths,
+    require_agreed,
+    unrecorded,
+    with_powers,
+)
 from lumctl.change.plan import Cut, Plan, from_document
-from lumctl.change.transmitters import dark_transmitters, idle_transmitters
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses

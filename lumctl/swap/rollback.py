@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
-from lumctl.change.later_changes import require_fit
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
+from lumctl.change.run_history import require_fit
 from lumctl.change.settings import same
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError

@@ -5,9 +5,17 @@ from collections.abc import Mapping, Sequence
 from lumctl.change.disturbance import disturbed
 from lumctl.change.plan import Plan, PlannedChange, Start, Step, programmed
 from lumctl.change.preconditions import held_now, require
-from lumctl.change.settables import RESET
-from lumctl.change.settings import Settable, described, no_setting, same, settable, setting_of, settings_of
-from lumctl.change.values import Value
+from lumctl.change.settings import (
+    RESET,
+    Settable,
+    Value,
+    described,
+    no_setting,
+    same,
+    settable,
+    setting_of,
+    settings_of,
+)
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import Component, Part, find_component, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory

@@ -6,8 +6,7 @@ Transmitters are switched side by side, and devices programmed so: one after the
 from collections.abc import Collection, Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
-from lumctl.change.settings import Settable
-from lumctl.change.values import Value
+from lumctl.change.settings import Settable, Value
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.inventory.wiring import PREFIX, is_order
 from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked

@@ -7,10 +7,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from lumctl.change.engine import apply
+from lumctl.change.guard import Standby
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
-from lumctl.change.standby import Standby
 from lumctl.daemon.autopilot.journal import stopped_by_anybody
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.health.remedy import Remedy

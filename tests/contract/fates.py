@@ -11,7 +11,7 @@ from contextlib import suppress
 from yard import Ended, Seen, Yard
 
 from lumctl.change import apply
-from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode
 from lumctl.store import Run

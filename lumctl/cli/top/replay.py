@@ -10,7 +10,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.errors import ExitCode, RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from lumctl.change.start import Start
+    from lumctl.change.plan_parts import Start
     from lumctl.cli.top.playback import Play
     from lumctl.cli.top.records import Recorder
     from lumctl.health.transitions import Transition

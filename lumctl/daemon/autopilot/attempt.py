@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lumctl.change.approval import AUTOPILOT
 from lumctl.change.engine import apply
+from lumctl.change.guard import Standby
 from lumctl.change.plan import Plan
-from lumctl.change.standby import Standby
 from lumctl.daemon.autopilot.decision import Decision, decide_one
 from lumctl.daemon.autopilot.faults import ComponentFault, faults_of
 from lumctl.daemon.autopilot.memory import AutopilotMemory

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lumctl.change.guard_acts import NAME as GUARD
+from lumctl.change.guard_action import NAME as GUARD
 from lumctl.daemon.autopilot import stop_switch
 from lumctl.daemon.autopilot.attempt import how_it_ended
 from lumctl.daemon.autopilot.decision import Decision, Response, decision_document

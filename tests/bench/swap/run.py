@@ -30,7 +30,7 @@ from clocks import Clocks
 from place import Place
 
 from lumctl.change import apply
-from lumctl.change.standby import Standby
+from lumctl.change.guard import Standby
 from lumctl.devices.endpoints import Endpoints
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from lumctl import processes
-from lumctl.change import heartbeat
+from lumctl.change import interrupts
 
 order = json.loads(sys.argv[1])
 processes._boot_id = lambda: f"machine {order.get('seed', 0)}"  # else the next engine would end one that is stopped
-heartbeat.LEASE_TERM_S = order["term_s"]  # before the engine takes it up
+interrupts.LEASE_TERM_S = order["term_s"]  # before the engine takes it up
 
 from gateways import through  # noqa: E402
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from lumctl.change.steps import ACTIONS
+from lumctl.change.step_actions import ACTIONS
 from lumctl.store import Store
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from fates import Fates, require_free
 
-from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort
 from lumctl.errors import ExitCode, RefusedError
 

@@ -13,7 +13,7 @@ import pytest
 from yard import Yard
 
 from lumctl.change import apply
-from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort
 from lumctl.site import Site
 from lumctl.store import StoreHeldError, sqlite

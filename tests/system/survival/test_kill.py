@@ -10,7 +10,7 @@ import pytest
 from fates import VICTIMS, WAYS, WORKS, Fates
 from yard import yard_on
 
-from lumctl.change.heartbeat import LEASE_TERM_S
+from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort
 
 INSTANTS, FEW_INSTANTS = 500, 12

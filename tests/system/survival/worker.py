@@ -24,15 +24,15 @@ import paramiko
 from moments import Moments
 from sqlalchemy import event
 
-import lumctl.change.heartbeat
-import lumctl.change.ledger
+import lumctl.change.interrupts
+import lumctl.change.run_journal
 import lumctl.devices.registry  # what an engine loads when it first needs it: a fork has it
 import lumctl.fleet.fleet
 from lumctl import processes
 from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
 from lumctl.change.resumption import abort, resume
-from lumctl.change.steps import REVERT_AFTER_S
+from lumctl.change.step_actions import REVERT_AFTER_S
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import load_inventory
@@ -54,7 +54,7 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
     folder = Path(order["folder"])
     if order.get("elsewhere"):
         processes._boot_id = lambda: "the start of another machine"
-    for module in (lumctl.change.engine, lumctl.change.heartbeat, lumctl.change.ledger, lumctl.change.resumption):
+    for module in (lumctl.change.engine, lumctl.change.interrupts, lumctl.change.run_journal, lumctl.change.resumption):
         module.LEASE_TERM_S = order.get("term_s", module.LEASE_TERM_S)
     inventory = load_inventory(Path(order["inventory"]))
     moments = Moments(order, lambda: _asked(line))

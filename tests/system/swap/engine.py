@@ -23,7 +23,7 @@ if order.get("elsewhere"):
 
 from lumctl.change import apply, from_document  # noqa: E402
 from lumctl.change.guard import Guard, arm  # noqa: E402
-from lumctl.change.steps import REVERT_AFTER_S  # noqa: E402
+from lumctl.change.step_actions import REVERT_AFTER_S  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.errors import LumctlError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402

@@ -426,7 +426,7 @@ PLAN, RESUME, ABORT = "swap plan --failed s1-gpu0", "swap resume {run}", "swap a
 REWRITE = "fabric apply --rewrite"
 BACK = "swap plan finetune --back"
 PRE, RES, END = (f"change/{name}.py" for name in ("preconditions", "resumption", "run_end"))
-LATER, GUARD = "change/later_changes.py", "change/guard_scope.py"
+LATER, GUARD = "change/run_history.py", "change/guard_scope.py"
 
 ROWS = [
     Row(PRE, "right after it", swapped_then_rewritten, "swap rollback {run}", (BACK,), home),
@@ -463,7 +463,7 @@ ROWS = [
         (REWRITE, "swap abort {run} --leave-later")),
     Row(LATER, "can neither go on nor be undone", cut_then_replugged, "swap resume {run}",
         (REWRITE, "swap abort {run} --leave-later")),
-    Row("change/check.py", "not ok", planned_then_spare_dead, "swap apply {plan}", (PLAN,), replaced,
+    Row("change/step_actions.py", "not ok", planned_then_spare_dead, "swap apply {plan}", (PLAN,), replaced,
         repair=lambda c: c.sim.clear("s3-gpu0")),
     Row("change/approval.py", "needs an approval", planned, "swap apply {plan}", ("swap approve {plan}",),
         applied_by_ops, rack="approving", repair=as_ann),
@@ -661,9 +661,12 @@ ELSEWHERE = {
     (RES, "was changed, and not by this run"): "no refusal for an operator: such a run is undone by swap resume",
     (RES, "has just come to its end"): TWO_AT_ONCE,
     (RES, "ran on target"): "stores of targets are apart: only a library finds a run of another target",
-    ("change/steps.py", "there is no way back from"): "a step's undo: in the message of a run that is left half done",
-    ("change/steps.py", "was is not known"): "a step's undo: in the message of a run that is left half done",
-    ("change/quiet_jobs.py", "<must_be_stopped>"): BY_HAND,
+    (
+        "change/step_actions.py",
+        "there is no way back from",
+    ): "a step's undo: in the message of a half-done run",
+    ("change/step_actions.py", "was is not known"): "a step's undo: in the message of a half-done run",
+    ("change/disturbance.py", "<must_be_stopped>"): BY_HAND,
     ("change/foreign_circuits.py", "would lead circuit"): AUTHOR,
     ("change/foreign_circuits.py", "which it does not replace"): AUTHOR,
     ("swap/budgets.py", "its receiver needs"): "in the message of a plan for which no spare is found",

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change import apply
-from lumctl.change.circuits import circuits_before_and_after
-from lumctl.change.steps import Bench
+from lumctl.change.foreign_circuits import circuits_before_and_after
+from lumctl.change.step_actions import StepContext
 from lumctl.devices.types import Capability, Neighbour, OpticsReading, PucChange, PucState, Receipt, Staged
 from lumctl.fabric import changes, exits, mesh, route
 from lumctl.fleet.readings import Snapshot
@@ -158,7 +158,7 @@ class MemoryRack:
         return apply(self.site, plan, **{"who": "me", "arm": self.guard.arm, **more})
 
     def bench(self, plan):
-        return Bench(self.site, *circuits_before_and_after(self.site, plan))
+        return StepContext(self.site, *circuits_before_and_after(self.site, plan))
 
     def verify_by_blink(self, *receivers):
         """These receivers cannot say whom they hear."""

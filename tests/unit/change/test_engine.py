@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guard_scope import Cover
-from lumctl.change.run import Run
+from lumctl.change.guard_scope import GuardScope
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError
 from lumctl.store import StoreError, store_at, ways_to_finish
@@ -130,7 +130,7 @@ def test_nor_is_it_mistaken_for_a_refusal(rack):
 def test_a_placement_that_was_written_down_is_taken_back_too(rack):
     plan, before = rack.plan(), dict(rack.twin.cells)
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps:
         run.perform(step)
     assert rack.placed() != PLACED
@@ -348,7 +348,7 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
     rack.dark.update({"s1-gpu0-a", "s1-gpu0-b"})
     plan = rack.plan()
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     rack.at("commit", do=die)
 
     def perform_all():

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from lumctl.change import resumption
-from lumctl.change.guard_scope import Cover
-from lumctl.change.run import Run
+from lumctl.change.guard_scope import GuardScope
+from lumctl.change.run import RunInProgress
 from lumctl.cli import swap_finish
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import Output, OutputFormat
@@ -40,7 +40,7 @@ def run(rack):
     """A run that was cut after its cells were written."""
     plan = rack.plan()
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:6]:
         run.perform(step)
     run.intend([plan.steps[6]])

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guard_scope import Cover
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do, Plan, Start, Step, plan_digest
 from lumctl.change.resumption import ABORT, abort, prospect, resume
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.errors import HalfDoneError, RefusedError
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap import plan_fabric, plan_rollback
@@ -18,7 +18,7 @@ LANE = "s0-gpu0-a"
 def cut(rack, plan, steps):
     """A run that its engine has left after some steps; its lease has ended."""
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()

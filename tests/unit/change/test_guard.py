@@ -11,7 +11,7 @@ import pytest
 
 from lumctl.change import guard
 from lumctl.change.guard import LOG_NAME, MOST_LOG_BYTES, arm
-from lumctl.change.guard_scope import TURN_S, Cover, unguarded
+from lumctl.change.guard_scope import TURN_S, GuardScope, unguarded
 from lumctl.change.plan import Do
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError, RolledBackError
@@ -199,17 +199,17 @@ def test_a_step_has_the_time_that_it_needs(rack):
         thresholds=replace(inventory.thresholds, light_deadline_s=2.0),
     )
     rack.verify_by_blink("s3-gpu0-a", "s3-gpu0-b")
-    cover = Cover(rack.guard, 7.0)
+    scope = GuardScope(rack.guard, 7.0)
     for do in (Do.CHECK, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY):
-        cover.alive(rack.site, [steps[do]])
-    cover.alive(rack.site, [replace(steps[Do.CHECK], do=Do.SET), steps[Do.CHECK]])
+        scope.alive(rack.site, [steps[do]])
+    scope.alive(rack.site, [replace(steps[Do.CHECK], do=Do.SET), steps[Do.CHECK]])
     assert rack.guard.heard == [7.0, 7.0, 8.5, 7.0 + 2 * 4 * 2.0, 7.0 + 240.0]
 
 
 @pytest.mark.parametrize(("count", "turns"), [(1, 1), (8, 1), (9, 2), (40, 5)])
 def test_transmitters_that_wait_for_others_of_their_stage_have_their_time_too(rack, count, turns):
     step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
-    Cover(rack.guard, 7.0).alive(rack.site, [step] * count)
+    GuardScope(rack.guard, 7.0).alive(rack.site, [step] * count)
     assert rack.guard.heard == [7.0 + (turns - 1) * TURN_S]
 
 
@@ -217,5 +217,5 @@ def test_so_have_those_of_a_chassis_which_go_one_after_the_other(rack):
     step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
     lanes = rack.inventory.transponders
     lanes[step.data["transponder"]] = replace(lanes[step.data["transponder"]], module=PartOf("shelf", "och-1"))
-    Cover(rack.guard, 7.0).alive(rack.site, [step] * 5)
+    GuardScope(rack.guard, 7.0).alive(rack.site, [step] * 5)
     assert rack.guard.heard == [7.0 + 4 * TURN_S]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guard_acts import ATTEMPTS, take_over
-from lumctl.change.guard_scope import Cover
+from lumctl.change.guard_action import ATTEMPTS, take_over
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import LumctlError
 from lumctl.site import Site
@@ -30,7 +30,7 @@ class Left:
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed) -> None:
         self.rack, self.said, self.pauses = rack, [], []
         self.lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-        self.run = Run.begun(rack.site, plan, rack.store, self.lease, "me", Cover())
+        self.run = RunInProgress.begun(rack.site, plan, rack.store, self.lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
         try:
@@ -120,7 +120,7 @@ def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
     before = dict(rack.twin.cells)
     left = Left(rack, plan, steps=6)
     (verify,) = [step for step in plan.steps if step.do is Do.VERIFY]
-    rack.store.intend(left.lease, left.run.id, left.run.ledger.record("intent", verify, {}))
+    rack.store.intend(left.lease, left.run.id, left.run.journal.record("intent", verify, {}))
     rack.on["s3-gpu0-a"] = False
     rack.events.clear()
     left.guard()

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change import from_document, to_document
-from lumctl.change.guard_acts import take_over
-from lumctl.change.guard_scope import Cover
+from lumctl.change.guard_action import take_over
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do
 from lumctl.change.resumption import abort, resume
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
 from lumctl.inventory.model import JobHook
@@ -201,7 +201,7 @@ class Killed(BaseException):
 
 def cut(rack, plan, event, do=Killed):
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     if do is not None:
         rack.at(*event, do=do())
     with suppress(Killed):
@@ -217,14 +217,14 @@ def test_a_guard_has_a_job_go_on_that_its_engine_was_about_to(rack, program):
     said = []
     take_over(rack.site, lease, "it is gone", say=said.append)
     assert (acts(rack), program.state, rack.placed()) == ([RESUMED], "running", SWAPPED)
-    assert run.ledger.state == "done"
+    assert run.journal.state == "done"
 
 
 def test_a_guard_that_cannot_leaves_the_light_as_well(rack, program):
     lease, run = cut(rack, rack.plan(), RESUMED)
     program.answers = {"resume": NO}
     take_over(rack.site, lease, "it is gone", say=list)
-    assert (run.ledger.state, rack.placed()) == ("half-done", SWAPPED)
+    assert (run.journal.state, rack.placed()) == ("half-done", SWAPPED)
 
 
 def test_a_guard_sets_a_job_going_whose_pause_was_cut(rack, program):
@@ -232,7 +232,7 @@ def test_a_guard_sets_a_job_going_whose_pause_was_cut(rack, program):
     lease, run = cut(rack, plan, PAUSED)
     program.state = "paused"
     take_over(rack.site, lease, "it is gone", say=list)
-    assert run.ledger.state == "rolled-back"
+    assert run.journal.state == "rolled-back"
     is_as_it_was(rack, before, program)
 
 
@@ -252,7 +252,7 @@ def test_but_not_one_that_a_person_had_stopped_before(rack, program, state):
     lease, run = cut(rack, plan, ("intent", "2"), do=None)
     program.at_status = lambda: None
     take_over(rack.site, lease, "it is gone", say=list)
-    assert run.ledger.state == "rolled-back"
+    assert run.journal.state == "rolled-back"
     assert program.told == []
     is_as_it_was(rack, before, program, state)
 
@@ -269,9 +269,9 @@ def test_of_several_jobs_it_is_told_before_each_for_they_are_asked_one_after_the
     plan, told = rack.plan(), []
     pause = next(step for step in plan.steps if step.do is Do.JOB)
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover(rack.guard, 7.0))
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope(rack.guard, 7.0))
     program.at_status = lambda: told.append(list(rack.guard.heard))
-    run.ledger.seen_before([replace(pause, id=f"2.{number}") for number in range(5)])
+    run.journal.job_states_before([replace(pause, id=f"2.{number}") for number in range(5)])
     assert told == [[7.0 + 3 * (30.0 + END_S)] * count for count in range(1, 6)]
 
 
@@ -300,12 +300,12 @@ def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
     lease, run = cut(rack, rack.plan(), PAUSED)
     said = []
     take_over(rack.site, lease, "it is gone", say=said.append)
-    assert (run.ledger.state, acts(rack)) == ("half-done", [])
+    assert (run.journal.state, acts(rack)) == ("half-done", [])
     assert "whether this run has paused job finetune is not known: it is left as it is" in said[-1]
     rack.time += 31.0
     abort(rack.site, rack.store.run(run.id), who="you")
     assert acts(rack) == [RESUMED]
-    assert run.ledger.state == "rolled-back"
+    assert run.journal.state == "rolled-back"
 
 
 @pytest.mark.usefixtures("program")

@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.change.resumption import abort
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import HalfDoneError, RolledBackError
 
@@ -18,7 +18,7 @@ def overtakes(rack):
 
     def work():
         stored, lease = rack.seized
-        again = Run.resumed(rack.site, rack.store, lease, stored, "revert guard")
+        again = RunInProgress.resumed(rack.site, rack.store, lease, stored, "revert guard")
         rack.troubles = again.undo()
         again.end("half-done" if rack.troubles else "rolled-back", {})
         rack.store.release(lease)
@@ -78,7 +78,7 @@ def test_one_that_was_overtaken_at_its_very_end_is_done_if_its_guard_says_so(rac
 
     def close():
         stored, lease = rack.seized
-        again = Run.resumed(rack.site, rack.store, lease, stored, "g")
+        again = RunInProgress.resumed(rack.site, rack.store, lease, stored, "g")
         again.perform(plan.steps[-1])
         again.end("done", {})
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change import engine, resumption
-from lumctl.change.guard_scope import Cover
+from lumctl.change.disturbance import jobs_to_stop
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do, plan_digest
-from lumctl.change.quiet_jobs import to_be_stopped
 from lumctl.change.resumption import abort, resume
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.cli import fabric, swap_finish
 from lumctl.cli.changes import carry_out
 from lumctl.cli.invocation import Invocation, Target
@@ -112,11 +112,11 @@ def test_a_fabric_by_hand_is_judged_by_its_cells_whatever_it_says(rack, says):
     """The cells of a swap, or its placement: neither is a commissioning where a job has light."""
     hidden = {"remove": ("add",), "add": ("remove",), "both": ("add", "remove")}[says]
     made = replace(rack.plan(), kind="fabric", replacements=(), **dict.fromkeys(hidden, ())).sealed()
-    assert to_be_stopped(rack.site, made) == ("finetune",)
+    assert jobs_to_stop(rack.site, made) == ("finetune",)
     placing = tuple(step for step in made.steps if step.do is Do.ASSIGN)
     rack.apply(rack.plan(), stopped_by="ann@console")
     back = replace(placing[0], data={"assignment": {"finetune": PLACED}, "before": {}})
-    assert to_be_stopped(rack.site, replace(made, add=(), remove=(), steps=(back,)).sealed()) == ("finetune",)
+    assert jobs_to_stop(rack.site, replace(made, add=(), remove=(), steps=(back,)).sealed()) == ("finetune",)
 
 
 def test_a_rollback_is_a_change_like_the_swap(rack):
@@ -132,7 +132,7 @@ def cut(rack, steps=6):
     """A swap that its engine has left after some steps."""
     plan = rack.plan()
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()
@@ -167,14 +167,14 @@ def test_it_goes_on_only_where_somebody_says_again_that_the_job_is_stopped(rack,
 
 
 def test_where_no_light_is_left_to_move_nobody_is_asked(rack):
-    assert to_be_stopped(rack.site, rack.plan(), left=()) == ()
+    assert jobs_to_stop(rack.site, rack.plan(), left=()) == ()
 
 
 @pytest.mark.parametrize("forged", ["undoes", "kind", "fabric", "fabric without replacements"])
 def test_a_plan_that_calls_itself_something_else_passes_no_more_than_a_swap(rack, forged):
     """A plan is a file: a word of it and an honest digest are written quickly."""
     lease = rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time - 31.0)
-    run = Run.begun(rack.site, rack.plan(), rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, rack.plan(), rack.store, lease, "me", GuardScope())
     run.end("half-done", {})
     said = {"undoes": {"undoes": run.id}, "kind": {"kind": "finishing"}}.get(forged, {"kind": "fabric"})
     if forged == "fabric without replacements":

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.change.guard_scope import Cover
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do
 from lumctl.change.resumption import ABORT, RESUME, abort, prospect, resume
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackError
@@ -31,7 +31,7 @@ class Left:
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed, ago_s=31.0) -> None:
         self.rack, self.plan, self.before = rack, plan, dict(rack.twin.cells)
         lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - ago_s)
-        self.run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+        self.run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
         try:

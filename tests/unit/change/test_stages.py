@@ -8,10 +8,10 @@ import pytest
 
 from lumctl.change import concurrency
 from lumctl.change.concurrency import Concurrent, all_of
-from lumctl.change.guard_acts import take_over
-from lumctl.change.guard_scope import Cover
+from lumctl.change.guard_action import take_over
+from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do, Step, from_document, plan_digest, stages, to_document
-from lumctl.change.run import Run
+from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.store import StoreError
@@ -186,7 +186,7 @@ def test_a_lease_that_is_lost_in_a_stage_leaves_it_to_the_newer_holder(abreast):
 def test_a_run_that_was_cut_in_the_middle_of_a_stage_is_taken_back_to_what_it_was(rack, acted):
     plan, before = rack.plan(), dict(rack.twin.cells)
     lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = Run.begun(rack.site, plan, rack.store, lease, "me", Cover())
+    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     check, stage, *_ = stages(plan.steps)
     run.perform(*check)
     run.intend(stage)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from lumctl.change.standby import Standby
+from lumctl.change.guard import Standby
 from lumctl.errors import RefusedError
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from lumctl.change.light import BlinkError, NotProvedError
 from lumctl.change.plan import Do
-from lumctl.change.steps import ACTIONS, REVERT_AFTER_S
+from lumctl.change.step_actions import ACTIONS, REVERT_AFTER_S
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, RolledBackError

@@ -245,6 +245,6 @@ def rack(tmp_path, monkeypatch):
     monkeypatch.setattr("lumctl.site.roll_call.load", by_name.__getitem__)
     silent = SimpleNamespace(sound=lambda _: {}, powers=lambda _: {}, require_powers=lambda *_: None,
                              prove=lambda *_, **__: [])  # fmt: skip
-    monkeypatch.setattr("lumctl.change.steps.LightProof", lambda *_, **__: silent)
+    monkeypatch.setattr("lumctl.change.step_actions.LightProof", lambda *_, **__: silent)
     yield rack
     rack.site.close()

@@ -148,16 +148,16 @@ def test_a_failure_of_the_second_takes_the_first_back(rack):
 def test_a_machine_that_does_not_follow_is_told_to_stay_on(rack, monkeypatch):
     plan = rack.plan("h4", "power=off")
     rack.world.follows = False
-    monkeypatch.setattr("lumctl.change.settables.POWER", (replace_follows(0.05),))
+    monkeypatch.setattr("lumctl.change.settings.POWER", (replace_follows(0.05),))
     with pytest.raises(RolledBackError, match="took power=off and shows on after 0 s"):
         rack.apply(plan)
     assert rack.acts() == [("set_power", "bmc4", False, False), ("set_power", "bmc4", True, False)]
 
 
 def replace_follows(seconds):
-    from lumctl.change import settables
+    from lumctl.change import settings
 
-    (power,) = settables.POWER
+    (power,) = settings.POWER
     return replace(power, follows_s=dict.fromkeys(power.follows_s, seconds))
 
 

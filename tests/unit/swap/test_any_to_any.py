@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.change.foreign_circuits import require_others_untouched
+from lumctl.change.foreign_circuits import require_foreign_circuits_kept
 from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import find_component
@@ -102,4 +102,4 @@ def test_a_plan_that_takes_the_far_end_of_a_circuit_is_refused(inventory, site, 
                Step("2", Do.VERIFY, "v", {"circuits": [], "kept": [circuit.id]})),
     ).sealed()  # fmt: skip
     with pytest.raises(RefusedError, match="would change circuit"):
-        require_others_untouched(standing, plan)
+        require_foreign_circuits_kept(standing, plan)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.change.foreign_circuits import require_others_untouched
+from lumctl.change.foreign_circuits import require_foreign_circuits_kept
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import ComponentHealth, Finding, State
@@ -48,7 +48,7 @@ def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(site, rack64, 
     assign = next(step for step in plan.steps if step.do is Do.ASSIGN)
     assert {job: len(ranks) for job, ranks in assign.data["assignment"].items()} == {"train-a": 32, "train-b": 28}
     assert {change.device for change in plan.changes} == {"rail2", "rail3"}
-    require_others_untouched(site, plan)
+    require_foreign_circuits_kept(site, plan)
     assert from_document(to_document(plan)) == plan
 
 
@@ -129,17 +129,17 @@ def test_circuits_are_led_round_a_puc_and_nobody_else_is_touched(site, rack64, o
     assert [step.do for step in plan.steps] == [Do.CHECK, Do.PROGRAM, Do.VERIFY]
     assert (40 in plan.remove[0].pucs, 40 in plan.add[0].pucs) == (True, False)
     assert plan.steps[-1].data["circuits"] == ["train-a/18-19"]
-    require_others_untouched(site, plan)
+    require_foreign_circuits_kept(site, plan)
     forged = replace(plan, steps=plan.steps[:-1]).sealed()
     with pytest.raises(RefusedError, match="without a proof"):
-        require_others_untouched(site, forged)
+        require_foreign_circuits_kept(site, forged)
 
 
 def test_who_says_it_leads_the_circuit_of_a_job_that_it_does_not_pin_is_refused(site, rack64, observe):
     plan = plan_reroute(site, "train-a", ["rail2/puc/40"], seen=observe(rack64))
     unpinned = replace(plan, start=replace(plan.start, assignment={}), add=plan.add).sealed()
     with pytest.raises(RefusedError, match="would change circuit train-a/18-19"):
-        require_others_untouched(site, unpinned)
+        require_foreign_circuits_kept(site, unpinned)
 
 
 def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(site, rack64, observe):
@@ -147,7 +147,7 @@ def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(site, rack64, o
     staying = tuple(step for step in usual.steps if step.do is not Do.ASSIGN)
     forged = replace(usual, add=usual.remove, steps=staying).sealed()  # its cells lead to the spare all the same
     with pytest.raises(RefusedError, match="would lead circuit train-a/17-18 of train-a another way, and not make"):
-        require_others_untouched(site, forged)
+        require_foreign_circuits_kept(site, forged)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_rank_returns_when_its_accelerator_is_well_again(site, rack64, observe
     assert plan.undoes is None
     home = next(step for step in plan.steps if step.do is Do.ASSIGN).data["assignment"]["train-a"]
     assert tuple(home) == rack64.jobs["train-a"].ranks
-    require_others_untouched(site, plan)
+    require_foreign_circuits_kept(site, plan)
     ill = replace(
         seen.report.accelerators["h03-gpu2"],
         state=State.DISABLED,

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import IO, TYPE_CHECKING
 
 from lumctl.change.guard_watch import GONE, SILENT
-from lumctl.change.heartbeat import LEASE_TERM_S, kept_alive
-from lumctl.change.run import Run
-from lumctl.change.run_end import taken_back
+from lumctl.change.interrupts import LEASE_TERM_S, kept_alive
+from lumctl.change.run import RunInProgress
+from lumctl.change.run_end import rolled_back
 from lumctl.errors import LumctlError
 from lumctl.printable import printable
 from lumctl.site import Site
@@ -73,14 +73,14 @@ def take_over(
     say(f"{stored.id}: {reason}")
     try:
         with kept_alive(store, ours, site.now):
-            run = Run.resumed(site, store, ours, stored, f"{NAME} {stored.id}").unasked()
+            run = RunInProgress.resumed(site, store, ours, stored, f"{NAME} {stored.id}").unasked()
             if run.complete:
                 for step in run.to_resume:
                     run.perform(step)
                 state = run.close(site.now() - stored.started_at)
                 say(f"{stored.id}: every step was done and proved: it is closed as {state}")
             else:
-                say(taken_back(run, reason).message)
+                say(rolled_back(run, reason).message)
     finally:
         with suppress(StoreError):
             store.release(ours)

@@ -1,20 +1,96 @@
 """What a run writes down under its lease, in as few transactions as its safety allows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from lumctl.change.guard_scope import Cover
-from lumctl.change.heartbeat import LEASE_TERM_S
-from lumctl.change.job_step import Evidence, seen_before
-from lumctl.change.outcomes import Due, States
-from lumctl.change.plan import Do, Plan, Step, to_document
-from lumctl.devices.errors import OutcomeUnknownError, StaleFenceError
+from lumctl.change.guard_scope import GuardScope
+from lumctl.change.interrupts import LEASE_TERM_S
+from lumctl.change.light import Proof
+from lumctl.change.plan import Do, Plan, Step, StepEvidence, to_document
+from lumctl.change.step_actions import job_states_before
+from lumctl.devices.errors import (
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    OutcomeUnknownError,
+    StaleFenceError,
+    UnsupportedError,
+)
 from lumctl.devices.permission import require_permission, sending_with
+from lumctl.devices.types import Receipt
 from lumctl.errors import LumctlError
+from lumctl.inventory.wiring import own_cells
+from lumctl.jobs import HookRefusedError
 from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
+
+NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError, HookRefusedError)
+"""Errors after which a device surely holds what it held, and a job does what it did."""
+States = Mapping[str, Mapping[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How one step went: its evidence, or why there is none; ``seconds`` without the journal."""
+
+    step: Step
+    seconds: float
+    evidence: StepEvidence | None = None
+    failure: Exception | None = None
+
+    @property
+    def remark(self) -> str:
+        """Why a step was passed over; empty where it was done."""
+        return "" if self.failure is None else f"passed over ({getattr(self.failure, 'message', self.failure)})"
+
+
+@dataclass(slots=True)
+class PendingEntries:
+    """Outcomes that are not on disk yet: their entries, what is certain by them, and the steps they are of."""
+
+    entries: list[Record] = field(default_factory=list)
+    states: dict[str, Mapping[int, str]] = field(default_factory=dict)
+    placed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+
+def proofs_in(found: Iterable[StepEvidence]) -> tuple[Proof, ...]:
+    """The light that was proved."""
+    return tuple(Proof(**proof) for evidence in found for proof in evidence.get("proofs", ()))
+
+
+def silent_in(found: Iterable[StepEvidence]) -> tuple[str, ...]:
+    """The circuits that were passed over, for a host of theirs does not answer."""
+    return tuple(dict.fromkeys(name for evidence in found for name in evidence.get("silent", ())))
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """The states of a plan's devices, by the record that it starts from."""
+
+    site: Site
+    plan: Plan
+
+    def after(self, step: Step, attempted: Iterable[Step], receipts: Mapping[str, Receipt[Any]]) -> States:
+        """What a step makes certain: written cells, unless the device may yet revert them by itself."""
+        armed = {device for device, receipt in receipts.items() if receipt.revert_armed}
+        if step.do is Do.PROGRAM and step.data["device"] not in armed:
+            return {step.data["device"]: self.cells(step, after=True)}
+        if step.do is Do.CONFIRM:
+            programs = [s for s in attempted if s.do is Do.PROGRAM and s.data["device"] in step.data["devices"]]
+            return {s.data["device"]: self.cells(s, after=True) for s in programs}
+        return {}
+
+    def cells(self, step: Step, *, after: bool) -> dict[int, str]:
+        """All states of a device, with the cells of one step as they are after it or as they were before it."""
+        device = self.site.inventory.devices[step.data["device"]]
+        own = own_cells(self.site.inventory, device)
+        written = {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
+        # A join of others that was cut is no part of the record.
+        return (self.plan.start.cells(device.id, own) or {}) | {cell: written[cell] for cell in own if cell in written}
+
 
 BY_HAND = ("resume", "abort")
 """Entries by which a person has taken over a run that was cut."""
@@ -35,16 +111,16 @@ def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
     return store.begin_run(lease, values, to_document(plan), now=site.now())
 
 
-class Ledger:
+class RunJournal:
     """The journal of one run. Outcomes are ``due`` until they go to disk with the next intents, or with the end."""
 
     def __init__(
-        self, site: Site, plan: Plan, store: Store, lease: Lease, run: str, cover: Cover, *, by: str | None
+        self, site: Site, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
     ) -> None:
-        self.due = Due()
+        self.due = PendingEntries()
         self.adrift: tuple[Step, ...] = ()
         """The steps that were acting while somebody else took the run over: they may have acted since."""
-        self._site, self._plan, self._store, self._lease, self._run, self._cover = site, plan, store, lease, run, cover
+        self._site, self._plan, self._store, self._lease, self._run, self._scope = site, plan, store, lease, run, scope
         self._signed = {"by": by} if by else {}
 
     @property
@@ -82,7 +158,7 @@ class Ledger:
 
         def require() -> None:
             nonlocal has_sent
-            if self._lease.deadline.has_passed or self._cover.is_in_doubt:
+            if self._lease.deadline.has_passed or self._scope.is_in_doubt:
                 try:
                     self._store.renew(self._lease, term_s=LEASE_TERM_S, now=self._site.now())
                 except LumctlError as error:
@@ -114,9 +190,9 @@ class Ledger:
         except StoreError:
             pass  # it is due
 
-    def seen_before(self, steps: Sequence[Step]) -> dict[str, Evidence]:
+    def job_states_before(self, steps: Sequence[Step]) -> dict[str, StepEvidence]:
         """What the jobs do that are about to be paused, by step; each hook may take its time to tell."""
-        return seen_before(self._site, steps, lambda step: self._cover.alive(self._site, [step]))
+        return job_states_before(self._site, steps, lambda step: self._scope.alive(self._site, [step]))
 
     def intend(self, steps: Sequence[Step], found: Mapping[str, Mapping[str, Any]]) -> None:
         """Have on disk that steps are about to act, together with what is due, and what they ``found`` (by step).
@@ -128,7 +204,7 @@ class Ledger:
             LeaseLostError: somebody else may act now.
         """
         if all(step.do is Do.CHECK for step in steps):
-            self._cover.alive(self._site, steps)
+            self._scope.alive(self._site, steps)
             self.due.entries += (self.record("intent", step, _named(step)) for step in steps)
         else:
             self._advance("intent", steps, found)
@@ -181,7 +257,7 @@ class Ledger:
         except LeaseLostError:
             self._lost_hold_of(due.steps)
             raise
-        self.due = Due()
+        self.due = PendingEntries()
 
     def leave(self) -> None:
         """Leave the run half done, where its end cannot be written; nothing may act under its lease after this."""
@@ -198,7 +274,7 @@ class Ledger:
         self, kind: str = "", steps: Sequence[Step] = (), found: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
         due = self.due
-        self._cover.alive(self._site, steps)
+        self._scope.alive(self._site, steps)
         entries = [
             *due.entries,
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
@@ -210,7 +286,7 @@ class Ledger:
         except LeaseLostError:
             self._lost_hold_of(due.steps)
             raise
-        self.due = Due()
+        self.due = PendingEntries()
 
     def _lost_hold_of(self, acted: Sequence[Step]) -> None:
         """The lease was lost while these steps acted, or after they did.
