@@ -362,10 +362,10 @@ def no_setting(inventory: Inventory, component: Component, name: str, forms: Map
     hint = f"did you mean {near}={forms[near]}?" if near else None
     if forms and hint is None:
         hint = f"what it has: {', '.join(f'{known}={form}' for known, form in forms.items())}"
-    return UsageError(f"{component.id} is {described(inventory, component)}: it has no setting {name!r}", hint=hint)
+    return UsageError(f"{component.id} is {kind_in_words(inventory, component)}: it has no setting {name!r}", hint=hint)
 
 
-def described(inventory: Inventory, component: Component) -> str:
+def kind_in_words(inventory: Inventory, component: Component) -> str:
     """What a component is, in words."""
     if component.part is Part.TRANSPONDER:
         return "a transponder"

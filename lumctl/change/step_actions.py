@@ -29,160 +29,13 @@ from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over
 from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts
 from lumctl.site import Site
 
-
-class JobStep:
-    """Call a job's hook. What it did before is kept: a job that was quiet already is not set going by an undo."""
-
-    def act(self, context: "StepContext", step: Step) -> StepEvidence:
-        """Pause the job, or have it go on.
-
-        Raises:
-            HookRefusedError: its hook said no, and the job is as it was.
-            HookFailedError: nobody knows what the job does.
-        """
-        job, pauses = step.data["job"], step.data["act"] == PAUSE
-        named = {"job": job, "act": step.data["act"]}
-        if (why := passed_over(context.site, job)) is not None:
-            return {**named, "hook": {"passed_over": why}}
-        hooks = Hooks(context.site, job, context.facts)
-        if pauses:
-            found = hooks.pause()
-        else:
-            try:
-                found = _resumed(context, job, hooks)
-            except KeyboardInterrupt as error:  # all light is right: that is no reason to take it back
-                raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
-        return {**named, "was": found.pop("was"), "hook": found}
-
-    def undo(self, context: "StepContext", step: Step, evidence: StepEvidence | None) -> StepEvidence:
-        """Have a paused job go on; pause one again that is not to use the light that is taken back now."""
-        job = step.data["job"]
-        if passed_over(context.site, job) is not None:
-            return {}
-        hooks = Hooks(context.site, job, context.facts)
-        if step.data["act"] == RESUME:
-            return {"hook": hooks.pause()}
-        if evidence is not None and evidence.get("was") in QUIET:
-            return {}
-        if evidence is None and context.unasked and hooks.status() != RUNNING:
-            raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
-        return {"hook": _resumed(context, job, hooks)}
-
-
-def _resumed(context: "StepContext", job: str, hooks: Hooks) -> dict[str, str]:
-    """Have a job go on; where its control names the accelerators or hosts of its ranks, they are the placement's.
-
-    Raises:
-        HookFailedError: they are others, though its control reported success.
-    """
-    found = hooks.resume()
-    if "ranks" not in found:
-        return found
-    known = context.site.inventory.accelerators
-    placed = [known[each] for each in context.site.assignment(sound=False)[job] if each in known]
-    runs_at = [each.strip() for each in found["ranks"].split(",")]
-    if len(runs_at) != len(placed) or any(
-        at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)
-    ):
-        raise HookFailedError(
-            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(each.id for each in placed)}: "
-            "stop it there first"
-        )
-    return found
-
-
-def job_states_before(
-    site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]
-) -> dict[str, StepEvidence]:
-    """What the jobs do that are about to be paused, by step, where their hooks tell: it is on disk before that.
-
-    They are asked one after the other, and each may take its time: ``about_to_ask`` is called before each of them.
-    """
-    found: dict[str, StepEvidence] = {}
-    for step in steps:
-        if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(site, step.data["job"]) is None:
-            about_to_ask(step)
-            with suppress(LumctlError):  # then it is not paused either
-                if (was := Hooks(site, step.data["job"]).status()) is not None:
-                    found[step.id] = {"was": was}
-    return found
-
-
-def facts_of(plan: Plan, run: str) -> Facts:
-    """What the hooks of a run are told of it."""
-    return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
+REVERT_AFTER_S = 60.0
+"""What a device with a revert timer of its own is given beyond twice the light's deadline before it goes back."""
 
 
 MOST_READS = 8
 """Reads side by side: beside the loop that reads its probes, a host may run nine commands over one connection."""
 
-
-class CheckStep:
-    """Find how the rack is before anything moves: well spares, receivers that hear whom they should, transmitters."""
-
-    def act(self, context: "StepContext", step: Step) -> StepEvidence:
-        """Read hosts and light, all at once.
-
-        Raises:
-            RefusedError: an accelerator that has to be healthy is not.
-        """
-        circuits = [context.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
-        carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
-        calls = [
-            partial(self._hear, context, circuits),  # the longest
-            partial(require_healthy, context.site, step.data["healthy"]),
-            *(partial(self._look_at, context, name) for name in context.switched if name not in carrying),
-        ]
-        all_of(calls, most=MOST_READS)
-        # Whom somebody hears, shines: only of the others has to be asked.
-        context.lit |= dict.fromkeys(carrying & set(context.sound.values()) & set(context.switched), True)
-        unheard = [name for name in context.switched if name in carrying and name not in context.lit]
-        all_of([partial(self._look_at, context, name) for name in unheard], most=MOST_READS)
-        lit = {receiver: power for receiver, power in context.powers.items() if math.isfinite(power)}
-        return {
-            "sound": context.sound,
-            **({"powers": lit} if lit else {}),
-            **({"transmitting": dict(sorted(context.lit.items()))} if context.lit else {}),
-        }
-
-    def undo(self, context: "StepContext", step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
-        """Nothing was done."""
-        return {}
-
-    @staticmethod
-    def _hear(context: "StepContext", circuits: list[Circuit]) -> None:
-        context.sound = context.light.sound(circuits)
-        context.powers = context.light.powers(circuits)
-
-    @staticmethod
-    def _look_at(context: "StepContext", transponder: str) -> None:
-        """Who cannot be asked now is heard of when it is switched."""
-        with suppress(DeviceError):
-            context.lit[transponder] = context.site.devices.transponder(transponder).transmitting()
-
-
-def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
-    """Require of accelerators that a fresh reading says ok.
-
-    Raises:
-        RefusedError: one is not; it says why.
-    """
-    inventory = site.inventory
-    if not accelerators:
-        return
-    snapshot = site.fleet.collect({inventory.accelerators[a].host for a in accelerators})
-    now = site.now()
-    events = site.recollection.events(snapshot, now)
-    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events)
-    for accelerator in accelerators:
-        health = report.accelerators[accelerator]
-        if health.state is not State.OK:
-            why = health.findings[0].evidence if health.findings else "there is no reading of it"
-            raise RefusedError(f"{accelerator} is {health.state}, not ok: {why}")
-
-
-REVERT_AFTER_S = 60.0
-"""What a device with a revert timer of its own is given beyond twice the light's deadline before it goes back."""
 
 Circuits = Mapping[str, Circuit]
 
@@ -241,6 +94,70 @@ class StepAction(Protocol):
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         """Put back what it did."""
         ...
+
+
+class CheckStep:
+    """Find how the rack is before anything moves: well spares, receivers that hear whom they should, transmitters."""
+
+    def act(self, context: StepContext, step: Step) -> StepEvidence:
+        """Read hosts and light, all at once.
+
+        Raises:
+            RefusedError: an accelerator that has to be healthy is not.
+        """
+        circuits = [context.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
+        carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
+        calls = [
+            partial(self._hear, context, circuits),  # the longest
+            partial(require_healthy, context.site, step.data["healthy"]),
+            *(partial(self._look_at, context, name) for name in context.switched if name not in carrying),
+        ]
+        all_of(calls, most=MOST_READS)
+        # Whom somebody hears, shines: only of the others has to be asked.
+        context.lit |= dict.fromkeys(carrying & set(context.sound.values()) & set(context.switched), True)
+        unheard = [name for name in context.switched if name in carrying and name not in context.lit]
+        all_of([partial(self._look_at, context, name) for name in unheard], most=MOST_READS)
+        lit = {receiver: power for receiver, power in context.powers.items() if math.isfinite(power)}
+        return {
+            "sound": context.sound,
+            **({"powers": lit} if lit else {}),
+            **({"transmitting": dict(sorted(context.lit.items()))} if context.lit else {}),
+        }
+
+    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
+        """Nothing was done."""
+        return {}
+
+    @staticmethod
+    def _hear(context: StepContext, circuits: list[Circuit]) -> None:
+        context.sound = context.light.sound(circuits)
+        context.powers = context.light.powers(circuits)
+
+    @staticmethod
+    def _look_at(context: StepContext, transponder: str) -> None:
+        """Who cannot be asked now is heard of when it is switched."""
+        with suppress(DeviceError):
+            context.lit[transponder] = context.site.devices.transponder(transponder).transmitting()
+
+
+def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
+    """Require of accelerators that a fresh reading says ok.
+
+    Raises:
+        RefusedError: one is not; it says why.
+    """
+    inventory = site.inventory
+    if not accelerators:
+        return
+    snapshot = site.fleet.collect({inventory.accelerators[a].host for a in accelerators})
+    now = site.now()
+    events = site.recollection.events(snapshot, now)
+    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events)
+    for accelerator in accelerators:
+        health = report.accelerators[accelerator]
+        if health.state is not State.OK:
+            why = health.findings[0].evidence if health.findings else "there is no reading of it"
+            raise RefusedError(f"{accelerator} is {health.state}, not ok: {why}")
 
 
 class TransmitStep:
@@ -403,6 +320,89 @@ class RecordStep:
         if evidence is not None:
             context.site.store(step.data["rack"]).take_back_act(step.data, evidence)
         return {}
+
+
+class JobStep:
+    """Call a job's hook. What it did before is kept: a job that was quiet already is not set going by an undo."""
+
+    def act(self, context: StepContext, step: Step) -> StepEvidence:
+        """Pause the job, or have it go on.
+
+        Raises:
+            HookRefusedError: its hook said no, and the job is as it was.
+            HookFailedError: nobody knows what the job does.
+        """
+        job, pauses = step.data["job"], step.data["act"] == PAUSE
+        named = {"job": job, "act": step.data["act"]}
+        if (why := passed_over(context.site, job)) is not None:
+            return {**named, "hook": {"passed_over": why}}
+        hooks = Hooks(context.site, job, context.facts)
+        if pauses:
+            found = hooks.pause()
+        else:
+            try:
+                found = _resumed(context, job, hooks)
+            except KeyboardInterrupt as error:  # all light is right: that is no reason to take it back
+                raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
+        return {**named, "was": found.pop("was"), "hook": found}
+
+    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+        """Have a paused job go on; pause one again that is not to use the light that is taken back now."""
+        job = step.data["job"]
+        if passed_over(context.site, job) is not None:
+            return {}
+        hooks = Hooks(context.site, job, context.facts)
+        if step.data["act"] == RESUME:
+            return {"hook": hooks.pause()}
+        if evidence is not None and evidence.get("was") in QUIET:
+            return {}
+        if evidence is None and context.unasked and hooks.status() != RUNNING:
+            raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
+        return {"hook": _resumed(context, job, hooks)}
+
+
+def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
+    """Have a job go on; where its control names the accelerators or hosts of its ranks, they are the placement's.
+
+    Raises:
+        HookFailedError: they are others, though its control reported success.
+    """
+    found = hooks.resume()
+    if "ranks" not in found:
+        return found
+    known = context.site.inventory.accelerators
+    placed = [known[each] for each in context.site.assignment(sound=False)[job] if each in known]
+    runs_at = [each.strip() for each in found["ranks"].split(",")]
+    if len(runs_at) != len(placed) or any(
+        at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)
+    ):
+        raise HookFailedError(
+            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(each.id for each in placed)}: "
+            "stop it there first"
+        )
+    return found
+
+
+def job_states_before(
+    site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]
+) -> dict[str, StepEvidence]:
+    """What the jobs do that are about to be paused, by step, where their hooks tell: it is on disk before that.
+
+    They are asked one after the other, and each may take its time: ``about_to_ask`` is called before each of them.
+    """
+    found: dict[str, StepEvidence] = {}
+    for step in steps:
+        if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(site, step.data["job"]) is None:
+            about_to_ask(step)
+            with suppress(LumctlError):  # then it is not paused either
+                if (was := Hooks(site, step.data["job"]).status()) is not None:
+                    found[step.id] = {"was": was}
+    return found
+
+
+def facts_of(plan: Plan, run: str) -> Facts:
+    """What the hooks of a run are told of it."""
+    return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
 
 
 ACTIONS: Mapping[Do, StepAction] = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lumctl.change.settings import described, settings_of
+from lumctl.change.settings import kind_in_words, settings_of
 from lumctl.errors import UsageError
 from lumctl.health.rulebook import all_rules
 from lumctl.inventory.components import Part, find_component
@@ -280,7 +280,7 @@ def _settable(name: str, mark: Mark, inventory: Inventory, problems: Problems) -
         and not forms_of(inventory, component)[0]
         and not settings_of(inventory, component)
     ):
-        problems.add(mark, f"{name} is {described(inventory, component)}: nothing of it can be set")
+        problems.add(mark, f"{name} is {kind_in_words(inventory, component)}: nothing of it can be set")
 
 
 def _rule(name: str, mark: Mark, _inventory: Inventory, problems: Problems) -> None:

@@ -8,10 +8,8 @@ from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Observation
-from lumctl.swap.fitness import Failure, ill
-from lumctl.swap.lightpaths import LightPaths
-from lumctl.swap.ranking import Score, why_behind
-from lumctl.swap.records import LATELY_S, UNKNOWN, AcceleratorRecord
+from lumctl.swap.light_paths import LightPaths
+from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, unfit_reasons, why_behind
 
 NOT_NAMED = "another was named for it"
 _SHOWN = 4
@@ -82,7 +80,7 @@ def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: 
 
 
 def none_usable(
-    seen: Observation, failures: Sequence[Failure], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
+    seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
 ) -> RefusedError:
     """Why there is no spare for the first failure that goes without, however the spares are dealt out."""
     at = next(row for row in range(len(failures)) if row not in served)
@@ -111,17 +109,17 @@ def _to_free_one(seen: Observation) -> str:
     jobs = seen.inventory.jobs
     for job, ranks in jobs_in(seen.assignment).items():
         for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():
-            if runs_on != home and not any(ill(seen, home)):
+            if runs_on != home and not any(unfit_reasons(seen, home)):
                 return f"return a rank of {job}, whose own accelerator is well again: lumctl swap plan {job} --back"
     return "repair an accelerator, or mark one with `role: spare` in the inventory"
 
 
-def _plan(failures: Sequence[Failure]) -> str:
+def _plan(failures: Sequence[FailedRank]) -> str:
     return f"lumctl swap plan --failed {','.join(failure.accelerator for failure in failures)}"
 
 
 def no_joint_way(
-    failures: Sequence[Failure], refusals: Sequence[LumctlError], tried: int, *, cut: bool
+    failures: Sequence[FailedRank], refusals: Sequence[LumctlError], tried: int, *, cut: bool
 ) -> RefusedError:
     """Each has a spare, and no choice of them has light paths for all."""
     names = ", ".join(failure.accelerator for failure in failures)
@@ -138,7 +136,9 @@ def no_joint_way(
     )
 
 
-def _others_in_the_way(seen: Observation, failures: Sequence[Failure], table: Sequence[Sequence[Considered]]) -> bool:
+def _others_in_the_way(
+    seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]]
+) -> bool:
     """Whether light found no way beside circuits among which there are other jobs'."""
     owners = {circuit.owner for circuit in seen.circuits} - {failure.job for failure in failures}
     return bool(owners) and any(cell.crowded for row in table for cell in row)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lumctl.change import apply
@@ -18,19 +18,109 @@ from lumctl.change.live_paths import (
     unrecorded,
     with_powers,
 )
-from lumctl.change.plan import Cut, Plan, from_document
+from lumctl.change.plan import Cut, Plan, PlannedChange, from_document
+from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceError
+from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import circuit_losses
-from lumctl.inventory.model import Evidence, Inventory
-from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, is_order
+from lumctl.inventory.model import DeviceKind, Evidence, Inventory
+from lumctl.inventory.wiring import (
+    FREE,
+    Assignment,
+    Circuit,
+    Direction,
+    circuits_of,
+    in_the_way,
+    initial_assignment,
+    is_order,
+    join_of,
+    own_cells,
+)
 from lumctl.site import Site
 from lumctl.swap.adoption import Shown, shown_by
-from lumctl.swap.budgets import described
-from lumctl.swap.device_states import DeviceCells, cells_to_plan_on
-from lumctl.swap.lightpaths import LightPaths, light_paths, with_rewritten
+from lumctl.swap.light_paths import LightPaths, States, light_paths, planned_circuits, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
+
+
+@dataclass(frozen=True)
+class DeviceStates:
+    """By device: what it holds (``states``), by its own word where it can be read, else by the record."""
+
+    states: Mapping[str, States]
+    """Empty where nothing is known of a device."""
+    whole: frozenset[str] = frozenset()
+    """The devices whose every cell is written: what the record says of them is not certain, or is to be forgotten."""
+    afresh: frozenset[str] = frozenset()
+    """Those of them whose circuits are all routed again, and not only those that are not there."""
+    others: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """By switch the joins of ingress ports that no lane of the inventory meets: they are no part of any record."""
+    own: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By device the numbers of its cells."""
+    readable: frozenset[str] = frozenset()
+    """The devices that say themselves what they hold."""
+
+    def cleared_for(self, inventory: Inventory, wanted: Iterable[Circuit]) -> dict[str, dict[int, str]]:
+        """What each device holds once the joins that stand in the way of these circuits are taken apart."""
+        cleared = {device: dict(held) for device, held in self.states.items()}
+        for circuit in wanted:
+            device = inventory.devices[circuit.device]
+            if device.kind is not DeviceKind.SWITCH or device.id not in self.whole:
+                continue
+            ports = join_of(device, circuit.ports, reciprocal=circuit.direction is Direction.DUPLEX)
+            while (other := in_the_way(cleared[device.id], *ports)) is not None:
+                cleared[device.id][other[0]] = FREE
+        return cleared
+
+    def whole_write(self, device: str, after: States) -> tuple[PlannedChange, ...]:
+        """Every own cell of a device, with what it holds and what it is to hold; and the joins of others in the way."""
+        rest = FREE if device in self.others else str(PucState.BAR)
+        held = self.states[device]
+        own = [PlannedChange(device, cell, held.get(cell), after.get(cell, rest)) for cell in self.own[device]]
+        taken = {port for at, to in after.items() if to != FREE for port in (str(at), to)}
+        foreign = [
+            PlannedChange(device, port, to, FREE)
+            for port, to in self.others.get(device, {}).items()
+            if to in taken or str(port) in taken
+        ]
+        return (*own, *foreign)
+
+
+def cells_to_plan_on(
+    site: Site, rack: str, *, rewrite: bool, forget: bool, only: Collection[str] | None = None
+) -> DeviceStates:
+    """What the devices of a rack hold, or only those named.
+
+    Raises:
+        DeviceError: one that can be read does not answer.
+    """
+    inventory = site.inventory
+    named = inventory.devices if only is None else only
+    here = [d for d in inventory.devices.values() if d.rack == rack and d.id in named and own_cells(inventory, d)]
+    own = {device.id: own_cells(inventory, device) for device in here}
+    states: dict[str, States] = {device: {} if forget else site.known_cells(device) for device in own}
+    others: dict[str, Mapping[int, str]] = {}
+    whole, afresh, readable = set[str](), set[str](), set[str]()
+    for device in here:
+        recorded, driver = states[device.id], site.devices.changing(device.id)
+        if transaction.readable(driver):
+            readable.add(device.id)
+            states[device.id] = read = transaction.read_cells(driver, own[device.id])
+            if transaction.is_switch(driver):
+                every = transaction.read_cells(driver, range(device.port_count))
+                others[device.id] = {
+                    port: to for port, to in every.items() if to != FREE and port not in own[device.id]
+                }
+            known = read.keys() == set(own[device.id])
+        else:
+            known = bool(recorded)
+        if not recorded or states[device.id] != recorded or rewrite:
+            whole.add(device.id)
+        if rewrite or forget or not known:
+            afresh.add(device.id)
+    return DeviceStates(states, frozenset(whole), frozenset(afresh), others, own, frozenset(readable))
+
 
 Failed = Callable[[str, str], object]
 """Told which device could not be programmed, and why, with the plug-in that its driver comes from."""
@@ -124,7 +214,7 @@ def plan_fabric(
             joins={d: joins for d, joins in pinned.joins.items() if d not in cells.whole},
         ),
         add=paths.add,
-        remove=(*paths.remove, *described(inventory, standing, {})),
+        remove=(*paths.remove, *planned_circuits(inventory, standing, {})),
         keep=paths.keep,
         changes=tuple(change for changes in paths.writes.values() for change in changes),
         steps=tuple(steps.steps),
@@ -220,7 +310,7 @@ def _report(site: Site, device: str, error: LumctlError, failed: Failed | None) 
 def _light(
     site: Site,
     rack: str,
-    cells: DeviceCells,
+    cells: DeviceStates,
     wanted: Iterable[Circuit],
     carried: Iterable[Circuit],
     after: Assignment,
@@ -266,7 +356,7 @@ def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assig
 
 def _light_paths(
     site: Site,
-    cells: DeviceCells,
+    cells: DeviceStates,
     wanted: list[Circuit],
     carried: list[Circuit],
     unsound: Iterable[Circuit],
@@ -287,7 +377,7 @@ def _light_paths(
     return paths, {device: written[device] for device, changes in paths.writes.items() if changes}
 
 
-def _standing(cells: DeviceCells, wanted: Iterable[Circuit], light: _Light) -> list[Circuit]:
+def _standing(cells: DeviceStates, wanted: Iterable[Circuit], light: _Light) -> list[Circuit]:
     """The wanted circuits whose light arrives through a device that is written afresh: they go dark meanwhile."""
     here = [c for c in wanted if c.device in cells.afresh]
     return [c for c in here if all(light.heard.get(r) == t for r, t in c.receivers)]
@@ -296,7 +386,7 @@ def _standing(cells: DeviceCells, wanted: Iterable[Circuit], light: _Light) -> l
 def _cuts(
     site: Site,
     rack: str,
-    cells: DeviceCells,
+    cells: DeviceStates,
     written: Mapping[str, Mapping[int, str]],
     heard: Mapping[str, str],
     named: Collection[str],
@@ -351,7 +441,7 @@ def _title(rack: str, paths: LightPaths, unsound: int, light: _Light) -> str:
     return ", and ".join(said) or f"write down where the jobs of {rack} run"
 
 
-def _carried(site: Site, cells: DeviceCells, wanted: Iterable[Circuit]) -> list[Circuit]:
+def _carried(site: Site, cells: DeviceStates, wanted: Iterable[Circuit]) -> list[Circuit]:
     """The wanted circuits that the known states of the devices already make."""
     carried: list[Circuit] = []
     for device, held in cells.states.items():

@@ -1,7 +1,7 @@
 """Accelerators that are tied inside a host: they are replaced together, by spares that are tied as well."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from heapq import merge
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import heappop, heappush, merge
 from itertools import product
 
 from lumctl.health.states import State
@@ -9,7 +9,117 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 from lumctl.site import Observation
 from lumctl.site.observation import place_of
-from lumctl.swap.assignment_problem import Costs, ascending
+
+Costs = Sequence[Sequence[int | None]]
+"""By row what each column costs; ``None`` where it cannot be had. There are as many columns as rows, or more."""
+
+
+def assignments_by_cost(costs: Costs) -> Iterator[tuple[int, ...]]:
+    """For each row the number of its column: all ways there are, the cheapest first, each once."""
+    best = _cheapest(costs, {}, {})
+    if best is None:
+        return
+    # What is left to look through: a total, a way, the rows that are fixed in it, and what each row must not have.
+    left: list[tuple[int, tuple[int, ...], dict[int, int], dict[int, frozenset[int]]]] = []
+    heappush(left, (*best, {}, {}))
+    while left:
+        _, way, fixed, barred = heappop(left)
+        yield way
+        for row, column in enumerate(way):
+            if row in fixed:
+                continue
+            others = {**barred, row: barred.get(row, frozenset()) | {column}}
+            found = _cheapest(costs, fixed, others)
+            if found is not None:
+                heappush(left, (*found, dict(fixed), others))
+            fixed = {**fixed, row: column}
+
+
+def largest(costs: Costs) -> dict[int, int]:
+    """Columns for as many rows as possible, earlier rows first: what there is where not all can be served."""
+    taken: dict[int, int] = {}
+
+    def place(row: int, tried: set[int]) -> bool:
+        for column, cost in enumerate(costs[row]):
+            if cost is None or column in tried:
+                continue
+            tried.add(column)
+            if column not in taken or place(taken[column], tried):
+                taken[column] = row
+                return True
+        return False
+
+    for row in range(len(costs)):
+        place(row, set())
+    return {row: column for column, row in taken.items()}
+
+
+def _cheapest(
+    costs: Costs, fixed: Mapping[int, int], barred: Mapping[int, frozenset[int]]
+) -> tuple[int, tuple[int, ...]] | None:
+    """The cheapest way that keeps what is fixed and leaves out what is barred; ``None`` if there is none."""
+    rows, columns = len(costs), max((len(row) for row in costs), default=0)
+    if columns < rows:
+        return None
+    dear = 1 + sum(max((cost for cost in row if cost is not None), default=0) for row in costs)
+
+    def cost(row: int, column: int) -> int:
+        said = costs[row][column]
+        wrong = column != fixed.get(row, column) or column in barred.get(row, ())
+        return dear if said is None or wrong else said
+
+    way = _hungarian(rows, columns, cost)
+    spent = [cost(row, column) for row, column in enumerate(way)]
+    return None if dear in spent else (sum(spent), way)
+
+
+def _hungarian(rows: int, columns: int, cost: Callable[[int, int], int]) -> tuple[int, ...]:
+    """Add row by row along the shortest augmenting path; potentials keep reduced costs from falling below nought."""
+    table = _Table(rows, columns, cost)
+    for row in range(rows):
+        table.add(row)
+    column_of = {row: column for column, row in enumerate(table.row_of) if row is not None}
+    return tuple(column_of[row] for row in range(rows))
+
+
+class _Table:
+    def __init__(self, rows: int, columns: int, cost: Callable[[int, int], int]) -> None:
+        self.row_of: list[int | None] = [None] * columns
+        self._cost = cost
+        self._of_row, self._of_column = [0] * rows, [0] * columns
+
+    def add(self, row: int) -> None:
+        """Give one more row a column; rows that have one may be given another."""
+        far: dict[int, int] = {}
+        came: dict[int, int | None] = {}
+        settled: dict[int, int] = {}
+        at: int | None = None
+        reached, here = 0, row
+        while True:
+            for column in range(len(self.row_of)):
+                ahead = reached + self._cost(here, column) - self._of_row[here] - self._of_column[column]
+                if column not in settled and ahead < far.get(column, ahead + 1):
+                    far[column], came[column] = ahead, at
+            at = min((column for column in far if column not in settled), key=lambda column: (far[column], column))
+            reached = settled[at] = far[at]
+            owner = self.row_of[at]
+            if owner is None:
+                break
+            here = owner
+        self._settle(row, settled, reached)
+        while at is not None:
+            before = came[at]
+            self.row_of[at] = row if before is None else self.row_of[before]
+            at = before
+
+    def _settle(self, row: int, settled: Mapping[int, int], reached: int) -> None:
+        """Move the potentials so that the path's reduced costs are nought and no other falls below it."""
+        self._of_row[row] += reached
+        for column, far in settled.items():
+            self._of_column[column] -= reached - far
+            owner = self.row_of[column]
+            if owner is not None:
+                self._of_row[owner] += reached - far
 
 
 def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) -> dict[str, str | None]:
@@ -29,7 +139,7 @@ def why_tied(inventory: Inventory, tied: Mapping[str, str]) -> Iterator[str]:
         yield f"{accelerator} is replaced too: it is tied to {to} ({inventory.accelerators[to].tied})"
 
 
-def ill_tie(seen: Observation, spare: str, gone: Collection[str]) -> str | None:
+def unfit_group(seen: Observation, spare: str, gone: Collection[str]) -> str | None:
     """Why a spare is no good because of one that it is tied to, or ``None``."""
     for other in seen.inventory.tied_to(spare):
         if other.id in gone:
@@ -51,8 +161,10 @@ def apart_from(inventory: Inventory, failed: str, spare: str, chosen: Mapping[st
     return next((chosen[other.id] for other in inventory.tied_to(failed) if other.id in chosen), "")
 
 
-def ways(inventory: Inventory, failed: Sequence[str], spares: Sequence[str], costs: Costs) -> Iterator[tuple[int, ...]]:
-    """As :func:`~lumctl.swap.assignment_problem.ascending`, but those that are tied get spares of one group.
+def group_choices(
+    inventory: Inventory, failed: Sequence[str], spares: Sequence[str], costs: Costs
+) -> Iterator[tuple[int, ...]]:
+    """As :func:`~lumctl.swap.groups.assignments_by_cost`, but those that are tied get spares of one group.
 
     Where the rack has no group of spares that is large enough they get any.
     """
@@ -67,7 +179,7 @@ def ways(inventory: Inventory, failed: Sequence[str], spares: Sequence[str], cos
     fits = {tie: [group for group in columns.values() if len(group) >= len(at)] for tie, at in rows.items()}
     bound = [tie for tie, at in rows.items() if len(at) > 1 and fits[tie]]
     if not bound:
-        yield from ascending(costs)
+        yield from assignments_by_cost(costs)
         return
     tables = [
         _restricted(costs, {row: group for tie, group in zip(bound, groups, strict=True) for row in rows[tie]})
@@ -77,7 +189,7 @@ def ways(inventory: Inventory, failed: Sequence[str], spares: Sequence[str], cos
     def total(way: tuple[int, ...]) -> int:
         return sum(costs[row][column] or 0 for row, column in enumerate(way))
 
-    yield from merge(*(ascending(table) for table in tables), key=total)
+    yield from merge(*(assignments_by_cost(table) for table in tables), key=total)
 
 
 def _restricted(costs: Costs, only: Mapping[int, set[int]]) -> Costs:

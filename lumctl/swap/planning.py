@@ -14,15 +14,20 @@ from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.site import Observation, Site
 from lumctl.store import Store
-from lumctl.swap.avoidance import Avoided, circuits_through, understand_avoided
-from lumctl.swap.budgets import States
-from lumctl.swap.choose import Choice, choose
+from lumctl.swap.choice import SpareChoice, choose
 from lumctl.swap.groups import why_tied
-from lumctl.swap.lane_moves import LaneMoves, orders_after, orders_before, ways_off
-from lumctl.swap.lightpaths import LightPaths
-from lumctl.swap.records import Records, records_of
-from lumctl.swap.request import require_trouble, understand
-from lumctl.swap.reroute_budget import RerouteBudget
+from lumctl.swap.lane_moves import (
+    Avoided,
+    LaneMoves,
+    circuits_through,
+    lane_choices,
+    orders_after,
+    orders_before,
+    parse_avoided,
+)
+from lumctl.swap.light_paths import LightPaths, RerouteBudget, States
+from lumctl.swap.ranking import Records, records_of
+from lumctl.swap.request import parse_request, require_trouble
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120
@@ -53,13 +58,13 @@ def plan_swap(
         UsageError: a name is unknown, or an accelerator does not work in this job.
         RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
     """
-    asked = understand(site.inventory, site.assignment(), job, failed, spares)
-    avoided = understand_avoided(site.inventory, avoid)
+    asked = parse_request(site.inventory, site.assignment(), job, failed, spares)
+    avoided = parse_avoided(site.inventory, avoid)
     states = certain_states(site, asked.rack, asked.jobs)
     seen = seen or site.observe()
     if not even_if_healthy:
         require_trouble(seen, asked)
-    moves = next(ways_off(seen, avoided, asked.failed, asked.jobs))
+    moves = next(lane_choices(seen, avoided, asked.failed, asked.jobs))
     choice = choose(
         seen,
         states,
@@ -75,11 +80,13 @@ def plan_swap(
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)
     choice = replace(choice, why=(*why_tied(site.inventory, asked.tied), *choice.why))
-    return Draft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes, moves).plan(site, seen)
+    return SwapDraft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes, moves).plan(
+        site, seen
+    )
 
 
 @dataclass(frozen=True)
-class Draft:
+class SwapDraft:
     """What was decided, before it is made into steps. ``notes`` are warnings beside those of the light.
 
     By ``moves`` circuits take other lanes of accelerators that stay where they are.
@@ -88,7 +95,7 @@ class Draft:
     title: str
     rack: str
     states: Mapping[str, States]
-    choice: Choice
+    choice: SpareChoice
     notes: tuple[str, ...] = ()
     moves: LaneMoves = ()
 

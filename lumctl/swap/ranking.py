@@ -1,14 +1,75 @@
 """How spares are ranked: by a row of criteria, the first one in which two differ decides. Less is better in each."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, time
 
-from lumctl.health.states import State
-from lumctl.inventory.model import Accelerator
+from lumctl.health.judging import state_of
+from lumctl.health.states import ComponentHealth, State, is_fault
+from lumctl.health.transitions import Transition
+from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.site import Observation
-from lumctl.swap.groups import is_broken_up
-from lumctl.swap.lightpaths import LightPaths
-from lumctl.swap.records import LATELY_S, AcceleratorRecord
+from lumctl.store import Store
+from lumctl.swap.groups import is_broken_up, unfit_group
+from lumctl.swap.light_paths import LightPaths
+
+LATELY_S = 7 * 86_400.0
+"""How far back trouble counts against a spare."""
+BURN_IN_S = 24 * 3600.0
+"""How long one that was out of order or out of service must have run again before it is as good as others."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorRecord:
+    """One accelerator with its lanes. Times are seconds since the epoch.
+
+    ``faults`` is how often it or a lane became degraded or failed lately, ``last_fault_at`` when it last did;
+    ``back_at`` is when it last came back from a failure or from being out of service. ``burned_in_at`` is what the
+    inventory says; what was before it does not count.
+    """
+
+    faults: int = 0
+    last_fault_at: float | None = None
+    back_at: float | None = None
+    burned_in_at: float | None = None
+
+    def fresh_until(self, now: float) -> float | None:
+        """Until when it ranks behind others because it has not run for long; ``None`` if it does not."""
+        if self.burned_in_at is not None and self.burned_in_at > now:
+            return self.burned_in_at
+        settled_at = None if self.back_at is None else self.back_at + BURN_IN_S
+        return settled_at if settled_at is not None and settled_at > now else None
+
+
+Records = Mapping[str, AcceleratorRecord]
+UNKNOWN = AcceleratorRecord()
+
+
+def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accelerator], now: float) -> Records:
+    """The record of each of these accelerators, by id, from the history that the store keeps."""
+    burned_in = {a.id: _burned_in_at(a) for a in accelerators}
+    found = {name: AcceleratorRecord(burned_in_at=at) for name, at in burned_in.items()}
+    of_lane = {lane.id: name for name in burned_in for lane in inventory.transponders_of(name)}
+    for row in store.transitions(since=now - LATELY_S):
+        kind_of = {"accelerator": row.component, "link": of_lane.get(row.component, "")}
+        name = kind_of.get(row.kind, "")
+        if name in found and row.at <= now and row.at >= (burned_in[name] or 0.0):
+            found[name] = _added(found[name], row)
+    return found
+
+
+def _added(record: AcceleratorRecord, row: Transition) -> AcceleratorRecord:
+    if is_fault(row.after) and not (row.before is not None and is_fault(row.before)):
+        return replace(record, faults=record.faults + 1, last_fault_at=row.at)
+    if row.kind == "accelerator" and row.after is State.OK and row.before in {State.FAILED, State.DISABLED}:
+        return replace(record, back_at=row.at)
+    return record
+
+
+def _burned_in_at(accelerator: Accelerator) -> float | None:
+    day = accelerator.burned_in
+    return None if day is None else datetime.combine(day, time(), UTC).timestamp()
+
 
 _DIGITS = 48
 """Binary digits of one criterion in a cost: far more than the sum of all failures' parts can fill."""
@@ -133,3 +194,70 @@ def _are(count: int, noun: str) -> str:
 
 def _times(count: int) -> str:
     return "never" if count == 0 else "once" if count == 1 else f"{count} times"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRank:
+    """An accelerator to replace, and the rank that runs on it."""
+
+    job: str
+    rank: int
+    accelerator: str
+
+
+def objections(
+    seen: Observation,
+    failure: FailedRank,
+    spare: str,
+    *,
+    named: bool = False,
+    avoid: Collection[str] = (),
+    gone: Collection[str] = (),
+) -> Iterator[str]:
+    """Why a spare cannot be taken, whatever else is chosen. ``named``: somebody insists on it.
+
+    ``avoid`` are lanes that no circuit may use, ``gone`` the accelerators that are replaced.
+    """
+    failed = failure.accelerator
+    old, new = seen.inventory.accelerators[failed], seen.inventory.accelerators[spare]
+    place, role = seen.place_of(spare), seen.role_of(spare)
+    if place is not None:
+        yield f"runs rank {place[1]} of {place[0]}"
+    if role is not Role.SPARE:
+        yield f"is {role}, not a spare"
+    if new.rack != old.rack:
+        yield f"is in rack {new.rack}, not {old.rack}"
+    if new.model != old.model or new.memory_gib < old.memory_gib:
+        yield f"is {new.model} with {new.memory_gib:g} GiB, {failed} is {old.model} with {old.memory_gib:g} GiB"
+    if new.reserved_for not in {None, failure.job} and not named:
+        yield f"is kept for {new.reserved_for}: --spare {spare} takes it all the same"
+    if new.reserved and not named:
+        yield f"is reserved: --spare {spare} takes it all the same"
+    yield from unfit_reasons(seen, spare)
+    if (tie := unfit_group(seen, spare, gone)) is not None:
+        yield tie
+    for lane in seen.inventory.transponders_of(spare):
+        if lane.id in avoid:
+            yield f"its lane {lane.id} is to be avoided"
+
+
+def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
+    """Why an accelerator is not fit for work now, or will not be for long. One that is out of service may be well."""
+    health = seen.report.accelerators[accelerator]
+    state = _state(health)
+    if health.maintenance is not None:
+        yield f"is in maintenance: {health.maintenance}"
+    elif state is not State.OK:
+        why = health.findings[0].evidence if health.findings else "there is no reading of it"
+        yield f"is {state}: {why}"
+    for lane in seen.inventory.transponders_of(accelerator):
+        link = seen.report.links[lane.id]
+        if link.maintenance is not None:
+            yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
+        elif _state(link) is State.FAILED:
+            yield f"its lane {lane.id} is failed: {link.findings[0].evidence}"
+
+
+def _state(health: ComponentHealth) -> State:
+    """The state that its findings give it, be it in use or not."""
+    return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state

@@ -30,7 +30,7 @@ class SwapRequest:
     tied: Mapping[str, str] = field(default_factory=dict)
 
 
-def understand(
+def parse_request(
     inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
 ) -> SwapRequest:
     """What the words mean. A host stands for all its accelerators that run ranks, of ``job`` if that is named.

@@ -7,14 +7,19 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation, Site
-from lumctl.swap.avoidance import Avoided, circuits_through, nothing_there, understand_avoided
-from lumctl.swap.budgets import States
-from lumctl.swap.choose import Choice
-from lumctl.swap.lane_moves import LaneMoves, orders_after, ways_off
-from lumctl.swap.lightpaths import LightPaths, light_paths
-from lumctl.swap.planning import Draft, certain_states, left_there
+from lumctl.swap.choice import SpareChoice
+from lumctl.swap.lane_moves import (
+    Avoided,
+    LaneMoves,
+    circuits_through,
+    lane_choices,
+    nothing_there,
+    orders_after,
+    parse_avoided,
+)
+from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.planning import SwapDraft, certain_states, left_there
 from lumctl.swap.request import require_job
-from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
 
 
 def plan_reroute(
@@ -32,7 +37,7 @@ def plan_reroute(
     inventory = site.inventory
     if job is not None:
         require_job(inventory, job)
-    avoided = understand_avoided(inventory, avoid)
+    avoided = parse_avoided(inventory, avoid)
     racks = sorted({find_component(inventory, name).rack for name in avoided.named})
     if len(racks) > 1:
         raise UsageError(f"the components are in racks {', '.join(racks)}: a plan is of one rack")
@@ -42,7 +47,7 @@ def plan_reroute(
     jobs = [job] if job is not None else here
     states = certain_states(site, racks[0], jobs)
     seen = seen or site.observe()
-    ways = list(ways_off(seen, avoided, (), jobs))
+    ways = list(lane_choices(seen, avoided, (), jobs))
     through = list(circuits_through(seen, states, avoided, jobs))
     leading = list(dict.fromkeys([*through, *(circuit for move in ways[0] for circuit in move.circuits)]))
     if not leading:
@@ -56,7 +61,7 @@ def plan_reroute(
     passes = "passes" if len(leading) == 1 else "pass"
     why = (f"{', '.join(leading)} {passes} {', '.join(avoided.named)}; every rank stays where it is",)
     notes = left_there(seen, states, avoided, owners)
-    return Draft(title, racks[0], states, Choice((), paths, (), why), notes, moves).plan(site, seen)
+    return SwapDraft(title, racks[0], states, SpareChoice((), paths, (), why), notes, moves).plan(site, seen)
 
 
 def _first_way(

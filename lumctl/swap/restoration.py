@@ -8,14 +8,12 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation, Site
-from lumctl.swap.budgets import States
-from lumctl.swap.choose import Choice
-from lumctl.swap.fitness import ill
+from lumctl.swap.choice import SpareChoice
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
-from lumctl.swap.lightpaths import LightPaths, light_paths
-from lumctl.swap.planning import Draft, certain_states
+from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.planning import SwapDraft, certain_states
+from lumctl.swap.ranking import unfit_reasons
 from lumctl.swap.request import require_job
-from lumctl.swap.reroute_budget import RerouteBudget, reroute_budgets
 
 _NOBODY: Mapping[int, str] = {}
 
@@ -77,9 +75,9 @@ def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | 
     )
     returned = [f"rank {r.rank} from {r.failed} to {r.spare}" for r in replacements] + [move.words for move in moves]
     why = tuple(f"{r.spare} takes rank {r.rank} back from {r.failed}: {said}" for r in replacements)
-    choice = Choice(replacements, paths, candidates, why)
+    choice = SpareChoice(replacements, paths, candidates, why)
     rack = inventory.jobs[job].rack
-    return Draft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(site, seen)
+    return SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(site, seen)
 
 
 def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:
@@ -87,7 +85,7 @@ def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[i
     stay = dict(known)
     ties = {home: {other.id for other in seen.inventory.tied_to(home)} for home in away.values()}
     for rank, home in away.items():
-        for why in ill(seen, home):
+        for why in unfit_reasons(seen, home):
             stay.setdefault(rank, why if why.startswith("its lane") else f"{home} {why}")
     while True:
         found = dict(stay)

@@ -10,7 +10,7 @@ from lumctl.health.remedy import Remedy, swap_command
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
 from lumctl.site import Observation, Site
-from lumctl.swap.lightpaths import light_paths
+from lumctl.swap.light_paths import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
 

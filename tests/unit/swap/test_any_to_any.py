@@ -10,8 +10,8 @@ from lumctl.errors import RefusedError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
-from lumctl.swap.cells import cell_of
-from lumctl.swap.lightpaths import light_paths
+from lumctl.swap.light_paths import light_paths
+from lumctl.swap.settings import cell_of
 
 RACK = """
 lumctl: 1

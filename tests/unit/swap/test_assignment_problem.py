@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.swap.assignment_problem import ascending, largest
+from lumctl.swap.groups import assignments_by_cost, largest
 
 
 @st.composite
@@ -27,7 +27,7 @@ def total(costs, way):
 
 @given(tables())
 def test_every_way_is_given_once_and_the_cheapest_first(costs):
-    given_ways = list(ascending(costs))
+    given_ways = list(assignments_by_cost(costs))
     assert len(given_ways) == len(set(given_ways))
     assert set(given_ways) == by_trying(costs)
     totals = [total(costs, way) for way in given_ways]
@@ -51,4 +51,4 @@ def test_where_not_all_can_be_served_as_many_as_possible_are(costs):
 
 
 def test_a_joint_choice_is_found_that_a_greedy_one_misses():
-    assert next(ascending([[1, 5], [2, None]])) == (1, 0)
+    assert next(assignments_by_cost([[1, 5], [2, None]])) == (1, 0)

@@ -13,7 +13,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of
 from lumctl.site import Observation
-from lumctl.swap.choose import choose
+from lumctl.swap.choice import choose
 
 Observe = Callable[..., Observation]
 Programmed = Callable[[Path], dict[str, dict[int, PucState]]]

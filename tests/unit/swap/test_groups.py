@@ -10,7 +10,7 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_return, plan_swap
-from lumctl.swap.groups import ways
+from lumctl.swap.groups import group_choices
 
 RACK = """
 lumctl: 1
@@ -123,9 +123,9 @@ def test_the_cheapest_way_that_tears_no_board_apart_comes_first(made):
     inventory = made().inventory
     spares = ["s0-g0", "s1-g0", "s1-g1", "s2-g0", "s2-g1"]
     costs = [[0, 1, 9, 5, 5], [0, 9, 1, 4, 7]]
-    found = list(ways(inventory, ["h1-g0", "h1-g1"], spares, costs))
+    found = list(group_choices(inventory, ["h1-g0", "h1-g1"], spares, costs))
     assert found == [(1, 2), (4, 3), (3, 4), (2, 1)]
-    assert len(list(ways(inventory, ["h2-g0", "h2-g1"], spares, costs))) == 20
+    assert len(list(group_choices(inventory, ["h2-g0", "h2-g1"], spares, costs))) == 20
 
 
 @pytest.mark.parametrize(

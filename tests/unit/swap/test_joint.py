@@ -11,8 +11,8 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import changes, mesh, route
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
-from lumctl.swap.choose import choose
-from lumctl.swap.lightpaths import light_paths
+from lumctl.swap.choice import choose
+from lumctl.swap.light_paths import light_paths
 
 # Two meshes. On each a pair of one job, half a pair of another beside it, and spares; lanes sit all along the rim.
 RACK = """

@@ -10,8 +10,7 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import Unroutable, changes, mesh, route, trace
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
-from lumctl.swap.lightpaths import light_paths
-from lumctl.swap.reroute_budget import RerouteBudget
+from lumctl.swap.light_paths import RerouteBudget, light_paths
 
 COLUMNS, ROWS = 4, 3
 SHAPE = mesh(COLUMNS, ROWS)

@@ -10,9 +10,8 @@ from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
-from lumctl.swap.choose import choose
-from lumctl.swap.ranking import Score, why_behind
-from lumctl.swap.records import BURN_IN_S, LATELY_S, AcceleratorRecord, records_of
+from lumctl.swap.choice import choose
+from lumctl.swap.ranking import BURN_IN_S, LATELY_S, AcceleratorRecord, Score, records_of, why_behind
 
 NOW = 1_800_000_000.0
 PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)

@@ -1,18 +1,126 @@
 """From the circuits before and after to light paths: what is added, removed and kept, by which cells, at what loss."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lumctl.change.plan import PlannedChange, PlannedCircuit
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
-from lumctl.fabric import Route, Unroutable, changes, route
+from lumctl.fabric import Route, Unroutable, changes, loss_db, route, trace
 from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.fabric.rearrangement import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
-from lumctl.inventory.wiring import FREE, Circuit, Direction, in_the_way, join_of, own_cells
-from lumctl.swap.budgets import States, described, require_light, with_budget
-from lumctl.swap.reroute_budget import NO_REROUTES, RerouteBudget
+from lumctl.inventory.wiring import FREE, Circuit, CircuitEnd, Direction, in_the_way, is_joined, join_of, own_cells
+from lumctl.site import Observation
+
+States = Mapping[int, str]
+"""What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.wiring`."""
+
+
+def planned_circuits(
+    inventory: Inventory, circuits: Iterable[Circuit], states: Mapping[str, States]
+) -> tuple[PlannedCircuit, ...]:
+    """Circuits that stand already, with the way they take where the device's states are known."""
+    planned_circuits = []
+    for circuit in circuits:
+        device, held = inventory.devices[circuit.device], states.get(circuit.device)
+        pucs: tuple[int, ...] | None = None
+        if held and device.geometry:
+            found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
+            pucs = tuple(puc for puc, _ in found.passes) if found.exit == circuit.ports[1] else None
+        elif held:
+            pucs = () if is_joined(held, circuit.ports) else None
+        planned_circuits.append(with_budget(inventory, device, circuit, pucs))
+    return tuple(planned_circuits)
+
+
+def with_budget(inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...] | None) -> PlannedCircuit:
+    """A circuit with what it loses on its way; ``None`` where there is none."""
+    loss = None if pucs is None else loss_db(device, circuit.ports, pucs)
+    lanes = inventory.transponders
+    sent = min(lanes[transmitter].tx_power_dbm for _, transmitter in circuit.receivers)
+    needed = max(lanes[end.transponder].rx_sensitivity_dbm for end in (circuit.a, circuit.b))
+    return PlannedCircuit(
+        id=circuit.id,
+        owner=circuit.owner,
+        device=circuit.device,
+        direction=circuit.direction.value,
+        ends=(_end(circuit.a), _end(circuit.b)),
+        pucs=pucs or (),
+        loss_db=None if loss is None else round(loss, 3),
+        expected_rx_dbm=None if loss is None else round(sent - loss, 3),
+        margin_db=None if loss is None else round(sent - loss - needed, 3),
+    )
+
+
+def _end(end: CircuitEnd) -> dict[str, str | int]:
+    return {"lane": end.transponder, "port": end.port}
+
+
+def require_light(inventory: Inventory, circuits: Iterable[PlannedCircuit]) -> None:
+    """Require that every circuit brings its receiver as much light as it needs.
+
+    Raises:
+        RefusedError: one does not.
+    """
+    for circuit in circuits:
+        needed = max(inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
+        if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed:
+            raise RefusedError(
+                f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
+                f"PUCs; its receiver needs {needed:.1f} dBm"
+            )
+
+
+@dataclass(frozen=True)
+class RerouteBudget:
+    """What may be done with circuits that stand, and what new ways must not use.
+
+    No way is led through the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their ways; those of
+    ``movable`` jobs do so where new ones find no way beside them.
+    """
+
+    avoid: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    rerouted: frozenset[str] = frozenset()
+    movable: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    """Further jobs of which ``most_others`` circuits, all in all, may make room as well."""
+    most_others: int = 0
+
+    @property
+    def may_move(self) -> frozenset[str]:
+        """The jobs whose circuits may make room."""
+        return self.movable | (self.others if self.most_others else frozenset())
+
+    def require_few(self, moved: Iterable[Circuit]) -> None:
+        """Require that no more circuits of others are moved than may be.
+
+        Raises:
+            Unroutable: there are more.
+        """
+        foreign = [circuit for circuit in moved if circuit.owner not in self.movable]
+        if len(foreign) > self.most_others:
+            names = ", ".join(circuit.id for circuit in foreign)
+            raise Unroutable(
+                tuple(circuit.ports for circuit in foreign),
+                f"room was found by moving {len(foreign)} circuits of other jobs ({names}), and at most "
+                f"{self.most_others} may be moved",
+                proven=False,
+                hint=f"lumctl swap plan --may-move {len(foreign)}, if their jobs can do without light meanwhile",
+            )
+
+
+NO_REROUTES = RerouteBudget()
+
+
+def reroute_budgets(first: RerouteBudget, own: Collection[str], seen: Observation) -> list[RerouteBudget]:
+    """What is tried one after the other: nothing makes room, circuits of one's own jobs do, a few of others do too."""
+    wider = replace(first, movable=frozenset(own))
+    if not first.most_others:
+        return [first, wider]
+    racks = {seen.inventory.jobs[job].rack for job in own}
+    others = frozenset(job.name for job in seen.inventory.jobs.values() if job.rack in racks) - wider.movable
+    return [replace(first, most_others=0), replace(wider, most_others=0), replace(wider, others=others)]
 
 
 @dataclass(frozen=True)
@@ -65,7 +173,7 @@ def light_paths(
     standing, new = tuple(before), tuple(after)
     old = {circuit for circuit in standing if circuit.id not in reroutes.rerouted}
     gone = sorted({c for c in standing if c not in new or c.id in reroutes.rerouted}, key=lambda c: c.id)
-    result = LightPaths(remove=described(inventory, gone, states))
+    result = LightPaths(remove=planned_circuits(inventory, gone, states))
     touched = {*rewrite, *(circuit.device for circuit in (*gone, *new))}
     for device_id, device in inventory.devices.items():
         if device_id not in touched:
@@ -89,8 +197,8 @@ def light_paths(
         stay = [circuit for circuit in kept if circuit not in moved]
         result = LightPaths(
             add=(*result.add, *(with_budget(inventory, device, c, p) for c, p in made)),
-            remove=(*result.remove, *described(inventory, moved, states)),
-            keep=(*result.keep, *described(inventory, stay, states)),
+            remove=(*result.remove, *planned_circuits(inventory, moved, states)),
+            keep=(*result.keep, *planned_circuits(inventory, stay, states)),
             writes={**result.writes, device_id: _writes(device, states.get(device_id, {}), after_states, cells)},
             moved=result.moved | {circuit.id for circuit in moved},
         )

@@ -18,15 +18,10 @@ from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.site import Observation
-from lumctl.swap.assignment_problem import largest
-from lumctl.swap.budgets import States
 from lumctl.swap.explanations import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
-from lumctl.swap.fitness import Failure, objections
-from lumctl.swap.groups import apart_from, ways
-from lumctl.swap.lightpaths import LightPaths, light_paths
-from lumctl.swap.ranking import score
-from lumctl.swap.records import UNKNOWN, Records
-from lumctl.swap.reroute_budget import NO_REROUTES, RerouteBudget, reroute_budgets
+from lumctl.swap.groups import apart_from, group_choices, largest
+from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.ranking import UNKNOWN, FailedRank, Records, objections, score
 
 MOST_CHOICES = 500
 """How many whole choices are routed before the search is given up."""
@@ -35,7 +30,7 @@ _AS_THEY_ARE: Assignment = {}
 
 
 @dataclass(frozen=True)
-class Choice:
+class SpareChoice:
     """The replacements decided on, the light paths that they need, every candidate with its reasons, and why."""
 
     replacements: tuple[Replacement, ...]
@@ -55,7 +50,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     avoid_lanes: Collection[str] = (),
     orders: Assignment = _AS_THEY_ARE,
     clock: Callable[[], float] = time.monotonic,
-) -> Choice:
+) -> SpareChoice:
     """Replace accelerators that run ranks of jobs, all of one rack.
 
     ``named`` are the spares the operator insists on, in the order of ``failed``; they are held to the same rules, but
@@ -64,7 +59,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     Raises:
         RefusedError: there is no usable choice; the message says why each spare was not taken.
     """
-    failures = [Failure(*_placed(seen, accelerator), accelerator) for accelerator in failed]
+    failures = [FailedRank(*_placed(seen, accelerator), accelerator) for accelerator in failed]
     search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders), failures, named, clock)
     wider = reroute_budgets(reroutes, {failure.job for failure in failures}, seen)
     for each in wider[:-1]:
@@ -95,7 +90,7 @@ def _placed(seen: Observation, accelerator: str) -> tuple[str, int]:
 
 class _Search:
     def __init__(
-        self, given: _Given, failures: list[Failure], named: Sequence[str], clock: Callable[[], float]
+        self, given: _Given, failures: list[FailedRank], named: Sequence[str], clock: Callable[[], float]
     ) -> None:
         self._seen, self._states, self._failures = given.seen, given.states, failures
         self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
@@ -108,7 +103,7 @@ class _Search:
         self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
         self._columns = list(dict.fromkeys(named)) if named else self._spares
 
-    def run(self, reroutes: RerouteBudget, *, last: bool = False) -> Choice:
+    def run(self, reroutes: RerouteBudget, *, last: bool = False) -> SpareChoice:
         """The first choice that can be had.
 
         Raises:
@@ -119,7 +114,7 @@ class _Search:
         costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
         tried, refusals = 0, list[LumctlError]()
         started = self._clock()
-        for way in ways(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
+        for way in group_choices(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
             cells = [row[column] for row, column in zip(table, way, strict=True)]
             paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], reroutes)
             if isinstance(paths, LightPaths):
@@ -142,20 +137,20 @@ class _Search:
         if not last and (unrouted or any(cell.crowded for row in table for cell in row)):
             raise _CrowdedError
 
-    def _choice(self, table: list[list[Considered]], cells: list[Considered], paths: LightPaths) -> Choice:
+    def _choice(self, table: list[list[Considered]], cells: list[Considered], paths: LightPaths) -> SpareChoice:
         chosen = {failure.accelerator: cell.spare for failure, cell in zip(self._failures, cells, strict=True)}
         inventory = self._seen.inventory
         table = [
             [replace(c, apart_from=apart_from(inventory, c.failed, c.spare, chosen)) for c in row] for row in table
         ]
-        return Choice(
+        return SpareChoice(
             tuple(Replacement(f.job, f.rank, f.accelerator, chosen[f.accelerator]) for f in self._failures),
             paths,
             tuple(candidate for row in table for candidate in candidates_of(row, chosen)),
             tuple(line for row in table for line in reasons_why(row, chosen, named=bool(self._named))),
         )
 
-    def _considered(self, failure: Failure, spare: str, reroutes: RerouteBudget) -> Considered:
+    def _considered(self, failure: FailedRank, spare: str, reroutes: RerouteBudget) -> Considered:
         """A spare for one of the failed, with the light paths that it would need if the other failed were just gone."""
         insisted = bool(self._named)
         if insisted and self._named[self._failures.index(failure)] != spare:
@@ -179,7 +174,7 @@ class _Search:
         weighed = score(self._seen, failure.job, old, new, record, paths)
         return Considered(failure.accelerator, spare, "", weighed, paths, record, crowded=crowded)
 
-    def _alone(self, failure: Failure, spare: str, reroutes: RerouteBudget) -> LightPaths:
+    def _alone(self, failure: FailedRank, spare: str, reroutes: RerouteBudget) -> LightPaths:
         after = self._after({failure.accelerator: spare})
         others = self._gone - {failure.accelerator}
         lanes = {lane.id for accelerator in others for lane in self._seen.inventory.transponders_of(accelerator)}
@@ -199,7 +194,7 @@ class _Search:
         moved = {job: tuple(placed.get(a, a) for a in ranks) for job, ranks in assignment.items()}
         return circuits_of(self._seen.inventory, {**moved, **self._orders})
 
-    def _joined_to_another(self, failure: Failure) -> bool:
+    def _joined_to_another(self, failure: FailedRank) -> bool:
         """Whether a link of its job joins it to another one that failed: where both go to decides what can be had."""
         ranks = {other.rank for other in self._failures if other.job == failure.job and other != failure}
         links = job_links(self._seen.inventory.jobs[failure.job])
