@@ -95,7 +95,7 @@ def _settings(site: Site, plan: Plan) -> list[str]:
 def _later(site: Site, run: Run) -> Iterator[Run]:
     """The runs after one that changed something of the same which still stands, the newest first."""
     mine = _changed(run)
-    for other in sorted(site.store(run.rack).runs(), key=lambda each: -each.fence):
+    for other in sorted(site.store(run.rack).runs.all(), key=lambda each: -each.fence):
         if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
             yield other
 

@@ -24,7 +24,7 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
     Raises:
         RefusedError: it was not approved, was rejected, or too long ago; or its approver may not apply it.
     """
-    asked = site.store(plan.rack).approval(plan.digest)
+    asked = site.store(plan.rack).approvals.get(plan.digest)
     policy = asking_policy(site, plan) if asked is None and not who.startswith(AUTOPILOT) else None
     if asked is None and policy is None:
         return
@@ -77,7 +77,7 @@ def ask(site: Site, plan: Plan, policy: Policy, *, made_by: str) -> Approval:
     """
     now, said = site.now(), policy.approval
     asked = Approval(plan.rack, plan.digest, policy.name, made_by, now, now + said.expires_s, said.by_another)
-    site.store(plan.rack).ask_approval(asked)
+    site.store(plan.rack).approvals.ask(asked)
     return asked
 
 

@@ -81,7 +81,7 @@ def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
         way = way_of(site, circuit, held) if held else ()
         if way and (circuit.id in anew or way != way_of(site, circuit, {**held, **written[circuit.device]})):
             yield circuit.owner
-    stored = site.store(plan.rack).assignment()
+    stored = site.store(plan.rack).fabric.assignment()
     for step in plan.steps:
         if step.do is Do.ASSIGN:
             placed = placed_by(step.data["assignment"])
@@ -90,7 +90,7 @@ def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
 
 def _mends(site: Site, plan: Plan) -> bool:
     """A plan is a file: what it says of itself is no proof."""
-    return is_rollback(site, plan) and site.store(plan.rack).run(str(plan.undoes)).state in OPEN
+    return is_rollback(site, plan) and site.store(plan.rack).runs.get(str(plan.undoes)).state in OPEN
 
 
 @dataclass(frozen=True, slots=True)

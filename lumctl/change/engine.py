@@ -104,7 +104,7 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
     store = site.store(plan.rack)
     who = who or origin()
     preconditions.require_none_cut(site, plan)  # a lease taken in vain would keep its guard from its work
-    lease = store.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=site.now())
+    lease = store.leases.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=site.now())
     try:
         with kept_alive(store, lease, site.now), stopping_undoes():
             # Under the lease: what holds now holds until the first step.
@@ -121,7 +121,7 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
                 return execute(run, scope, say, before_step, plan.steps, require_wanted)
     finally:
         with suppress(StoreError):  # it ends by itself
-            store.release(lease)
+            store.leases.release(lease)
 
 
 def execute(

@@ -25,7 +25,7 @@ def is_rollback(site: Site, plan: Plan) -> bool:
     if plan.undoes is None or plan.replacements:
         return False
     try:
-        run = site.store(plan.rack).run(plan.undoes)
+        run = site.store(plan.rack).runs.get(plan.undoes)
         done = from_document(run.plan)
     except UsageError:
         return False

@@ -67,7 +67,7 @@ def take_over(
     store = site.store(lease.rack)
     if taken is None:
         with suppress(StoreError):
-            store.release(lease)  # its engine may have died between the last entry of its run and this
+            store.leases.release(lease)  # its engine may have died between the last entry of its run and this
         return
     stored, ours = taken
     say(f"{stored.id}: {reason}")
@@ -83,12 +83,12 @@ def take_over(
                 say(rolled_back(run, reason).message)
     finally:
         with suppress(StoreError):
-            store.release(ours)
+            store.leases.release(ours)
 
 
 def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple[StoredRun, Lease] | None:
     def seize() -> tuple[StoredRun, Lease] | None:
-        return site.store(lease.rack).seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=site.now())
+        return site.store(lease.rack).runs.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=site.now())
 
     for _ in range(ATTEMPTS):
         _end_frozen_engine(lease)

@@ -113,7 +113,7 @@ def kept_alive(store: Store, lease: Lease, now: Callable[[], float]) -> Iterator
     def renew() -> None:
         while not ended.wait(LEASE_TERM_S / 3):
             with suppress(LumctlError):
-                store.renew(lease, term_s=LEASE_TERM_S, now=now())
+                store.leases.renew(lease, term_s=LEASE_TERM_S, now=now())
 
     thread = threading.Thread(target=renew, name="lease", daemon=True)
     thread.start()

@@ -57,7 +57,7 @@ def unrecorded(site: Site, rack: str) -> list[str]:
     """The meshes and switches of a rack that its store has never heard of: it is new, or the record was lost."""
     store, inventory = site.store(rack), site.inventory
     here = [d for d in inventory.light_devices if d.rack == rack and own_cells(inventory, d)]
-    return [device.id for device in here if store.last_written_by(device.id) is None]
+    return [device.id for device in here if store.fabric.last_written_by(device.id) is None]
 
 
 def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:

@@ -124,7 +124,6 @@ def to_document(plan: Plan) -> dict[str, Any]:
         "join_changes": [_changed(c, "ingress") for c in plan.changes if c.is_join],
         "steps": [_lean(_fields(s) | {"do": s.do.value, "data": _plain(s.data)}, stage=0) for s in plan.steps],
         "start": plan.start.to_document(),
-        # Plans from before there were these lack the keys, and so do their digests.
         **({"why": list(plan.why)} if plan.why else {}),
         **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
@@ -212,12 +211,12 @@ def _considered(candidate: Candidate) -> dict[str, Any]:
 
 
 def _fields(part: Replacement | Candidate | Cut | PlannedCircuit | Step) -> dict[str, Any]:
-    """By name, as they are: `dataclasses.asdict` copies whatever they hold, and what is no plain value is put right."""
+    """By name, not copied: `dataclasses.asdict` would copy everything that they hold."""
     return {name: getattr(part, name) for name in part.__slots__}
 
 
 def _lean(document: dict[str, Any], **empty: Any) -> dict[str, Any]:
-    """Without fields that say nothing: plans from before there were these lack them, and so do their digests."""
+    """Without fields that have their empty value."""
     return {key: value for key, value in document.items() if key not in empty or value != empty[key]}
 
 
@@ -232,7 +231,4 @@ def _plain(data: Mapping[str, Any]) -> Any:
 def plan_digest(document: Mapping[str, Any]) -> str:
     """The SHA-256 of a plan's content: everything but its id and the digest itself."""
     content = {key: value for key, value in document.items() if key not in {"id", "digest"}}
-    if content.get("join_changes") == []:
-        # Plans from before there were joins lack the key, and are written with it when they are run.
-        del content["join_changes"]
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -83,13 +83,13 @@ def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
             raise RefusedError(f"{plan.id} cannot be applied: it {why}", hint=plan_again(site, plan)) from error
         raise RefusedError(
             f"{plan.undoes} cannot be rolled back: that {why}",
-            hint=past_later_runs(site, site.store(plan.rack).run(plan.undoes)),
+            hint=past_later_runs(site, site.store(plan.rack).runs.get(plan.undoes)),
         ) from error
 
 
 def _require_not_taken_back(site: Site, plan: Plan) -> None:
     """What a rollback takes back must still be in force: a later run may have brought about the very same state."""
-    for run in site.store(plan.rack).runs() if plan.undoes else ():
+    for run in site.store(plan.rack).runs.all() if plan.undoes else ():
         if run.id == plan.undoes and run.state not in REVERSIBLE:
             by = f" by {run.undone_by}" if run.undone_by else ""
             raise RefusedError(
@@ -107,17 +107,17 @@ def require_none_cut(site: Site, plan: Plan) -> None:
         RefusedError: the newest run of the rack that changed something was cut and is still open.
     """
     store = site.store(plan.rack)
-    left = store.unfinished(now=site.now())
+    left = store.runs.unfinished(now=site.now())
     if not left or _is_anew(site, plan):
         return
-    stand = [run for run in store.runs() if run.rack == plan.rack and run.state not in GONE]
+    stand = [run for run in store.runs.all() if run.rack == plan.rack and run.state not in GONE]
     newest = max(stand, key=lambda run: run.fence, default=None)
     if newest is None or newest.state != "running" or newest.id not in left:
         return
     if plan.undoes is not None and plan.undoes in {newest.id, newest.plan.get("undoes")}:
         return
     for device in _written(plan):
-        if store.uncertain_since(device) is not None:
+        if store.fabric.uncertain_since(device) is not None:
             raise uncertain(site, plan.rack, device)
     raise RefusedError(
         f"{newest.id} was cut and is still open: bring it to its end before another change",
@@ -224,7 +224,7 @@ def held_now(site: Site, device: Device) -> dict[int, str]:
     if held := site.known_cells(device.id):
         return held
     driver, cells = site.devices.changing(device.id), own_cells(site.inventory, device) or range(device.input_count)
-    if transaction.readable(driver) and site.store(device.rack).uncertain_since(device.id) is None:
+    if transaction.readable(driver) and site.store(device.rack).fabric.uncertain_since(device.id) is None:
         read = transaction.read_cells(driver, cells)
         if read.keys() == set(cells):
             return read
@@ -234,8 +234,8 @@ def held_now(site: Site, device: Device) -> dict[int, str]:
 def _left_so_by(site: Site, plan: Plan, device: str) -> bool:
     """Whether a device is uncertain because of the run that is taken back, or of an earlier attempt to do that."""
     store = site.store(plan.rack)
-    cut = store.uncertain_since(device)
-    return cut is not None and plan.undoes is not None and plan.undoes in {cut, store.run(cut).plan.get("undoes")}
+    cut = store.fabric.uncertain_since(device)
+    return cut is not None and plan.undoes is not None and plan.undoes in {cut, store.runs.get(cut).plan.get("undoes")}
 
 
 def _require_setting(site: Site, plan: Plan, step: Step) -> None:
@@ -253,7 +253,7 @@ def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
     if plan.undoes is not None:
         return RefusedError(
             f"{plan.undoes} cannot be rolled back: {what} right after it, for a later run has changed that",
-            hint=past_later_runs(site, site.store(plan.rack).run(plan.undoes)),
+            hint=past_later_runs(site, site.store(plan.rack).runs.get(plan.undoes)),
         )
     return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(site, plan))
 
@@ -261,7 +261,7 @@ def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
 def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     """Why nothing can be planned or written on top of what a device holds, and what helps."""
     apply = f"lumctl fabric apply --rack {rack} --target {site.target}"
-    cut = site.store(rack).uncertain_since(device)
+    cut = site.store(rack).fabric.uncertain_since(device)
     if cut is None:
         strange = strange_light(site, rack)
         if strange:
@@ -270,7 +270,7 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
             f"what {device} holds is not known: it was never programmed from this store",
             hint=f"program the rack first: {apply}",
         )
-    run = site.store(rack).run(cut)
+    run = site.store(rack).runs.get(cut)
     if run.kind == ADOPT:
         return RefusedError(
             f"what {device} holds is not known: {cut} adopted where the jobs run, and {device} cannot be read back",
@@ -281,7 +281,7 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
     back = f"lumctl swap rollback {cut} --target {site.target}"
     if run.state in {"running", "half-done"}:
         back = ways_to_finish(cut, site.target)
-    if run.state == "running" and cut not in site.store(rack).unfinished(now=site.now()):
+    if run.state == "running" and cut not in site.store(rack).runs.unfinished(now=site.now()):
         return RefusedError(
             f"what {device} holds is not certain: {cut} is at work on it, or was cut within {LEASE_TERM_S:.0f} s",
             hint=f"wait for it, and look: lumctl swap list --target {site.target}",

@@ -63,7 +63,7 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
     """
     _require_open(site, run, act)
     plan = from_document(run.plan)
-    history = RunHistory.of(plan, site.store(run.rack).entries(run.id))
+    history = RunHistory.of(plan, site.store(run.rack).journal.of_run(run.id))
     over = superseded(site, run, history)
     if not leave_later:
         require_mine(run, over)
@@ -132,7 +132,7 @@ def resume(
     """
     who, say = who or origin(), unfailing(progress)
     with _leased(site, run, who, RESUME) as (store, lease), stopping_undoes():
-        found = prospect(site, store.run(run.id), RESUME)
+        found = prospect(site, store.runs.get(run.id), RESUME)
         if not found.forward:
             with undisturbed():
                 raise rolled_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
@@ -141,7 +141,7 @@ def resume(
         with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as scope:
             hold_back_interrupts()
             _write_down(site, store, lease, found, who)
-            again = RunInProgress.resumed(site, store, lease, store.run(run.id), who, scope=scope)
+            again = RunInProgress.resumed(site, store, lease, store.runs.get(run.id), who, scope=scope)
             again.journal.vouched(said)
             with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
                 for step in found.history.unclear:
@@ -163,7 +163,7 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bo
     """
     who, started = who or origin(), perf_counter()
     with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
-        found = prospect(site, store.run(run.id), ABORT, leave_later=leave_later)
+        found = prospect(site, store.runs.get(run.id), ABORT, leave_later=leave_later)
         again = _reopened(site, store, lease, found, who)
         again.leave_alone(found.left_alone.steps)
         ended = rolled_back(again, f"it was aborted by {who}")
@@ -176,19 +176,19 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bo
 def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[Store, Lease]]:
     store = site.store(run.rack)
     _require_open(site, run, act)
-    lease = store.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
+    lease = store.leases.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
     try:
         with kept_alive(store, lease, site.now):
             site.act_under(lease)
             yield store, lease
     finally:
         with suppress(StoreError):  # it ends by itself
-            store.release(lease)
+            store.leases.release(lease)
 
 
 def _reopened(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> RunInProgress:
     _write_down(site, store, lease, found, who)
-    again = RunInProgress.resumed(site, store, lease, store.run(found.run.id), who)
+    again = RunInProgress.resumed(site, store, lease, store.runs.get(found.run.id), who)
     if _moves_light(found.plan):
         again.placed_after = placed_after(site, found.steps, forward=False)
     return again
@@ -202,7 +202,7 @@ def _write_down(site: Site, store: Store, lease: Lease, found: RunOutlook, who: 
     if found.left_alone.why:
         said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
     entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
-    if store.reopen(lease, found.run.id, entry) is None:
+    if store.runs.reopen(lease, found.run.id, entry) is None:
         raise RefusedError(
             f"{found.run.id} has just come to its end",
             hint=f"see how: lumctl swap show {found.run.id} --target {site.target}",
@@ -222,9 +222,9 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
             else f"to bring the rack to what is recorded: lumctl fabric apply --rack {run.rack} --target {site.target}",
         )
     store = site.store(run.rack)
-    if run.id not in store.unfinished(now=site.now()):
+    if run.id not in store.runs.unfinished(now=site.now()):
         try:
-            store.require_free(run.rack, now=site.now())
+            store.leases.require_free(run.rack, now=site.now())
         except LeaseHeldError as held:  # by its engine or its revert guard
             raise RefusedError(
                 f"{run.id} is at work: {held.message}",

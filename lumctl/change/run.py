@@ -77,7 +77,7 @@ class RunInProgress:
     ) -> Self:
         """A run that another process began, as its journal has it; ``by`` signs what is added."""
         run = cls(site, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
-        run._recall(RunHistory.of(run.plan, store.entries(stored.id)))
+        run._recall(RunHistory.of(run.plan, store.journal.of_run(stored.id)))
         return run
 
     def _recall(self, history: RunHistory) -> None:

@@ -168,7 +168,7 @@ def superseded(site: Site, run: StoredRun, history: RunHistory) -> Superseded:
 
 def _written_over(store: Store, run: StoredRun, history: RunHistory) -> list[str]:
     devices = dict.fromkeys(str(step.data["device"]) for step in history.tried if step.do is Do.PROGRAM)
-    writers = {device: store.last_written_by(device) for device in devices}
+    writers = {device: store.fabric.last_written_by(device) for device in devices}
     return [f"{device} was last written by {by}" for device, by in writers.items() if by not in {None, run.id}]
 
 
@@ -195,11 +195,11 @@ def _moved(site: Site, history: RunHistory) -> list[str]:
 
 def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[Step, str]]:
     """The steps after which another run has set the same thing, with that run."""
-    mine = _last_intents(store.entries(run.id))
+    mine = _last_intents(store.journal.of_run(run.id))
     meant = {key: step for step in history.tried if (key := _key(step)) is not None}
     if not meant:
         return []
-    others = [other for other in store.runs() if other.id != run.id]
+    others = [other for other in store.runs.all() if other.id != run.id]
     undone = {other.id for other in others if other.state == "undone"}
     found: dict[str, tuple[Step, str]] = {}
     for other in others:  # the newest first
@@ -220,7 +220,7 @@ def _keys_of(store: Store, run: StoredRun, meant: Mapping[Key, Step]) -> dict[Ke
         return {}
     if not any(_key(step) in meant for step in plan.steps):
         return {}
-    entries = store.entries(run.id)
+    entries = store.journal.of_run(run.id)
     at = _last_intents(entries)
     tried = RunHistory.of(plan, entries).tried
     return {key: at[step.id] for step in tried if (key := _key(step)) in meant and key is not None}

@@ -108,7 +108,7 @@ def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
         "inventory_digest": plan.inventory_digest,
         "who": who,
     }
-    return store.begin_run(lease, values, to_document(plan), now=site.now())
+    return store.runs.begin(lease, values, to_document(plan), now=site.now())
 
 
 class RunJournal:
@@ -126,20 +126,20 @@ class RunJournal:
     @property
     def state(self) -> str:
         """The state of the run in the store."""
-        return self._store.run(self._run).state
+        return self._store.runs.get(self._run).state
 
     @property
     def overtaken(self) -> bool:
         """Whether a revert guard has taken this run over."""
         with suppress(StoreError):
-            return self._store.run(self._run).fence != self._lease.fence
+            return self._store.runs.get(self._run).fence != self._lease.fence
         return False
 
     @property
     def taken_over_by(self) -> tuple[str, str] | None:
         """Who has gone on with this run or taken it back since by hand, and by which act; ``None`` if nobody did."""
         with suppress(StoreError):
-            for entry in self._store.entries(self._run):
+            for entry in self._store.journal.of_run(self._run):
                 if entry.kind in BY_HAND and entry.fence > self._lease.fence:
                     return str(entry.data.get("by", "somebody")), entry.kind
         return None
@@ -160,7 +160,7 @@ class RunJournal:
             nonlocal has_sent
             if self._lease.deadline.has_passed or self._scope.is_in_doubt:
                 try:
-                    self._store.renew(self._lease, term_s=LEASE_TERM_S, now=self._site.now())
+                    self._store.leases.renew(self._lease, term_s=LEASE_TERM_S, now=self._site.now())
                 except LumctlError as error:
                     kind, what = (OutcomeUnknownError, "no more") if has_sent else (StaleFenceError, "nothing")
                     raise kind(f"{error.message}; {what} was sent") from error
@@ -244,7 +244,7 @@ class RunJournal:
         """Close the run in its final state, together with what is due."""
         due, entry = self.due, Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
         try:
-            self._store.end_run(
+            self._store.runs.end(
                 self._lease,
                 self._run,
                 entry,
@@ -261,14 +261,14 @@ class RunJournal:
 
     def leave(self) -> None:
         """Leave the run half done, where its end cannot be written; nothing may act under its lease after this."""
-        self._store.leave(self._lease, self._run)
+        self._store.runs.leave(self._lease, self._run)
 
     def doubt(self) -> None:
         """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
         for step in self.adrift:
             if device := step.writes:
                 with suppress(StoreError):
-                    self._store.doubt(device, self._run)
+                    self._store.runs.doubt(device, self._run)
 
     def _advance(
         self, kind: str = "", steps: Sequence[Step] = (), found: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
@@ -282,7 +282,9 @@ class RunJournal:
         unsure = [device for step in steps if (device := step.writes) is not None]
         unsure += [device for step in steps for device in step.data.get("doubted", ())]
         try:
-            self._store.advance(self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure)
+            self._store.runs.advance(
+                self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure
+            )
         except LeaseLostError:
             self._lost_hold_of(due.steps)
             raise

@@ -314,11 +314,11 @@ class RecordStep:
     """Say again what was said, in the store; in the name of who asks now."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
-        return context.site.store(step.data["rack"]).act(step.data, who=origin(), now=context.site.now())
+        return context.site.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=context.site.now())
 
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         if evidence is not None:
-            context.site.store(step.data["rack"]).take_back_act(step.data, evidence)
+            context.site.store(step.data["rack"]).actions.undo(step.data, evidence)
         return {}
 
 

@@ -162,7 +162,7 @@ def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float
             cx.out.narrate(f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut")
         while own_runs(store, now=site.now()) and time.monotonic() < ends:
             time.sleep(POLL_S)
-        return [{"rack": rack, "run": run, "state": store.run(run).state} for run in mine]
+        return [{"rack": rack, "run": run, "state": store.runs.get(run).state} for run in mine]
 
 
 def said_in_files(who: str, at: float, comment: str) -> str:

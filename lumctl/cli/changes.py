@@ -140,7 +140,7 @@ def say_result(cx: Invocation, site: Site, result: RunResult, runbook: Path | No
 def head_after(cx: Invocation, site: Site, rack: str) -> Head | None:
     """Where a rack's journal ends; a store that is gone just then must not make what was done look refused."""
     try:
-        return site.store(rack).head()
+        return site.store(rack).journal.head()
     except StoreError as error:
         cx.out.narrate(f"warning: where the journal ends is not known: {error.message}")
         return None

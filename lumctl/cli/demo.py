@@ -118,7 +118,7 @@ def demo(
                 result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
             runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}.yaml"
             make_private_folder(runbook.parent)
-            put(runbook, dump(make(store.run(result.run), store, inventory)), mode=0o600)
+            put(runbook, dump(make(store.runs.get(result.run), store, inventory)), mode=0o600)
     with story.phase("replay", f"the runbook of {result.run} is replayed on a simulator of its own"):
         replayed = replay_on_simulator(load_file(runbook), inventory, progress=cx.out.detail, before_step=at_once)
     _say_end(cx, story, plan, result, replayed, runbook)

@@ -47,7 +47,7 @@ def recover(cx: Invocation, picture: Path | None) -> None:
         run = state.recoveries[-1].run or ""
         runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}-recover.yaml"
         make_private_folder(runbook.parent)
-        put(runbook, dump(make(drill.store.run(run), drill.store, drill.inventory)), mode=0o600)
+        put(runbook, dump(make(drill.store.runs.get(run), drill.store, drill.inventory)), mode=0o600)
     if picture is not None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
         save(picture, timeline, about, title=f"A rank and its GPU die, of {len(state.group.members)} ranks")

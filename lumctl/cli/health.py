@@ -84,7 +84,7 @@ def ack(
         at = site.now()
         lasts_s = None if ends is None else ends - at
         run = _kept(cx, site, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s, found), at)
-        given = site.store(rack).acknowledgements(now=at)
+        given = site.store(rack).health.acknowledgements(now=at)
         document = next(_acknowledgement(a, rack) for a in given if (a.component, a.rule) == (component, rule))
     if cx.out.structured:
         rules = [finding.rule for finding in found]
@@ -132,7 +132,7 @@ def maintain(
         from lumctl.runbook.actions import end_window, open_window
 
         store, now = site.store(rack), site.now()
-        windows = [window for window in store.windows(now=now) if window.component == component]
+        windows = [window for window in store.health.windows(now=now) if window.component == component]
         if end:
             run = _kept(cx, site, "maintain", end_window(rack, component), now)
         else:
@@ -144,7 +144,7 @@ def maintain(
             work = open_window(rack, component, why, starts_in_s=begins_in_s, for_s=ends - starts)
             run = _kept(cx, site, "maintain", work, now)
             before = {window.id for window in windows}
-            windows = [w for w in store.windows(now=now) if w.component == component and w.id not in before]
+            windows = [w for w in store.health.windows(now=now) if w.component == component and w.id not in before]
     if cx.out.structured:
         from lumctl.cli.views import window_document
 
@@ -168,12 +168,12 @@ def list_(cx: Invocation) -> None:
     with Site(cx.inventory, cx.target) as site:
         now = site.now()
         stores = {rack: site.store(rack) for rack in cx.inventory.racks}
-        given = [(a, rack) for rack, store in stores.items() for a in store.acknowledgements(now=now)]
+        given = [(a, rack) for rack, store in stores.items() for a in store.health.acknowledgements(now=now)]
         said = [_acknowledgement(a, rack) for a, rack in given]
         windows = [
             {**window_document(window, now), "rack": rack}
             for rack, store in stores.items()
-            for window in store.windows(now=now)
+            for window in store.health.windows(now=now)
         ]
     if cx.out.structured:
         cx.out.document("health", {"target": str(cx.target), "acknowledgements": said, "maintenance": windows})
@@ -207,7 +207,7 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
 
         rack = rack_of_named(cx.inventory, component, circuits(site))
         run = _kept(cx, site, "ack", unacknowledge(rack, component, rule), site.now())
-        cleared = sum(int(entry.data.get("cleared", 0)) for entry in site.store(rack).entries(run))
+        cleared = sum(int(entry.data.get("cleared", 0)) for entry in site.store(rack).journal.of_run(run))
     if cx.out.structured:
         document = {"component": component, "rule": rule, "cleared": cleared, "run": run}
         cx.out.document("acknowledgement", {"target": str(cx.target), **document})

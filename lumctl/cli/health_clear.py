@@ -58,7 +58,7 @@ def clear(
         if not found:
             raise _nothing_to_clear(seen, component, rule)
         said = EventClear(component, rule, origin(), str(reason).strip(), site.now())
-        site.store(rack).clear_events(said)
+        site.store(rack).health.clear_events(said)
     if cx.out.structured:
         document: dict[str, Any] = {"component": component, "rule": rule, "by": said.by, "reason": said.reason}
         cleared = [{"rule": finding.rule, "evidence": finding.evidence} for finding in found]

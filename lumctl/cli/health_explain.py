@@ -65,7 +65,7 @@ def explain(
         explained = explanations_of(
             seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
         )
-        history = site.store(rack).transitions(component, limit=MOST_TRANSITIONS)
+        history = site.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
     if cx.out.structured:
         told = [{**explanation_document(each), "remedies": remedies} for each in explained]
         past = [transition_document(row) for row in history]

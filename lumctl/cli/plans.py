@@ -19,7 +19,7 @@ def find_plan(site: Site, name: str) -> Plan:
         RefusedError: it was made for the other target.
     """
     for rack in site.inventory.racks:
-        kept = site.store(rack).plan(name)
+        kept = site.store(rack).runs.plan(name)
         if kept is not None:
             return from_document(kept)
     path = Path(name)
@@ -40,7 +40,7 @@ def _refuse_other_target(site: Site, name: str) -> None:
     other = Target.RACK if site.target == Target.SIM else Target.SIM
     found = False
     with suppress(LumctlError), Site(site.inventory, other) as elsewhere:
-        found = any(elsewhere.store(rack).plan(name) for rack in site.inventory.racks)
+        found = any(elsewhere.store(rack).runs.plan(name) for rack in site.inventory.racks)
     if found:
         raise RefusedError(
             f"{name} was made for target {other}, this command is aimed at {site.target}",

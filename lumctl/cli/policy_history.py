@@ -129,7 +129,7 @@ def _history(
     begins = _since(str(since), now)
     with Site(cx.inventory, cx.target) as site:
         # Those from before tell in which states it begins.
-        kept = [t for rack in cx.inventory.racks for t in site.store(rack).transitions(limit=MOST_TRANSITIONS)]
+        kept = [t for rack in cx.inventory.racks for t in site.store(rack).health.transitions(limit=MOST_TRANSITIONS)]
     return sorted(kept, key=lambda row: row.at), begins
 
 

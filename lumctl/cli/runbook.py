@@ -52,7 +52,7 @@ def show(
     with Site(cx.inventory, cx.target) as site:
         found = find_runbook(site, runbook)
         document = plain(found.document)
-        head = None if is_file(runbook) else site.store(found.rack).head()
+        head = None if is_file(runbook) else site.store(found.rack).journal.head()
     if cx.out.format is OutputFormat.JSON:
         document.pop("schema")
         cx.out.document("runbook", with_head(document, head))

@@ -101,7 +101,7 @@ def _tell(cx: Invocation, found: Sequence[Unlike]) -> None:
 def _document(site: Site, name: str) -> dict[str, Any]:
     """The document of a run, a runbook file, a kept plan or a plan's file."""
     for rack in site.inventory.racks if name.startswith("plan-") else ():
-        kept = site.store(rack).plan(name)
+        kept = site.store(rack).runs.plan(name)
         if kept is not None:
             return kept
     path = Path(name)

@@ -59,7 +59,7 @@ def export(
             if not isinstance(found, Runbook):
                 raise UsageError(f"{runbook} holds intents already")
             document = template_of(found)
-        head = None if as_template or is_file(runbook) else site.store(found.rack).head()
+        head = None if as_template or is_file(runbook) else site.store(found.rack).journal.head()
     text = _text(document, format_, head)
     if str(out) == "-":
         cx.out.text(text.rstrip())

@@ -48,7 +48,7 @@ def head(
     as of ``swap apply``: its ``journal_head`` is the head at its end.
     """
     with Site(cx.inventory, cx.target) as site:
-        heads = [asdict(site.store(rack).head()) for rack in site.inventory.racks]
+        heads = [asdict(site.store(rack).journal.head()) for rack in site.inventory.racks]
     document = {"target": str(cx.target), "heads": heads}
     if out is not None:
         put(out, dump_json({"schema": SCHEMA, **document}) + "\n", mode=0o600)

@@ -92,9 +92,9 @@ def copy(
     from lumctl.daemon.gateway.fencing import HIGHEST_FILE, HighestLease
     from lumctl.inventory.store_urls import complaints, is_url
     from lumctl.store import files_of, place_of
-    from lumctl.store.copying import copy as copied
     from lumctl.store.database import shown
-    from lumctl.store.retiring import Retirement
+    from lumctl.store.transfer import Retirement
+    from lumctl.store.transfer import copy as copied
 
     if cx.target is not Target.RACK:
         raise UsageError("the store of a simulator is not copied", hint="copy the rack's: --target rack")
@@ -206,8 +206,12 @@ def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
     try:
         store = open_store(inventory, rack, target)
         try:
-            about = {"entries": store.head().count, "runs": len(store.runs()), "lease": store.newest_fence(rack)}
-            moved_to = store.moved_to(rack)
+            about = {
+                "entries": store.journal.head().count,
+                "runs": len(store.runs.all()),
+                "lease": store.leases.newest(rack),
+            }
+            moved_to = store.leases.moved_to(rack)
         finally:
             store.close()
     except LumctlError as error:

@@ -96,7 +96,7 @@ def plan(
             )
         document = to_document(made)
         if not dry_run:
-            site.store(made.rack).save_plan(document)
+            site.store(made.rack).runs.save_plan(document)
             asking = swap_approve.wants_approval(site, made)
         if out is not None:
             put(out, dump_json(document) + "\n", mode=0o600)

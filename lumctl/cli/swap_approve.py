@@ -79,7 +79,7 @@ def answer(site: "Site", plan: "Plan", *, approve: bool, comment: str) -> "Appro
     _require_asked(site, plan)
     state = APPROVED if approve else REJECTED
     store = site.store(plan.rack)
-    return store.answer_approval(plan.digest, state, by=origin(), comment=comment.strip(), at=site.now())
+    return store.approvals.answer(plan.digest, state, by=origin(), comment=comment.strip(), at=site.now())
 
 
 def wants_approval(site: "Site", plan: "Plan") -> str | None:
@@ -101,12 +101,12 @@ def _require_asked(site: "Site", plan: "Plan") -> None:
     from lumctl.errors import RefusedError
 
     store = site.store(plan.rack)
-    if store.approval(plan.digest) is not None:
+    if store.approvals.get(plan.digest) is not None:
         return
     policy = asking_policy(site, plan)
     if policy is None:
         raise RefusedError(
             f"no policy asks for an approval of {plan.id}", hint=f"apply it: lumctl swap apply {plan.id}"
         )
-    store.save_plan(to_document(plan))
+    store.runs.save_plan(to_document(plan))
     ask(site, plan, policy, made_by="")

@@ -34,7 +34,7 @@ def list_(cx: Invocation) -> None:
         runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
         racks = tuple(site.inventory.racks)
         cut = tell_unfinished(cx, site, racks)
-        left = tuple(run for rack in racks for run in site.store(rack).left_half_done())
+        left = tuple(run for rack in racks for run in site.store(rack).runs.left_half_done())
     rows = shown_as_cut([run_row(run) for run in runs], cut, left)
     if cx.out.structured:
         cx.out.document("runs", {"target": str(cx.target), "runs": rows})
@@ -53,7 +53,7 @@ def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help=
             show_plan(cx, find_plan(site, run))
             return
         found = find_run(site, run)
-        entries, head = site.store(found.rack).entries(found.id), site.store(found.rack).head()
+        entries, head = site.store(found.rack).journal.of_run(found.id), site.store(found.rack).journal.head()
     journal = [{"seq": e.seq, "at": e.at, "kind": e.kind, "step": e.step, "data": dict(e.data)} for e in entries]
     if cx.out.structured:
         document = {**run_row(found), "plan_digest": found.plan_digest, "journal": journal}

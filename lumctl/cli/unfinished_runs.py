@@ -11,7 +11,7 @@ from lumctl.site import Site
 
 def tell_unfinished(cx: Invocation, site: Site, racks: tuple[str, ...]) -> tuple[str, ...]:
     """Name the runs of these racks that were cut or left half done, with what brings them to an end."""
-    found = tuple(run for rack in racks for run in site.store(rack).unfinished(now=site.now()))
+    found = tuple(run for rack in racks for run in site.store(rack).runs.unfinished(now=site.now()))
     for run in found:
         cx.out.narrate(unfinished_line(run, str(cx.target)))
     return found

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from lumctl.daemon.client import encode
 from lumctl.daemon.process import ErrorLog
@@ -88,20 +88,10 @@ ENDS_WITHIN_S = 5.0
 """How long the end of the daemon waits until the last minutes are written."""
 
 
-class ReadingSink(Protocol):
-    """The part of a :class:`lumctl.store.Store` that is used here."""
-
-    def add_readings(self, minutes: Folded, /) -> None:
-        """Add minutes to the readings in the store."""
-
-    def close(self) -> None:
-        """Close the database."""
-
-
 class ReadingHistory:
     """Folds readings into minutes (``see``, which never waits) and writes them in another thread."""
 
-    def __init__(self, open_store: Callable[[str], ReadingSink], errors: ErrorLog, *, most: int = MOST_MINUTES) -> None:
+    def __init__(self, open_store: Callable[[str], Store], errors: ErrorLog, *, most: int = MOST_MINUTES) -> None:
         self._open_store = open_store
         self._errors = errors
         self._most = most
@@ -109,7 +99,7 @@ class ReadingHistory:
         self._minute: int | None = None
         self._lock = threading.Lock()
         self._waiting: dict[str, Folded] = {}
-        self._stores: dict[str, ReadingSink] = {}
+        self._stores: dict[str, Store] = {}
         self._work = threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="lumctl-readings", daemon=True)
@@ -140,7 +130,7 @@ class ReadingHistory:
         failed = False
         for rack, minutes in waiting.items():
             try:
-                self._store(rack).add_readings(minutes)
+                self._store(rack).readings.add(minutes)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on and the minutes wait
                 failed = True
                 self._errors.record("readings", error)
@@ -169,7 +159,7 @@ class ReadingHistory:
             whole = merged_minutes(minutes, self._waiting.get(rack, {}))
             self._waiting[rack] = {minute: whole[minute] for minute in sorted(whole)[-self._most :]}
 
-    def _store(self, rack: str) -> ReadingSink:
+    def _store(self, rack: str) -> Store:
         if rack not in self._stores:
             self._stores[rack] = self._open_store(rack)
         return self._stores[rack]
@@ -258,7 +248,7 @@ class RackStores:
 
     def last_states(self) -> dict[tuple[str, str], State]:
         """The last recorded state of each component, by its id and kind."""
-        return {key: state for store in self._stores.values() for key, state in store.last_states().items()}
+        return {key: state for store in self._stores.values() for key, state in store.health.last_states().items()}
 
     def write(self, rack: str, changes: Sequence[Transition]) -> None:
         """Add to the history of a rack. A rack that the inventory got later is ignored: its context writes its history.
@@ -269,7 +259,7 @@ class RackStores:
         if rack not in self._stores:
             return
         try:
-            self._stores[rack].add_transitions(changes)
+            self._stores[rack].health.add_transitions(changes)
         except StoreError:
             # A store that was opened while the disk was full stays read-only: open it again for the next attempt.
             self._stores[rack].close()

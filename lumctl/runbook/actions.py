@@ -17,7 +17,7 @@ SEEDED_S = 3600.0
 """How long maintenance would go on that a replay is to end."""
 
 Said = Mapping[str, Any]
-"""One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.acts`."""
+"""One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.actions`."""
 
 
 def acknowledge(
@@ -67,7 +67,7 @@ def record(site: Site, kind: str, said: Sequence[Said], *, at: float, title: str
     """
     rack = str(said[0]["data"]["rack"])
     store = site.store(rack)
-    return store.record_action(
+    return store.actions.record(
         kind,
         title or "; ".join(str(each["title"]) for each in said),
         said,
@@ -98,9 +98,9 @@ def seed_acts(site: Site, recorded: Iterable[RecordedStep]) -> None:
         store = site.store(str(data["rack"]))
         if data["act"] == Act.END_WINDOW:
             for _ in was:
-                store.add_window(
+                store.health.add_window(
                     MaintenanceWindow("", str(data["component"]), origin(), "as then", now, now + SEEDED_S)
                 )
         elif data["act"] in {Act.ACKNOWLEDGE, Act.UNACKNOWLEDGE}:
             for said in was:
-                store.acknowledge(acknowledgement_from({**said, "until": None}))
+                store.health.acknowledge(acknowledgement_from({**said, "until": None}))

@@ -48,7 +48,7 @@ class Difference:
 
 def first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -> Difference | None:
     """The first step whose outcome is another than was recorded."""
-    replayed = {entry.step: entry.data for entry in store.entries(run) if entry.kind == "outcome"}
+    replayed = {entry.step: entry.data for entry in store.journal.of_run(run) if entry.kind == "outcome"}
     for one in recorded:
         before = steady(one.outcome)
         after = _as_told_then(before, steady(replayed.get(one.step.id)))

@@ -62,7 +62,7 @@ class Runbook:
 def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
     """The runbook of a run as a plain document."""
     plan = from_document(run.plan)
-    entries = store.entries(run.id)
+    entries = store.journal.of_run(run.id)
     outcomes = {e.step: dict(e.data) for e in entries if e.kind == "outcome"}
     begun = {e.step: e.at for e in entries if e.kind == "intent"}
     ended = {e.step: e.at for e in entries if e.kind == "outcome"}

@@ -93,8 +93,8 @@ def _stand_as(site: Site, simulated: Site, settings: tuple[Step, ...]) -> None:
         cells = {device: held for device in here if (held := site.known_cells(device))}
         mine = tuple(step for step in settings if step.data["rack"] == rack)
         seed(simulated, rack, Start.of(jobs, cells), mine)
-        for window in site.store(rack).windows(now=site.now()):
-            simulated.store(rack).add_window(window)
+        for window in site.store(rack).health.windows(now=site.now()):
+            simulated.store(rack).health.add_window(window)
 
 
 def _settings_of(runbook: AnyRunbook) -> list[tuple[str, str]]:

@@ -109,7 +109,7 @@ def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance
     if not plan.steps:
         return None
     require_cuts_agreed(site, plan, f"lumctl fabric apply --target {site.target}")
-    site.store(plan.rack).save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
+    site.store(plan.rack).runs.save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
     stopped_by = how.agree(plan)
     return apply(site, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm).run
 
@@ -174,10 +174,10 @@ def _said(intent: Intent, site: Site, rack: str) -> actions.Said | None:
 
 def _run_of(site: Site, rack: str, name: str, runs: list[str]) -> Run:
     if name != PREVIOUS:
-        return site.store(rack).run(name)
+        return site.store(rack).runs.get(name)
     if not runs:
         raise UsageError(f"there is no step before it whose run could be taken back: `run: {PREVIOUS}`")
-    return site.store(rack).run(runs[-1])
+    return site.store(rack).runs.get(runs[-1])
 
 
 def _typed(value: object) -> str:

@@ -15,7 +15,7 @@ from lumctl.store import Run
 def save(site: Site, run_id: str, rack: str) -> Path:
     """Write the runbook of a run beside its store and return where it lies."""
     store = site.store(rack)
-    text = dump(make(store.run(run_id), store, site.inventory))
+    text = dump(make(store.runs.get(run_id), store, site.inventory))
     path = store.files / "runbooks" / f"{run_id}.yaml"
     make_private_folder(path.parent)
     put(path, text, mode=0o600)
@@ -56,7 +56,7 @@ def find_run(site: Site, name: str) -> Run:
 
 def all_runs(site: Site) -> list[Run]:
     """The runs of all racks of the inventory, newest first."""
-    runs = [run for rack in site.inventory.racks for run in site.store(rack).runs()]
+    runs = [run for rack in site.inventory.racks for run in site.store(rack).runs.all()]
     return sorted(runs, key=lambda run: -run.started_at)
 
 

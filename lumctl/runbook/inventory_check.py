@@ -11,7 +11,7 @@ from lumctl.inventory.problems import nearest
 from lumctl.inventory.wiring import FREE, PREFIX, circuits_of, initial_assignment, is_order, misfit, own_cells
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.settings import require_setting
-from lumctl.store import acts
+from lumctl.store import actions
 
 Path = tuple[Any, ...]
 """The keys and indices that lead to a value within a step's data."""
@@ -154,7 +154,7 @@ def _odd_order(key: str, name: str, lanes: Any, inventory: Inventory) -> Iterato
 
 def _odd_act(data: Mapping[str, Any], inventory: Inventory) -> Iterator[Odd]:
     try:
-        acts.understood(data)
+        actions.understood(data)
     except UsageError as error:
         yield Odd(("act",), error.message, error.hint)
     if data.get("rack") not in inventory.racks:

@@ -172,18 +172,18 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     store = site.store(runbook.rack)
     result: RunResult | None = None
     failure: LumctlError | None = None
-    known = {run.id for run in store.runs()}
+    known = {run.id for run in store.runs.all()}
     plan, begun_s = plan_again(site, runbook), perf_counter()
     try:
         result = apply(site, plan, progress=progress, before_step=before_step, stopped_by=stopped_by, arm=arm)
         run = result.run
     except LumctlError as error:
-        begun = [each.id for each in store.runs() if each.id not in known]
+        begun = [each.id for each in store.runs.all() if each.id not in known]
         if not isinstance(error, RunError) and (stop is None or not begun):
             error.message = error.message.replace(plan.id, runbook.id)  # nobody knows the plan that was made of it
             raise
         failure, run = error, error.run if isinstance(error, RunError) else begun[0]
-    state = store.run(run).state
+    state = store.runs.get(run).state
     difference = first_difference(compared(runbook, stop), store, run) or end_difference(site, runbook, read_back)
     if difference is None:
         difference = _other_end(runbook, state, failure)

@@ -26,11 +26,11 @@ def _stood(site: Site, rack: str, run: Run, placed: Mapping[str, tuple[str, ...]
     jobs = {job.name for job in inventory.jobs.values() if job.rack == rack}
     here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
     found = Start.of(
-        {name: ranks for name, ranks in placed.items() if name in jobs or name in store.assignment()},
+        {name: ranks for name, ranks in placed.items() if name in jobs or name in store.fabric.assignment()},
         {device: held for device in here if (held := site.known_cells(device))},
     )
     # The earliest of the runs since has the last word: it began nearest to this one.
-    for later in sorted(store.runs(), key=lambda each: -each.started_at):
+    for later in sorted(store.runs.all(), key=lambda each: -each.started_at):
         if later.started_at >= run.started_at and (later.rack, later.id) != (run.rack, run.id):
             found = _over(found, _known(Start.from_document(later.plan["start"]), inventory))
     if rack != run.rack:

@@ -68,9 +68,9 @@ class Recollection:
         since = look.at if self._last_look is None else self._last_look
         if not to_be_kept:
             since = max(since, look.at - AFTERMATH_S)
-        said = self._of_all(lambda store: store.acknowledgements(now=look.at))
-        windows = self._of_all(lambda store: store.windows(now=look.at))
-        cleared = self._of_all(lambda store: store.cleared_events())
+        said = self._of_all(lambda store: store.health.acknowledgements(now=look.at))
+        windows = self._of_all(lambda store: store.health.windows(now=look.at))
+        cleared = self._of_all(lambda store: store.health.cleared_events())
         at_work = self._moves(since, look.at)
         report = memory.judge(
             self._inventory,
@@ -94,7 +94,7 @@ class Recollection:
     def events(self, snapshot: Snapshot, now: float) -> dict[str, HostEvents]:
         """The XIDs and SXids that count at a collection outside of looks; nothing is remembered of it."""
         memory = self._memory or self._load()
-        cleared = self._of_all(lambda store: store.cleared_events())
+        cleared = self._of_all(lambda store: store.health.cleared_events())
         return EventRecord(memory.document()["events"]).take(self._inventory, snapshot, cleared, now)
 
     def keep(self, look: Look, report: HealthReport) -> str | None:
@@ -105,12 +105,12 @@ class Recollection:
             document = memory.document()
             for rack in self._inventory.racks:
                 store = self._store(rack)
-                store.remember_health(document, now=look.at)
+                store.health.remember(document, now=look.at)
                 if memory.spent:
-                    store.forget_spent(memory.spent)
+                    store.health.forget_spent(memory.spent)
                 mine = [row for row in changed if rack_of(self._inventory, row.component, look.circuits) == rack]
                 if mine:
-                    store.add_transitions(mine)
+                    store.health.add_transitions(mine)
         except StoreError as error:
             # Whoever looks at a rack must not be blinded by a full disk; the next look tries again.
             return error.message
@@ -122,16 +122,16 @@ class Recollection:
         if before is None:
             known: dict[tuple[str, str], State] = {}
             for rack in self._inventory.racks:
-                known |= self._store(rack).last_states()
+                known |= self._store(rack).health.last_states()
             before = _as_recorded(report, known, otherwise=State.OK if self._remembers else None)
         return transitions(before, report)
 
     def _moves(self, since: float, now: float) -> tuple[Run, ...]:
         stores = [self._store(rack) for rack in self._inventory.racks]
-        return tuple(run for store in stores for run in store.moves(since=since, now=now))
+        return tuple(run for store in stores for run in store.runs.moves(since=since, now=now))
 
     def _load(self) -> Memory:
-        kept = [look for rack in self._inventory.racks if (look := self._store(rack).last_look()) is not None]
+        kept = [look for rack in self._inventory.racks if (look := self._store(rack).health.last_look()) is not None]
         if kept:
             self._remembers = True
             self._last_look = max(at for at, _ in kept)

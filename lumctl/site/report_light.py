@@ -52,7 +52,7 @@ def _recorded(site: Site, made: Report, device: Device, driver: Driver | None) -
     store, own = site.store(device.rack), own_cells(site.inventory, device)
     held = site.known_cells(device.id)
     wanted = own if made.component.part is Part.DEVICE else tuple(n for n in own if n == made.component.number)
-    cut, run = store.uncertain_since(device.id), store.last_written_by(device.id)
+    cut, run = store.fabric.uncertain_since(device.id), store.fabric.last_written_by(device.id)
     if held:
         what = _words(device, {n: held[n] for n in wanted}, own)
         made.record, made.certain = (f"{what}, certain since {run}", True) if wanted else (None, False)

@@ -126,7 +126,7 @@ class Site:
         """
         placed = initial_assignment(self.inventory)
         for rack in self.inventory.racks:
-            for job, accelerators in self.store(rack).assignment().items():
+            for job, accelerators in self.store(rack).fabric.assignment().items():
                 if job not in self.inventory.jobs and not is_order(job):
                     continue
                 complaint = self._misfit(job, accelerators)
@@ -154,7 +154,7 @@ class Site:
         By PUC its state, by ingress port of a switch the egress port: see :mod:`lumctl.inventory.wiring`.
         """
         written = self.inventory.devices[device]
-        cells = self.store(written.rack).device_cells(device)
+        cells = self.store(written.rack).fabric.device_cells(device)
         if cells.keys() != set(own_cells(self.inventory, written)):
             return {}
         of_a_mesh = set(cells.values()) <= set(PucState)
@@ -208,7 +208,7 @@ class Site:
         awaited = self._first_answers.outstanding(snapshot, devices)
         remember = remember and not awaited
         judged = self.recollection.judge(look, to_be_kept=remember)
-        unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).unfinished(now=at))
+        unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).runs.unfinished(now=at))
         return Observation(
             at,
             self.target,

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from lumctl.inventory.model import Inventory
-from lumctl.store.actions import ACTION_KINDS
-from lumctl.store.acts import Act
+from lumctl.store.actions import ACTION_KINDS, Act
 from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
 from lumctl.store.database import apart, open_engine
 from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError

@@ -5,48 +5,55 @@ They take no lease: who acknowledges a finding need not wait for a swap to end, 
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, delete, insert, select, update
 
 from lumctl import __version__
-from lumctl.store import acts, journal
+from lumctl.errors import RefusedError, UsageError
+from lumctl.health.attention import Acknowledgement, MaintenanceWindow, acknowledgement_from, covered_from
+from lumctl.inventory.problems import nearest
+from lumctl.store import health_rows, journal
 from lumctl.store.database import writing
-from lumctl.store.ids import new_run_id
-from lumctl.store.readings import ReadingStore
-from lumctl.store.schema import runs
+from lumctl.store.rack_rows import RackRows
+from lumctl.store.records import new_run_id
+from lumctl.store.schema import acknowledgements, runs, windows
 
 ACTION_KINDS = frozenset({"ack", "maintain", "policy"})
 """The kinds of runs that touch no device."""
 
 _PLAN_SCHEMA = "lumctl/plan/v1"
-_NO_FENCE = 0
 
 
-class ActionStore(ReadingStore):
-    """The part of a store that does and records actions."""
+class Actions:
+    """Acts on one rack's store, and their record as runs."""
 
-    def act(self, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:
-        """Do an act of a run that is journalled elsewhere; see :mod:`lumctl.store.acts`.
+    def __init__(self, rows: RackRows) -> None:
+        self._rows = rows
+
+    def perform(self, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:
+        """Do an act of a run that is journalled elsewhere; see :mod:`lumctl.store.actions`.
 
         Raises:
             RefusedError: there is nothing to take back.
             StoreError: the store cannot be written.
         """
-        with writing(self._engine) as connection:
-            return acts.perform(connection, data, who=who, now=now)
+        with writing(self._rows.engine) as connection:
+            return perform(connection, data, who=who, now=now)
 
-    def take_back_act(self, data: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
+    def undo(self, data: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
         """Undo an act by the evidence that it gave.
 
         Raises:
             StoreError: the store cannot be written.
         """
-        with writing(self._engine) as connection:
-            acts.take_back(connection, data, evidence)
+        with writing(self._rows.engine) as connection:
+            take_back(connection, data, evidence)
 
-    def record_action(
+    def record(
         self,
         kind: str,
         title: str,
@@ -60,7 +67,7 @@ class ActionStore(ReadingStore):
     ) -> str:
         """Do what ``steps`` say and keep it as a run that is done; gives the run's id, such as ``ack-0007``.
 
-        Each step has a ``title`` and ``data``: an act, see :mod:`lumctl.store.acts`. ``kind`` is ack, maintain or
+        Each step has a ``title`` and ``data``: an act, see :mod:`lumctl.store.actions`. ``kind`` is ack, maintain or
         policy.
 
         Raises:
@@ -68,14 +75,14 @@ class ActionStore(ReadingStore):
             UsageError: a step is no act.
             StoreError: the store cannot be written.
         """
-        about = {"kind": kind, "title": title, "rack": self._rack, "target": target, "created_at": at}
+        about = {"kind": kind, "title": title, "rack": self._rows.rack, "target": target, "created_at": at}
         plan = _plan({**about, "inventory_digest": inventory_digest}, steps)
-        with writing(self._engine) as connection:
-            run = new_run_id(connection, kind, self._mine(runs))
+        with writing(self._rows.engine) as connection:
+            run = new_run_id(connection, kind, self._rows.of(runs))
             connection.execute(
                 insert(runs).values(
                     id=run,
-                    rack=self._rack,
+                    rack=self._rows.rack,
                     target=target,
                     kind=kind,
                     title=title,
@@ -84,7 +91,7 @@ class ActionStore(ReadingStore):
                     inventory_digest=inventory_digest,
                     who=who,
                     version=__version__,
-                    fence=_NO_FENCE,
+                    fence=journal.NO_FENCE,
                     state="done",
                     started_at=at,
                     ended_at=end,
@@ -92,11 +99,11 @@ class ActionStore(ReadingStore):
             )
             begin = {"plan": plan["digest"], "who": who, "inventory_digest": inventory_digest, "title": title}
             self._append(
-                connection, run, at, "begin", "", {**begin, "target": target, "kind": kind, "rack": self._rack}
+                connection, run, at, "begin", "", {**begin, "target": target, "kind": kind, "rack": self._rows.rack}
             )
             for step in plan["steps"]:
                 self._append(connection, run, at, "intent", step["id"], {"do": step["do"], "title": step["title"]})
-                evidence = acts.perform(connection, step["data"], who=who, now=at)
+                evidence = perform(connection, step["data"], who=who, now=at)
                 self._append(connection, run, end, "outcome", step["id"], {"done": True, **evidence})
             self._append(connection, run, end, "end", "", {"state": "done", "seconds": round(end - at, 4)})
         return run
@@ -104,7 +111,9 @@ class ActionStore(ReadingStore):
     def _append(
         self, connection: Connection, run: str, at: float, kind: str, step: str, data: Mapping[str, Any]
     ) -> None:
-        journal.append(connection, rack=self._rack, run=run, at=at, kind=kind, step=step, data=data, fence=_NO_FENCE)
+        journal.append(
+            connection, rack=self._rows.rack, run=run, at=at, kind=kind, step=step, data=data, fence=journal.NO_FENCE
+        )
 
 
 def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -119,6 +128,7 @@ def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[
         "candidates": [],
         "circuits": {"add": [], "remove": [], "keep": []},
         "puc_changes": [],
+        "join_changes": [],
         "steps": [
             {
                 "id": str(number),
@@ -138,3 +148,142 @@ def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[
     # As lumctl.change.plan seals a plan: that room is above this one.
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return {"id": f"plan-{digest[:8]}", "digest": digest, **plan}
+
+
+SEE = "see what is: lumctl health list"
+
+
+class Act(StrEnum):
+    """What an act does."""
+
+    ACKNOWLEDGE = "acknowledge"
+    """Findings of ``component`` are known: ``rule`` (none: all), ``comment``, ``for_s`` (none: until they clear).
+
+    ``covers`` may say which; without it, those that the next look finds.
+    """
+    UNACKNOWLEDGE = "unacknowledge"
+    """An acknowledgement of ``component`` is taken back: ``rule`` (none: all)."""
+    OPEN_WINDOW = "open-window"
+    """Work on ``component`` begins in ``starts_in_s`` and takes ``for_s``: ``comment``."""
+    END_WINDOW = "end-window"
+    """The maintenance of ``component`` ends."""
+    POLICY = "policy"
+    """The policies of the inventory were ``before`` and are ``after``: nothing in the store changes by it."""
+
+
+NEEDS: Mapping[Act, frozenset[str]] = {
+    Act.ACKNOWLEDGE: frozenset({"component", "rule", "comment", "for_s"}),
+    Act.UNACKNOWLEDGE: frozenset({"component", "rule"}),
+    Act.OPEN_WINDOW: frozenset({"component", "comment", "starts_in_s", "for_s"}),
+    Act.END_WINDOW: frozenset({"component"}),
+    Act.POLICY: frozenset({"before", "after"}),
+}
+"""What each act must say beside ``act`` and ``rack``."""
+
+
+def understood(data: Mapping[str, Any]) -> Act:
+    """Which act some data is.
+
+    Raises:
+        UsageError: none that there is, or it does not say what it must.
+    """
+    word = str(data.get("act"))
+    if word not in set(Act):
+        near = nearest(word, [*Act])
+        raise UsageError(f"no act {word!r}", hint=f"did you mean {near}?" if near else f"one of: {', '.join(Act)}")
+    act = Act(word)
+    missing = sorted((NEEDS[act] | {"rack"}) - set(data))
+    if missing:
+        raise UsageError(f"{act} needs {', '.join(missing)}")
+    return act
+
+
+def perform(connection: Connection, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:
+    """Do an act inside the caller's transaction; gives evidence, with what was there before under ``was``.
+
+    Raises:
+        RefusedError: there is nothing to take back.
+        UsageError: it is no act.
+    """
+    return _PERFORM[understood(data)](connection, data, who, now)
+
+
+def take_back(connection: Connection, data: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
+    """Undo an act by the evidence that it gave."""
+    rack = str(data["rack"])
+    match understood(data):
+        case Act.ACKNOWLEDGE:
+            health_rows.unacknowledge(connection, rack, str(data["component"]), data["rule"] or health_rows.EVERY_RULE)
+            _say_again(connection, rack, evidence)
+        case Act.UNACKNOWLEDGE:
+            _say_again(connection, rack, evidence)
+        case Act.OPEN_WINDOW:
+            connection.execute(delete(windows).where(windows.c.rack == rack, windows.c.id == evidence["window"]))
+        case Act.END_WINDOW:
+            for window, ends in evidence["was"].items():
+                connection.execute(
+                    update(windows).where(windows.c.rack == rack, windows.c.id == window).values(ends=ends)
+                )
+        case Act.POLICY:
+            pass
+
+
+def _acknowledge(connection: Connection, data: Mapping[str, Any], who: str, now: float) -> dict[str, Any]:
+    rack, component, rule = str(data["rack"]), str(data["component"]), data["rule"]
+    until = None if data["for_s"] is None else now + float(data["for_s"])
+    before = [said for said in _said(connection, rack, component) if said["rule"] == rule]
+    said = Acknowledgement(component, rule, who, str(data["comment"]), now, until, covered_from(data.get("covers")))
+    health_rows.acknowledge(connection, rack, said)
+    return {"component": component, "rule": rule, "was": before}
+
+
+def _unacknowledge(connection: Connection, data: Mapping[str, Any], _who: str, _now: float) -> dict[str, Any]:
+    rack, component, rule = str(data["rack"]), str(data["component"]), data["rule"]
+    before = [said for said in _said(connection, rack, component) if rule in {None, said["rule"]}]
+    cleared = health_rows.unacknowledge(connection, rack, component, rule)
+    if not cleared:
+        of_rule = f" of {rule}" if rule else ""
+        raise RefusedError(f"nothing{of_rule} is acknowledged of {component}", hint=SEE)
+    return {"component": component, "cleared": cleared, "was": before}
+
+
+def _open_window(connection: Connection, data: Mapping[str, Any], who: str, now: float) -> dict[str, Any]:
+    starts = now + float(data["starts_in_s"])
+    ends = starts + float(data["for_s"])
+    window = MaintenanceWindow("", str(data["component"]), who, str(data["comment"]), starts, ends)
+    return {"component": window.component, "window": health_rows.add_window(connection, str(data["rack"]), window)}
+
+
+def _end_window(connection: Connection, data: Mapping[str, Any], _who: str, now: float) -> dict[str, Any]:
+    rack, component = str(data["rack"]), str(data["component"])
+    ended = [w for w in health_rows.open_windows(connection, rack, now=now) if w.component == component]
+    if not ended:
+        raise RefusedError(f"{component} is not in maintenance", hint=SEE)
+    for window in ended:
+        health_rows.end_window(connection, rack, window.id, now=now)
+    return {"component": component, "ended": len(ended), "was": {window.id: window.ends for window in ended}}
+
+
+def _policy(_connection: Connection, data: Mapping[str, Any], _who: str, _now: float) -> dict[str, Any]:
+    return {"after": data["after"]}
+
+
+_PERFORM: Mapping[Act, Callable[[Connection, Mapping[str, Any], str, float], dict[str, Any]]] = {
+    Act.ACKNOWLEDGE: _acknowledge,
+    Act.UNACKNOWLEDGE: _unacknowledge,
+    Act.OPEN_WINDOW: _open_window,
+    Act.END_WINDOW: _end_window,
+    Act.POLICY: _policy,
+}
+
+
+def _said(connection: Connection, rack: str, component: str) -> list[dict[str, Any]]:
+    """Every acknowledgement of a component that is kept, whether or not it is over."""
+    table = acknowledgements.c
+    rows = connection.execute(select(acknowledgements).where(table.rack == rack, table.component == component))
+    return [asdict(health_rows.acknowledgement_of(row)) for row in rows]
+
+
+def _say_again(connection: Connection, rack: str, evidence: Mapping[str, Any]) -> None:
+    for said in evidence.get("was", ()):
+        health_rows.acknowledge(connection, rack, acknowledgement_from(said))

@@ -1,20 +1,18 @@
 """Plans that wait for a person's yes. Every question and every answer is remarked in the journal as well."""
 
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, inspect, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.store import journal
-from lumctl.store.actions import ActionStore
 from lumctl.store.database import writing
-from lumctl.store.schema import approvals, plans
+from lumctl.store.rack_rows import RackRows
+from lumctl.store.schema import approvals
 
 ASKED, APPROVED, REJECTED, SPENT = "asked", "approved", "rejected", "spent"
 """The states of a question; one is spent when its plan was applied, or has turned out to be stale."""
-_NO_FENCE = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +41,26 @@ class Approval:
         return short_id(self.digest)
 
 
-class ApprovalStore(ActionStore):
-    """The part of a store that knows what was asked and answered."""
+class Approvals:
+    """The questions about plans of one rack, and their answers."""
 
-    def ask_approval(self, asked: Approval) -> None:
+    def __init__(self, rows: RackRows) -> None:
+        self._rows = rows
+
+    def ask(self, asked: Approval) -> None:
         """Put a plan to people, in place of an earlier question about the same plan.
 
         Raises:
             StoreError: the store cannot be written.
         """
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             connection.execute(delete(approvals).where(self._about(asked.digest)))
-            values = {**asdict(asked), "rack": self._rack, "by_another": int(asked.by_another)}
+            values = {**asdict(asked), "rack": self._rows.rack, "by_another": int(asked.by_another)}
             connection.execute(insert(approvals).values(plan=values.pop("digest"), **values))
             said = {**_named(asked.digest), "state": ASKED, "policy": asked.policy, "until": asked.expires_at}
             self._remarked(connection, said, asked.asked_at, asked.made_by)
 
-    def answer_approval(self, digest: str, state: str, *, by: str, comment: str, at: float) -> Approval:
+    def answer(self, digest: str, state: str, *, by: str, comment: str, at: float) -> Approval:
         """Approve or reject the plan with this digest.
 
         Raises:
@@ -67,7 +68,7 @@ class ApprovalStore(ActionStore):
             RefusedError: it was answered before, it is too late, or it is not for this person to say.
             StoreError: the store cannot be written.
         """
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             asked, plan = self._one(connection, digest), short_id(digest)
             if asked is None:
                 raise UsageError(f"nobody asked for an approval of {plan}", hint="see: lumctl autopilot status")
@@ -87,60 +88,47 @@ class ApprovalStore(ActionStore):
             self._remarked(connection, {**_named(digest), "state": state, "comment": comment}, at, by)
             return Approval(**{**asdict(asked), **answer})
 
-    def spend_approval(self, digest: str, *, why: str, by: str, at: float) -> None:
+    def spend(self, digest: str, *, why: str, by: str, at: float) -> None:
         """Note that the plan with this digest was applied, or is stale: the question is settled.
 
         Raises:
             StoreError: the store cannot be written.
         """
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             mine = (self._about(digest), approvals.c.state != SPENT)
             if connection.execute(update(approvals).where(*mine).values(state=SPENT)).rowcount:
                 self._remarked(connection, {**_named(digest), "state": SPENT, "comment": why}, at, by)
 
-    @cached_property
-    def _knows_approvals(self) -> bool:
-        """An older store that cannot be written could not be brought up to date: nobody has asked anything there."""
-        return inspect(self._engine).has_table(approvals.name)
-
-    def approval(self, digest: str) -> Approval | None:
+    def get(self, digest: str) -> Approval | None:
         """What was asked about the plan with this digest, and answered; ``None`` if nobody asked."""
-        if not self._knows_approvals:
-            return None
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             return self._one(connection, digest)
 
-    def approvals(self, *, since: float = 0.0) -> tuple[Approval, ...]:
+    def all(self, *, since: float = 0.0) -> tuple[Approval, ...]:
         """The questions that were asked since a time, oldest first."""
-        if not self._knows_approvals:
-            return ()
-        with self._engine.connect() as connection:
-            mine = (approvals.c.rack == self._rack, approvals.c.asked_at >= since)
-            rows = connection.execute(_QUESTIONS.where(*mine).order_by(approvals.c.asked_at, approvals.c.plan))
+        with self._rows.engine.connect() as connection:
+            mine = (approvals.c.rack == self._rows.rack, approvals.c.asked_at >= since)
+            rows = connection.execute(select(approvals).where(*mine).order_by(approvals.c.asked_at, approvals.c.plan))
             return tuple(_approval(row) for row in rows)
 
     def _one(self, connection: Connection, digest: str) -> Approval | None:
-        row = connection.execute(_QUESTIONS.where(self._about(digest))).first()
+        row = connection.execute(select(approvals).where(self._about(digest))).first()
         return None if row is None else _approval(row)
 
     def _about(self, digest: str) -> ColumnElement[bool]:
-        """The question about a plan; one of before there were digests here stands under the short id of a kept plan."""
-        kept = (
-            select(plans.c.digest).where(plans.c.rack == self._rack, plans.c.id == short_id(digest)).scalar_subquery()
-        )
-        before = (approvals.c.plan == short_id(digest)) & (kept == digest)
-        return (approvals.c.rack == self._rack) & ((approvals.c.plan == digest) | before)
+        """The row of the question about a plan."""
+        return (approvals.c.rack == self._rows.rack) & (approvals.c.plan == digest)
 
     def _remarked(self, connection: Connection, said: dict[str, Any], at: float, who: str) -> None:
         journal.append(
             connection,
-            rack=self._rack,
+            rack=self._rows.rack,
             run="",
             at=at,
             kind="approval",
             step="",
             data={**said, "who": who},
-            fence=_NO_FENCE,
+            fence=journal.NO_FENCE,
         )
 
 
@@ -166,10 +154,6 @@ _AFTER = {
     REJECTED: "see what is in trouble, and plan again: lumctl status",
     SPENT: "see the runs: lumctl swap list",
 }
-_QUESTIONS = select(approvals, plans.c.digest).outerjoin(
-    plans, (plans.c.rack == approvals.c.rack) & (plans.c.id == approvals.c.plan)
-)
-"""With the digest of the kept plan, where a question of an older version names that by its short id."""
 
 
 def _named(digest: str) -> dict[str, str]:
@@ -178,6 +162,5 @@ def _named(digest: str) -> dict[str, str]:
 
 def _approval(row: Any) -> Approval:
     values = row._asdict()
-    about, kept = values.pop("plan"), values.pop("digest")
-    digest = kept or about.removeprefix("plan-")  # nobody knows more of one that was asked about and not kept
+    digest = values.pop("plan")
     return Approval(**{**values, "digest": digest, "by_another": bool(row.by_another)})

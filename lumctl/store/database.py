@@ -1,25 +1,98 @@
 """Opening the database behind a store: SQLite in a folder by default, SQLite or PostgreSQL where a URL names one."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
+from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
 from lumctl.store import postgres, sqlite
-from lumctl.store.errors import StoreError
-from lumctl.store.migrations import bring_up_to_date, version_of
-from lumctl.store.schema import SCHEMA_VERSION
-from lumctl.store.telling import is_lost, told
-from lumctl.store.unwritable import open_unwritable
+from lumctl.store.errors import StoreError, StoreFullError, StoreHeldError, StoreUnreachableError
+from lumctl.store.lock_holders import holder_of_file
+from lumctl.store.schema import SCHEMA_VERSION, make_tables, version_of
+from lumctl.store.sqlite import open_unwritable
+
+_UNREACHABLE_HINT = "see that the database runs and can be reached from here; then say it again"
+_LOCK_TIMED_OUT = "55P03"
+_BY_STATE = {
+    "57014": (
+        f"the database has taken more than {postgres.STATEMENT_WITHIN_S} s over it",
+        "see whether the database is overloaded; then say it again",
+    ),
+    "25P03": (
+        f"this process stood still for more than {postgres.STANDS_STILL_S} s while it wrote; that write was taken back",
+        "look at what is: lumctl swap list",
+    ),
+    "25006": ("the database may only be read: it is a standby, or was told so", "name the primary in the store's URL"),
+    "42501": ("the database's user may not do that", "let it own the tables, or grant it what it needs"),
+    "53100": ("the database's disk is full", "make room on its disk"),
+}
+"""By SQLSTATE."""
+
+
+def told(error: SQLAlchemyError, what: str, source: Engine | Path | None = None) -> StoreError:
+    """An error of the database as ours; ``what`` says what could not be done, to which store.
+
+    ``source`` is its engine, or an SQLite file; it tells which process holds the lock.
+    """
+    original = getattr(error, "orig", None) or error
+    reason = " ".join(str(original).split())
+    state = getattr(original, "sqlstate", None)
+    if state == _LOCK_TIMED_OUT or sqlite.is_held(error):
+        return _held(what, source)
+    if state in _BY_STATE:
+        reason, hint = _BY_STATE[state]
+        return StoreError(f"{what}: {reason}", hint=hint)
+    if is_lost(error):
+        return StoreUnreachableError(f"{what}: {reason}", hint=_UNREACHABLE_HINT)
+    if sqlite.is_full(error):
+        return StoreFullError(f"{what}: {reason}", remedy=f"make room on the disk of {_file(source) or 'the store'}")
+    return StoreError(f"{what}: {reason}", hint=sqlite.DAMAGED_HINT if sqlite.is_damaged(error) else None)
+
+
+def _held(what: str, source: Engine | Path | None) -> StoreHeldError:
+    file, holder = _file(source), None
+    if file is not None:
+        holder = holder_of_file(file)
+    elif isinstance(source, Engine) and source.dialect.name == "postgresql":
+        holder = postgres.holder(source)
+    if holder is not None:
+        message = f"{what}: its lock is held by {holder.words}"
+        return StoreHeldError(message, remedy=holder.remedy, process=holder.process)
+    look = f", or see who has it open: fuser -v {shlex.quote(str(file))}" if file else ""
+    return StoreHeldError(
+        f"{what}: its lock was held by another process, and this machine does not show by which",
+        remedy=f"wait for it{look}",
+    )
+
+
+def _file(source: Engine | Path | None) -> Path | None:
+    """The file of an SQLite database."""
+    if isinstance(source, Engine):
+        place = source.get_execution_options().get("place") or source.url.database
+        return Path(place) if place and source.dialect.name == "sqlite" else None
+    return source
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether there is no connection to the database server, or there is none any more."""
+    original = getattr(error, "orig", None)
+    if type(original).__module__.partition(".")[0] != "psycopg":
+        return False
+    return (isinstance(error, DBAPIError) and error.connection_invalidated) or (
+        type(original).__name__ in {"OperationalError", "ConnectionTimeout", "AdminShutdown", "CannotConnectNow"}
+        and (getattr(original, "sqlstate", None) or "57P").startswith(("57P", "08"))
+    )
 
 
 def open_engine(place: Path | str, *, make: bool = True) -> Engine:
-    """Open the database at a folder or a URL; make it on first use, and bring an older one up to date.
+    """Open the database at a folder or a URL; make it on first use.
 
     Without ``make`` it must be there: whoever goes on with what is in it has no use for an empty one.
 
@@ -29,7 +102,7 @@ def open_engine(place: Path | str, *, make: bool = True) -> Engine:
         UsageError: the folder cannot be made or read, or the URL names no database that will do.
         StoreUnreachableError: the database does not answer.
         StoreError: there is no store, and none is to be made.
-        RefusedError: the database was written by a newer version of the program, or an older one is at work on it.
+        RefusedError: the store has a schema that this version of lumctl does not read.
     """
     if not make:
         _require_made(place)
@@ -38,16 +111,18 @@ def open_engine(place: Path | str, *, make: bool = True) -> Engine:
         sqlite.require_undamaged(file)
     try:
         if file is not None and make and not os.path.exists(file):  # noqa: PTH110 - False also where it may not be entered
-            sqlite.make_whole(file, _ensure_schema)
+            sqlite.make_whole(file, _ensure_tables)
         engine = _engine(place)
-        if not make and _schema_version(engine) is None:
+        if make:
+            _ensure_tables(engine)
+        elif not _has_tables(engine):
             engine.dispose()
             raise _gone(place)
-        _ensure_schema(engine)
+        _require_known_schema(engine, place)
     except (OSError, SQLAlchemyError, StoreError) as error:
         readable = open_unwritable(file, error, timeout_s=sqlite.BUSY_TIMEOUT_S) if file is not None else None
         if readable is not None:
-            _refuse_newer(readable)
+            _require_known_schema(readable, place)
             _tell_of_reading(readable, place)
             return readable
         raise _not_opened(place, error) from error
@@ -159,27 +234,45 @@ def writing(engine: Engine) -> Iterator[Connection]:
         raise told(error, "the store cannot be written", engine) from error
 
 
-def _ensure_schema(engine: Engine) -> None:
-    _refuse_newer(engine)
-    if _schema_version(engine) != SCHEMA_VERSION:
+def _has_tables(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return version_of(connection) is not None
+
+
+def _ensure_tables(engine: Engine) -> None:
+    if not _has_tables(engine):
         with writing(engine) as connection:
             if engine.dialect.name == "postgresql":
                 postgres.make_schema(connection)
-            bring_up_to_date(connection)
+            make_tables(connection)
 
 
-def _refuse_newer(engine: Engine) -> None:
-    found = _schema_version(engine)
-    if found is not None and found > SCHEMA_VERSION:
-        raise RefusedError(
-            f"the store has schema {found}, this version of lumctl knows {SCHEMA_VERSION}",
-            hint="use the newer lumctl that wrote it",
-        )
+def _require_known_schema(engine: Engine, place: Path | str) -> None:
+    """Refuse a store of another schema: lumctl neither guesses at it nor deletes it.
 
-
-def _schema_version(engine: Engine) -> int | None:
+    Raises:
+        RefusedError: its schema is not the one of this version.
+    """
     with engine.connect() as connection:
-        return version_of(connection)
+        found = version_of(connection)
+    if found is None or found[0] == SCHEMA_VERSION:
+        return
+    engine.dispose()
+    version, writer = found
+    by = f", made by lumctl {writer}" if writer else ""
+    if version > SCHEMA_VERSION:
+        hint = "use the newer lumctl that made it"
+    elif (file := _file_of(place)) is not None:
+        hint = (
+            f"use the lumctl that made it; or move it away (mv {shlex.quote(str(file))} "
+            f"{shlex.quote(f'{file}.schema-{version}')}), and: lumctl store adopt"
+        )
+    else:
+        hint = "use the lumctl that made it; or name an empty database in `store:`, and: lumctl store adopt"
+    raise RefusedError(
+        f"the store at {shown(place)} has schema {version}{by}; lumctl {__version__} reads schema {SCHEMA_VERSION}",
+        hint=hint,
+    )
 
 
 def _file_of(place: Path | str) -> Path | None:

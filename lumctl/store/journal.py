@@ -1,6 +1,6 @@
 """The journal: entries that are only ever added, each sealed by a hash over itself and the entry before it.
 
-Each rack has a chain of its own. Up to version 2 of the store's schema a seal did not cover the rack.
+Each rack has a chain of its own.
 """
 
 import hashlib
@@ -12,11 +12,15 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select
 
 from lumctl import __version__
+from lumctl.store.database import writing
 from lumctl.store.errors import StoreError
+from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import journal as table
 
+NO_FENCE = 0
+"""The lease number of what needs no lease; the first one that is given is 1."""
 GENESIS = "0" * 64
-_FORM = "lumctl/journal/v2"
+_FORM = "lumctl/journal/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,63 @@ class Head:
 
 
 _COLUMNS = tuple(table.c.keys())
+_SEALED = _COLUMNS[:-1]
 _LAST = (
     select(table.c.seq, table.c.hash).where(table.c.rack == bindparam("of_rack")).order_by(table.c.seq.desc()).limit(1)
 )
 Said = tuple[float, str, str, Mapping[str, Any]]
 """What an entry says: when, of what kind, of which step, and its data."""
+
+
+class Journal:
+    """The journal of one rack, read, and written by what belongs to no run; see :mod:`lumctl.store.runs` for runs."""
+
+    def __init__(self, rows: RackRows) -> None:
+        self._rows = rows
+        self._newest: tuple[Entry, ...] = ()
+        """The end of the journal as it was last read."""
+
+    def of_run(self, run_id: str) -> tuple[Entry, ...]:
+        """The journal of one run, oldest first."""
+        with self._rows.engine.connect() as connection:
+            return entries(connection, self._rows.of(table), table.c.run == run_id)
+
+    def latest(self, count: int) -> tuple[Entry, ...]:
+        """The newest entries of the journal, oldest first. What was read once is kept: entries are only ever added."""
+        kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
+        after = table.c.seq > (kept[-1].seq if kept else 0)
+        with self._rows.engine.connect() as connection:
+            found = (*kept, *latest(connection, count, self._rows.of(table), after))[-count:]
+        self._newest = found
+        return found
+
+    def remark(self, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> Entry:
+        """Journal something that belongs to no run, on disk when this returns; ``who`` is kept in its data.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with writing(self._rows.engine) as connection:
+            said = {**data, "who": who}
+            return append(
+                connection, rack=self._rows.rack, run="", at=at, kind=kind, step="", data=said, fence=NO_FENCE
+            )
+
+    def remarks(self, kind: str | None = None, *, since: float = 0.0, after: int = 0) -> tuple[Entry, ...]:
+        """What was remarked since a time (seconds since the epoch), oldest first: all, or what is of one kind.
+
+        ``after`` leaves out entries with numbers up to that one: the clocks of several machines may differ.
+        """
+        which = [self._rows.of(table), table.c.run == "", table.c.at >= since, table.c.seq > after]
+        if kind is not None:
+            which.append(table.c.kind == kind)
+        with self._rows.engine.connect() as connection:
+            return entries(connection, *which)
+
+    def head(self) -> Head:
+        """Where the rack's journal ends now."""
+        with self._rows.engine.connect() as connection:
+            return head(connection, self._rows.rack)
 
 
 def append(
@@ -156,16 +212,13 @@ def head(connection: Connection, rack: str) -> Head:
 
 def first_break(rows: Iterable[Any]) -> Break | None:
     """Walk a whole chain; ``None`` if every entry is as it was written and none is missing between."""
-    previous, expected, older = GENESIS, 1, True
+    previous, expected = GENESIS, 1
     for row in rows:
         if row.seq != expected:
             return Break(expected, f"entry {expected} is missing")
         if row.previous != previous:
             return Break(row.seq, "it does not follow the entry before it")
-        content = [row.seq, row.run, row.at, row.kind, row.step, row.data, row.fence, row.version, row.previous]
-        # After the first entry that is sealed as today, none may be sealed in the older way.
-        older = older and row.hash == _digest(content)
-        if not older and row.hash != _digest([_FORM, row.rack, *content]):
+        if row.hash != _digest([_FORM, *(getattr(row, name) for name in _SEALED)]):
             return Break(row.seq, "its content was changed")
         previous, expected = row.hash, expected + 1
     return None

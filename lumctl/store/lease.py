@@ -222,7 +222,7 @@ def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
     # One more than was asked for: nobody was given that number, and nobody can come with it.
     now = number + 1
     if given is None:
-        connection.execute(insert(leases).values(rack=rack, holder="", fence=now, expires_at=0.0))
+        connection.execute(insert(leases).values(rack=rack, holder="", fence=now, expires_at=0.0, process=""))
     else:
         connection.execute(update(leases).where(leases.c.rack == rack).values(fence=now))
     return before, now
@@ -233,7 +233,7 @@ def retire(connection: Connection, rack: str, number: int, place: str) -> None:
 
     ``number`` is higher than that of any lease given here: whoever still holds one has lost it.
     """
-    row = {"holder": f"{_MOVED}{place}", "fence": number, "expires_at": RETIRED_AT}
+    row = {"holder": f"{_MOVED}{place}", "fence": number, "expires_at": RETIRED_AT, "process": ""}
     if connection.execute(update(leases).where(leases.c.rack == rack).values(**row)).rowcount == 0:
         connection.execute(insert(leases).values(rack=rack, **row))
 

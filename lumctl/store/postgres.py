@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from lumctl.errors import UsageError
 from lumctl.store.errors import StoreError
-from lumctl.store.holders import Holder, holder_of_advisory_lock, session_name
+from lumctl.store.lock_holders import Holder, holder_of_advisory_lock, session_name
 
 if TYPE_CHECKING:
     import psycopg

@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from lumctl.store import packing
 from lumctl.store.database import writing
-from lumctl.store.health import HealthStore
 from lumctl.store.packing import HOUR_S, MINUTE_S, MINUTES, Hour, Point, Values
+from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import readings
 
 KEEP_READINGS_S = 7 * 86_400.0
@@ -19,10 +19,13 @@ Minutes = Mapping[int, Mapping[str, Mapping[str, Values]]]
 """By minute (counted since the epoch), then component, then name of the reading."""
 
 
-class ReadingStore(HealthStore):
+class Readings:
     """Readings of one rack."""
 
-    def add_readings(self, minutes: Minutes, *, keep_s: float = KEEP_READINGS_S) -> None:
+    def __init__(self, rows: RackRows) -> None:
+        self._rows = rows
+
+    def add(self, minutes: Minutes, *, keep_s: float = KEEP_READINGS_S) -> None:
         """Add minutes to what is kept, and drop hours that ended more than ``keep_s`` before the newest of them.
 
         To add a minute again changes nothing, so that whoever does not know whether it was written adds it again.
@@ -38,19 +41,19 @@ class ReadingStore(HealthStore):
             while some := dict(islice(waiting, _AT_ONCE)):
                 self._add(hour, some)
         oldest = (max(minutes) * MINUTE_S - keep_s) // HOUR_S
-        over = (readings.c.rack == self._rack, readings.c.hour < oldest)
-        with self._engine.connect() as connection:
+        over = (readings.c.rack == self._rows.rack, readings.c.hour < oldest)
+        with self._rows.engine.connect() as connection:
             is_over = connection.execute(select(readings.c.hour).where(*over).limit(1)).first() is not None
         if is_over:  # once an hour
-            with writing(self._engine) as connection:
+            with writing(self._rows.engine) as connection:
                 connection.execute(delete(readings).where(*over))
 
-    def readings(self, component: str, *, since: float, until: float) -> dict[str, tuple[Point, ...]]:
+    def of(self, component: str, *, since: float, until: float) -> dict[str, tuple[Point, ...]]:
         """What is kept of a component between two times (seconds since the epoch), by name, oldest first."""
         hours = range(int(since // HOUR_S), int(until // HOUR_S) + 1)
-        mine = (self._mine(readings), readings.c.component == component, readings.c.hour.in_(hours))
+        mine = (self._rows.of(readings), readings.c.component == component, readings.c.hour.in_(hours))
         statement = select(readings.c.hour, readings.c.body).where(*mine).order_by(readings.c.hour)
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             rows = connection.execute(statement).all()
         found: dict[str, list[Point]] = {}
         for hour, body in rows:
@@ -64,8 +67,8 @@ class ReadingStore(HealthStore):
 
     def _add(self, hour: int, components: Mapping[str, Hour]) -> None:
         """Merge with what is there: a daemon that was started again, or another one, has written a part."""
-        this = (readings.c.rack == self._rack, readings.c.hour == hour)
-        with writing(self._engine) as connection:
+        this = (readings.c.rack == self._rows.rack, readings.c.hour == hour)
+        with writing(self._rows.engine) as connection:
             asked = select(readings.c.component, readings.c.body).where(*this)
             kept = dict(connection.execute(asked.where(readings.c.component.in_(components))).all())
             fresh, more = [], []
@@ -74,7 +77,7 @@ class ReadingStore(HealthStore):
                     body = packing.pack(packing.merged(_unpacked(kept[component]), added))
                     more.append({"of_component": component, "packed": body})
                 else:
-                    row = {"rack": self._rack, "hour": hour, "component": component}
+                    row = {"rack": self._rows.rack, "hour": hour, "component": component}
                     fresh.append({**row, "body": packing.pack(added)})
             if fresh:
                 connection.execute(insert(readings), fresh)

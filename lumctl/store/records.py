@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lumctl.store.errors import StoreError
+from sqlalchemy import ColumnElement, Connection, func, select
 
-NO_FENCE = 0
-"""The lease number of what needs no lease; the first one that is given is 1."""
+from lumctl.store.errors import StoreError
+from lumctl.store.schema import runs
+
 COMES_TO_REST_S = 120.0
 """How long after its last act a run that was cut may leave light in motion: a device's own revert timer runs out."""
 
@@ -72,3 +73,13 @@ def run_of(row: Any, **changed: Any) -> Run:
     except ValueError as error:
         raise StoreError(f"the plan of {row.id} cannot be read: {error}", hint="see: lumctl runbook verify") from error
     return Run(**{**row._asdict(), "plan": plan, **changed})
+
+
+def new_run_id(connection: Connection, kind: str, mine: ColumnElement[bool]) -> str:
+    """The next id, under the write lock; ``mine`` says which runs are this store's."""
+    number = connection.execute(select(func.count()).select_from(runs).where(mine)).scalar() or 0
+    while True:  # rows may be missing, if somebody took them away: the journal shows that, and the next run still runs
+        number += 1
+        run_id = f"{kind}-{number:04d}"
+        if connection.execute(select(runs.c.id).where(runs.c.id == run_id, mine)).first() is None:
+            return run_id

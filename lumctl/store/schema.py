@@ -1,12 +1,28 @@
-"""The tables of a rack's store. A change of this file raises ``SCHEMA_VERSION`` and ships a migration.
+"""The tables of a rack's store. After 0.1.0, a change of this file raises ``SCHEMA_VERSION`` and ships a migration.
 
-Racks may share one database, so every row says whose it is. No text has a greatest length: SQLite would not hold it to
-one, and PostgreSQL would refuse in the middle of a run what a person has named at length.
+Racks may share a database, so every row names its rack. No text column has a maximum length: SQLite would not enforce
+it, and PostgreSQL would refuse a long title in the middle of a run.
 """
 
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+)
 
-SCHEMA_VERSION = 6
+from lumctl import __version__
+
+SCHEMA_VERSION = 7
 
 metadata = MetaData()
 
@@ -73,7 +89,7 @@ leases = Table(
     Column("holder", Text, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("expires_at", Float, nullable=False),
-    Column("process", Text, nullable=False, server_default=""),  # see lumctl.store.holder; since version 5
+    Column("process", Text, nullable=False),  # JSON, see LeaseProcess; empty: unknown
 )
 
 assignment = Table(
@@ -104,7 +120,7 @@ device_states = Table(
     Column("state", String, nullable=False),
 )
 
-# -- what health remembers, and what a person said of it; since version 2 ----------------------------------------------
+# -- health: its memory, what operators said of findings, and the history of states ------------------------------------
 
 health_memory = Table(
     "health_memory",
@@ -124,11 +140,11 @@ acknowledgements = Table(
     Column("comment", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("until", Float),
-    Column("covers", Text),  # JSON; since version 6
+    Column("covers", Text),  # JSON; null: the findings of the next observation
 )
 
 event_clears = Table(
-    "event_clears",  # since version 6
+    "event_clears",
     metadata,
     Column("rack", String, primary_key=True),
     Column("component", String, primary_key=True),
@@ -165,13 +181,13 @@ transitions = Table(
     Index("transitions_of_a_component", "rack", "component", "seq"),
 )
 
-# -- plans that wait for a person's yes; since version 3 ---------------------------------------------------------------
+# -- plans that wait for an operator's approval ------------------------------------------------------------------------
 
 approvals = Table(
     "approvals",
     metadata,
     Column("rack", String, primary_key=True),
-    Column("plan", String, primary_key=True),  # its whole digest; its short id in rows from before that
+    Column("plan", String, primary_key=True),  # the digest: another plan may have the same short id
     Column("policy", String, nullable=False),
     Column("made_by", String, nullable=False),
     Column("asked_at", Float, nullable=False),
@@ -183,7 +199,7 @@ approvals = Table(
     Column("answered_at", Float),
 )
 
-# -- readings over time; since version 4 -------------------------------------------------------------------------------
+# -- readings over time ------------------------------------------------------------------------------------------------
 
 readings = Table(
     "readings",
@@ -193,3 +209,19 @@ readings = Table(
     Column("component", String, primary_key=True),
     Column("body", LargeBinary, nullable=False),  # see lumctl.store.packing
 )
+
+
+def version_of(connection: Connection) -> tuple[int, str] | None:
+    """The version of a store's schema and of the lumctl that made it; ``None`` if the store has no tables yet."""
+    if not inspect(connection).has_table(meta.name):
+        return None
+    found = dict(connection.execute(select(meta.c.key, meta.c.value)).all())
+    return (int(found["schema_version"]), found.get("lumctl", "")) if "schema_version" in found else None
+
+
+def make_tables(connection: Connection) -> None:
+    """Create all tables unless they exist. Call it under the write lock: another process may have been faster."""
+    if version_of(connection) is None:
+        metadata.create_all(connection)
+        rows = {"schema_version": str(SCHEMA_VERSION), "lumctl": __version__}
+        connection.execute(insert(meta), [{"key": key, "value": value} for key, value in rows.items()])

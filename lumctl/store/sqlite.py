@@ -4,17 +4,20 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 
 from lumctl.files import make_private
 from lumctl.store.errors import StoreError
+from lumctl.store.schema import make_tables, version_of
 
 BUSY_TIMEOUT_S = 5.0
 HELD_TIMEOUT_S = 0.25
@@ -183,3 +186,104 @@ def is_held(error: Exception) -> bool:
     """Whether an error says that another process held a lock for too long."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _HELD
+
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+_NO_LEAVE = frozenset({errno.EACCES, errno.EPERM})
+_NO_WRITING = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
+)
+
+
+def open_unwritable(file: Path, error: Exception, *, timeout_s: float) -> Engine | None:
+    """A read-only engine for a database that could not be opened for writing; ``None`` where that is no help.
+
+    Where there is no database yet and no room to make one, the store is as empty as it would be. A place that may not
+    be written at all is another matter: there the operator has to name a better one.
+    """
+    reason = _reason(error)
+    if reason is None:
+        return None
+    empty = True
+    for source in _sources(file):
+        engine = _engine(source, timeout_s, reason)
+        try:
+            with engine.connect() as connection:
+                if version_of(connection) is not None:
+                    return engine.execution_options(place=str(file))
+        except SQLAlchemyError:
+            empty = False
+        engine.dispose()
+    if not empty or _forbidden(error):
+        return None
+    return _in_memory(timeout_s, reason).execution_options(place=str(file))
+
+
+def _sources(file: Path) -> Iterator[str]:
+    """How to open a file for reading only, best first."""
+    if not os.path.exists(file):  # noqa: PTH110 - unlike Path.exists, False also where the folder may not be entered
+        return
+    yield f"file:{quote(str(file))}?mode=ro"
+    log = file.with_name(f"{file.name}-wal")
+    if not log.exists() or log.stat().st_size == 0:
+        # Without room for its shared memory SQLite reads a file only if told that nobody writes it.
+        yield f"file:{quote(str(file))}?immutable=1"
+
+
+def _in_memory(timeout_s: float, reason: str) -> Engine:
+    """An empty read-only store in memory."""
+    source = f"file:lumctl-{uuid4().hex}?mode=memory&cache=shared"
+    made = create_engine("sqlite://", creator=_connector(source, timeout_s), poolclass=QueuePool)
+    with made.connect() as connection:
+        with connection.begin():
+            make_tables(connection)
+        engine = _engine(source, timeout_s, reason)
+        engine.connect().close()  # into its pool: the database lives as long as a connection to it
+    made.dispose()
+    return engine
+
+
+def _engine(source: str, timeout_s: float, reason: str) -> Engine:
+    engine = create_engine(
+        "sqlite://",
+        creator=_connector(source, timeout_s),
+        poolclass=QueuePool,
+        execution_options={"unwritable": reason},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.execute("PRAGMA query_only=ON")
+
+    return engine
+
+
+def _connector(source: str, timeout_s: float) -> Callable[[], sqlite3.Connection]:
+    return lambda: sqlite3.connect(source, uri=True, timeout=timeout_s, check_same_thread=False)
+
+
+def _reason(error: Exception) -> str | None:
+    """Why nothing can be written, if that is what the error says."""
+    cause = _root(error)
+    if isinstance(cause, OSError) and cause.errno in _NO_ROOM | _NO_LEAVE:
+        return cause.strerror
+    if isinstance(cause, sqlite3.Error) and _code(cause) in _NO_WRITING:
+        return str(cause)
+    return None
+
+
+def _forbidden(error: Exception) -> bool:
+    cause = _root(error)
+    return isinstance(cause, OSError) and cause.errno in _NO_LEAVE
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    """The primary result code, without the details in its upper bits."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _root(error: BaseException) -> BaseException:
+    """What lies behind the wrapping of SQLAlchemy and of the store."""
+    inner = getattr(error, "orig", None) or (None if isinstance(error, OSError) else error.__cause__)
+    return _root(inner) if isinstance(inner, BaseException) else error

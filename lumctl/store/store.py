@@ -1,31 +1,47 @@
-"""One rack's store: who runs where, what its devices hold, its lease, plans, runs and journal, and its health."""
+"""One rack's store: leases, runs, journal, approvals, health, readings, and what is known of its fabric."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import sqlite3
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, PoolProxiedConnection, select
 
-from lumctl import __version__
-from lumctl.store import clock, journal, lease, unwritten
-from lumctl.store.commits import Commits
-from lumctl.store.database import writing
-from lumctl.store.ids import new_run_id
-from lumctl.store.leasing import LeaseStore
-from lumctl.store.records import OPEN, Record, Run, run_of
-from lumctl.store.schema import assignment, device_states, devices, runs
+from lumctl.store import sqlite, verification
+from lumctl.store.actions import Actions
+from lumctl.store.approvals import Approvals
+from lumctl.store.fabric import KnownFabric
+from lumctl.store.health import HealthRecord
+from lumctl.store.journal import Break, Head, Journal
+from lumctl.store.leases import Leases
+from lumctl.store.rack_rows import RackRows
+from lumctl.store.readings import Readings
+from lumctl.store.runs import Runs
+from lumctl.store.schema import journal as entries
+from lumctl.store.schema import runs
+from lumctl.store.verification import Digest
 
 
-class Store(LeaseStore):
-    """The store of one rack. Reading never waits for a writer; every write is one synced transaction."""
+class Store:
+    """The store of one rack, or of all racks in its database where ``rack`` is empty.
+
+    Reading never waits for a writer; every write is one synced transaction.
+    """
 
     def __init__(self, engine: Engine, files: Path, rack: str = "", place: str = "") -> None:
-        super().__init__(engine, rack)
+        self._engine = engine.execution_options(rack=rack)
+        self._rack = rack
         self.files = files
+        """The folder for files that belong to the store, such as exported runbooks."""
         self.place = place
         """The folder or database URL of the store, so that another process can open it; may hold a password."""
+        rows = RackRows(self._engine, rack)
+        self.leases = Leases(rows, files)
+        self.runs = Runs(rows, files)
+        self.journal = Journal(rows)
+        self.fabric = KnownFabric(rows)
+        self.actions = Actions(rows)
+        self.approvals = Approvals(rows)
+        self.health = HealthRecord(rows)
+        self.readings = Readings(rows)
         self._commits = Commits(self._engine)
 
     @property
@@ -45,163 +61,28 @@ class Store(LeaseStore):
         """What stays the same for as long as nobody writes to the store; ``None`` where only reading tells."""
         return self._commits.mark()
 
-    # -- a change under way: used by the change engine only -----------------------------------------------------------
+    def first_break(self) -> Break | None:
+        """Where the journal's chain is broken, if anywhere."""
+        with self._engine.connect() as connection:
+            for rack in self._racks(connection):
+                if (found := verification.first_break(connection, rack)) is not None:
+                    return found
+        return None
 
-    def seize(self, held: lease.Lease, *, holder: str, term_s: float, now: float) -> tuple["Run", lease.Lease] | None:
-        """Take over the open run of another process, with its lease: that process can write nothing more.
+    def verify(self, digest: Digest, head: Head | None = None) -> tuple[Break, ...]:
+        """Every place at which the journal, a run, a plan or the lease is not as it was written.
 
-        ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
-        lease, or somebody has taken a newer one.
+        ``digest`` is that of a plan's document by its content; ``head`` was exported earlier.
         """
-        asked_at = clock.since_boot()
-        with writing(self._engine) as connection:
-            mine = (runs.c.rack == held.rack, runs.c.fence == held.fence, runs.c.state == "running")
-            row = connection.execute(select(runs).where(*mine)).first()
-            if row is None:
-                return None
-            try:
-                by, now = f"{holder} {row.id}", clock.lease_now(connection, now)
-                taken = lease.seize(connection, held, by, term_s=term_s, now=now, asked_at=asked_at)
-            except lease.LeaseLostError:
-                return None
-            connection.execute(update(runs).where(*mine).values(fence=taken.fence))
-        return run_of(row, fence=taken.fence), taken
+        with self._engine.connect() as connection:
+            racks = self._racks(connection) if head is None else [head.rack]
+            return tuple(found for rack in racks for found in verification.verify(connection, rack, digest, head))
 
-    def reopen(self, held: lease.Lease, run: str, entry: "Record") -> "Run | None":
-        """Go on, under a newer lease, with a run that was cut or left half done; ``entry`` says who does, and why.
-
-        ``None`` if it has come to its end since, or is under a lease as new.
-
-        Raises:
-            LeaseLostError: somebody else may act now.
-        """
-        with writing(self._engine) as connection:
-            lease.require(connection, held)
-            this = (runs.c.id == run, runs.c.rack == held.rack)
-            may_be = (*this, runs.c.state.in_(OPEN), runs.c.fence < held.fence)
-            row = connection.execute(select(runs).where(*may_be)).first()
-            if row is None:
-                return None
-            values = {"fence": held.fence, "state": "running", "ended_at": None}
-            connection.execute(update(runs).where(*this).values(**values))
-            _append(connection, held, run, entry)
-        unwritten.forget(self.files, run)
-        return run_of(row, **values)
-
-    def leave(self, held: lease.Lease, run: str) -> None:
-        """Leave a run half done whose end cannot be written; nothing may be sent to a device under its lease after."""
-        unwritten.leave(self.files, run, held.fence)
-
-    def begin_run(self, held: lease.Lease, values: Mapping[str, Any], plan: Mapping[str, Any], *, now: float) -> str:
-        """Write down a run that starts now and return its id, such as ``swap-0007``.
-
-        Raises:
-            LeaseLostError: somebody else has taken a newer lease, and may have begun a run.
-        """
-        with writing(self._engine) as connection:
-            lease.require(connection, held)
-            run_id = new_run_id(connection, values["kind"], self._mine(runs))
-            connection.execute(
-                insert(runs).values(
-                    **values,
-                    id=run_id,
-                    rack=held.rack,
-                    plan=json.dumps(plan, ensure_ascii=False),
-                    version=__version__,
-                    fence=held.fence,
-                    state="running",
-                    started_at=now,
-                )
-            )
-            said = ("who", "inventory_digest", "title", "target", "kind")
-            data = {"plan": plan["digest"], "rack": held.rack, **{key: values[key] for key in said}}
-            _append(connection, held, run_id, Record(now, "begin", "", data))
-        return run_id
-
-    def intend(self, held: lease.Lease, run: str, entry: "Record", *, unsure: str | None = None) -> None:
-        """Journal that a step is about to act, on disk before it does; see :meth:`advance`."""
-        self.advance(held, run, [entry], unsure=() if unsure is None else (unsure,))
-
-    def conclude(
-        self,
-        held: lease.Lease,
-        run: str,
-        entry: "Record",
-        *,
-        states: Mapping[str, Mapping[int, str]] | None = None,
-        placed: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        """Journal a step's outcome together with what is now certain; see :meth:`advance`."""
-        self.advance(held, run, [entry], states=states, placed=placed)
-
-    def advance(
-        self,
-        held: lease.Lease,
-        run: str,
-        entries: Sequence["Record"],
-        *,
-        states: Mapping[str, Mapping[int, str]] | None = None,
-        placed: Mapping[str, tuple[str, ...]] | None = None,
-        unsure: Iterable[str] = (),
-    ) -> None:
-        """Journal how far a run is, in one transaction: outcomes, what is certain by them, and what is intended next.
-
-        By the outcomes device states (``states``) and who runs where (``placed``) are certain. ``unsure`` names the
-        devices that are about to be written: until the outcome of that is recorded, nobody knows what they hold.
-
-        Raises:
-            LeaseLostError: somebody else may act now, or has acted since: what was known may not be so any more.
-        """
-        with writing(self._engine) as connection:
-            lease.require(connection, held)
-            _append(connection, held, run, *entries)
-            _make_certain(connection, held, run, states or {}, placed or {})
-            for device in unsure:
-                _mark_device(connection, held.rack, device, run, certain=False)
-
-    def doubt(self, device: str, run: str) -> None:
-        """Nobody knows any more what a device holds: a run may have written it after its lease was lost.
-
-        To say so needs no lease: it makes nothing certain.
-        """
-        with writing(self._engine) as connection:
-            found = connection.execute(select(runs.c.rack).where(runs.c.id == run, self._mine(runs))).scalar()
-            _mark_device(connection, found or self._rack, device, run, certain=False)
-
-    def end_run(
-        self,
-        held: lease.Lease,
-        run: str,
-        entry: "Record",
-        state: str,
-        *,
-        undid: str | None = None,
-        outcomes: Sequence["Record"] = (),
-        states: Mapping[str, Mapping[int, str]] | None = None,
-        placed: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        """Close a run in its final state, with its last outcomes; ``undid`` names the run that this one took back.
-
-        A rollback that is itself taken back puts in force again what it had undone. Earlier attempts to take the same
-        run back, which did not come to their end, are settled by this one.
-        """
-        with writing(self._engine) as connection:
-            lease.require(connection, held)
-            undone = {} if undid is None else {"undid": undid}
-            _append(connection, held, run, *outcomes, replace(entry, data={**entry.data, **undone}))
-            _make_certain(connection, held, run, states or {}, placed or {})
-            mine = runs.c.rack == held.rack
-            change = update(runs).where(mine)
-            connection.execute(change.where(runs.c.id == run).values(state=state, ended_at=entry.at))
-            if undid is not None:
-                connection.execute(change.where(runs.c.id == undid).values(state="undone", undone_by=run))
-                connection.execute(change.where(runs.c.undone_by == undid).values(state="done", undone_by=None))
-                still_open = select(runs).where(mine, runs.c.state.in_(OPEN), runs.c.id != run)
-                attempts = [r.id for r in connection.execute(still_open) if json.loads(r.plan).get("undoes") == undid]
-                settled = {"state": "undone", "undone_by": run}
-                connection.execute(change.where(runs.c.id.in_(attempts)).values(**settled))
-        if undid is not None:
-            unwritten.forget(self.files, undid)
+    def _racks(self, connection: Connection) -> list[str]:
+        """Whose journals are this store's."""
+        if self._rack:
+            return [self._rack]
+        return sorted(connection.execute(select(entries.c.rack).distinct()).scalars())
 
     def close(self) -> None:
         """Give back the database connections."""
@@ -209,37 +90,33 @@ class Store(LeaseStore):
         self._engine.dispose()
 
 
-def _append(connection: Connection, held: lease.Lease, run: str, *entries: Record) -> None:
-    said = [(entry.at, entry.kind, entry.step, entry.data) for entry in entries]
-    journal.append_all(connection, said, rack=held.rack, run=run, fence=held.fence)
+class Commits:
+    """Counts the commits to an SQLite file by keeping one connection to it that never writes. For one thread."""
 
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._kept: PoolProxiedConnection | None = None
 
-def _make_certain(
-    connection: Connection,
-    held: lease.Lease,
-    run: str,
-    states: Mapping[str, Mapping[int, str]],
-    placed: Mapping[str, tuple[str, ...]],
-) -> None:
-    for device, pucs in states.items():
-        _mark_device(connection, held.rack, device, run, certain=True)
-        of_it = (device_states.c.rack == held.rack, device_states.c.device == device)
-        connection.execute(delete(device_states).where(*of_it))
-        one = {"rack": held.rack, "device": device}
-        rows = [{**one, "puc": puc, "state": str(state)} for puc, state in sorted(pucs.items())]
-        if rows:  # a switch that no lane of the inventory meets has no cells of its own
-            connection.execute(insert(device_states), rows)
-    for job, accelerators in placed.items():
-        of_it = (assignment.c.rack == held.rack, assignment.c.job == job)
-        connection.execute(delete(assignment).where(*of_it))
-        ranks = [
-            {"rack": held.rack, "job": job, "rank": rank, "accelerator": accelerator, "run": run}
-            for rank, accelerator in enumerate(accelerators)
-        ]
-        if ranks:  # an order of lanes that is as written again has none
-            connection.execute(insert(assignment), ranks)
+    def mark(self) -> int | None:
+        """A number that is another one after every commit, whoever made it.
 
+        ``None`` where only reading tells: in another database, and where the file was moved, replaced or damaged.
+        """
+        if self._engine.dialect.name != "sqlite":
+            return None
+        if self._kept is None:
+            self._kept = self._engine.raw_connection()
+        if not sqlite.is_in_place(self._kept.info):
+            self.close()
+            return None
+        try:
+            (number,) = self._kept.cursor().execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return None
+        return int(number)
 
-def _mark_device(connection: Connection, rack: str, device: str, run: str, *, certain: bool) -> None:
-    connection.execute(delete(devices).where(devices.c.rack == rack, devices.c.device == device))
-    connection.execute(insert(devices).values(rack=rack, device=device, certain=int(certain), run=run))
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None

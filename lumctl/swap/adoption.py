@@ -90,7 +90,7 @@ def plan_adopt(site: Site, rack: str, *, given: Assignment | None = None) -> Pla
         UsageError: a given placement does not fit the inventory.
         RefusedError: the light does not determine where a job runs, or contradicts what was given.
     """
-    inventory, stored = site.inventory, site.store(rack).assignment()
+    inventory, stored = site.inventory, site.store(rack).fabric.assignment()
     for job, ranks in (given or {}).items():
         _require_fits(inventory, rack, job, ranks)
     placed = site.assignment(sound=False)
@@ -102,7 +102,7 @@ def plan_adopt(site: Site, rack: str, *, given: Assignment | None = None) -> Pla
     proved = [circuit for each in shown.jobs.values() for circuit in each.circuits]
     doubted = [device for device in devices if not _explains(site, device, proved)]
     moved = {job: ranks for job, ranks in after.items() if stored.get(job) != ranks}
-    fresh = [device for device in doubted if site.store(rack).last_written_by(device) is None or moved]
+    fresh = [device for device in doubted if site.store(rack).fabric.last_written_by(device) is None or moved]
     changes = {job: placed[job] for job in moved}
     steps = _steps(proved, changes, moved, fresh) if moved or fresh else ()
     return Plan(

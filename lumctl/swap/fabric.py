@@ -170,7 +170,7 @@ def plan_fabric(
     before = site.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
     # Who is placed as written uses the lanes as written, whatever the store says, including lanes that are gone.
-    stored = site.store(rack).assignment()
+    stored = site.store(rack).fabric.assignment()
     after |= {name: () for name in stored if is_order(name) and placement is not None}
     cells = cells_to_plan_on(site, rack, rewrite=rewrite, forget=forget, only=only)
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and (only is None or c.device in only)]
@@ -342,7 +342,7 @@ def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assig
         RefusedError: one does.
     """
     found: Shown = shown_by(site.inventory, rack, heard, placed)
-    stored = site.store(rack).assignment()
+    stored = site.store(rack).fabric.assignment()
     for job, ranks in found.elsewhere.items():
         said = "the record" if job in stored else "the inventory (there is no record)"
         moved = [(rank, was, now) for rank, (was, now) in enumerate(zip(placed[job], ranks, strict=True)) if was != now]
@@ -411,7 +411,7 @@ def _cuts(
 def _owners(site: Site, rack: str) -> dict[Ends, str]:
     """The jobs that have light paths by the record: where they run, and where runs that were cut were leading them."""
     store = site.store(rack)
-    plans = [from_document(store.run(run).plan) for run in store.unfinished(now=site.now())]
+    plans = [from_document(store.runs.get(run).plan) for run in store.runs.unfinished(now=site.now())]
     led = [circuit for plan in plans for circuit in (*plan.add, *plan.remove)]
     owners = {(c.device, frozenset(int(end["port"]) for end in c.ends)): c.owner for c in led}
     placed = circuits_of(site.inventory, site.assignment(sound=False))

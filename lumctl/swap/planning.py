@@ -256,7 +256,7 @@ def _lately(store: Store) -> Mapping[tuple[str, str], list[float]]:
     """
     begun: dict[tuple[str, str], tuple[float, tuple[str, str]]] = {}
     taken: dict[tuple[tuple[str, str], str], float] = {}
-    for entry in store.latest_entries(_ENTRIES):
+    for entry in store.journal.latest(_ENTRIES):
         at = (entry.run, entry.step)
         if entry.kind == "intent" and "title" in entry.data:
             begun[at] = (entry.at, _like(str(entry.data.get("do")), str(entry.data["title"])))

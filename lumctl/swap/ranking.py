@@ -50,7 +50,7 @@ def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accele
     burned_in = {a.id: _burned_in_at(a) for a in accelerators}
     found = {name: AcceleratorRecord(burned_in_at=at) for name, at in burned_in.items()}
     of_lane = {lane.id: name for name in burned_in for lane in inventory.transponders_of(name)}
-    for row in store.transitions(since=now - LATELY_S):
+    for row in store.health.transitions(since=now - LATELY_S):
         kind_of = {"accelerator": row.component, "link": of_lane.get(row.component, "")}
         name = kind_of.get(row.kind, "")
         if name in found and row.at <= now and row.at >= (burned_in[name] or 0.0):

@@ -51,7 +51,7 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
             hint=instead_of_rollback(site, run),
         )
     require_fit(site, run.id, plan)
-    trail = _Trail.of(plan, site.store(run.rack).entries(run.id))
+    trail = _Trail.of(plan, site.store(run.rack).journal.of_run(run.id))
     steps, left = _inverse(site, plan, trail)
     if left and not steps.steps:
         raise RefusedError(f"{run.id} cannot be rolled back: {'; '.join(left)}", hint=instead_of_rollback(site, run))

@@ -101,7 +101,7 @@ def cuts_of(site: Site, change: PlannedChange) -> tuple[Cut, ...]:
         DeviceError: the device does not answer.
     """
     device = site.inventory.devices[change.device]
-    if site.store(device.rack).last_written_by(device.id) is not None:
+    if site.store(device.rack).fabric.last_written_by(device.id) is not None:
         return ()
     written = {device.id: {**held_now(site, device), change.puc: change.after}}
     lost = cut_by(site, live_paths(site, device, hear(site, [device.id])), written)

@@ -147,7 +147,7 @@ def _require_programmed(site: Site, job: str) -> None:
     found = site.inventory.jobs[job]
     circuits = job_circuits(site.inventory, found, site.assignment()[job])
     for device in sorted({circuit.device for circuit in circuits}):
-        if not site.known_cells(device) and site.store(found.rack).uncertain_since(device) is None:
+        if not site.known_cells(device) and site.store(found.rack).fabric.uncertain_since(device) is None:
             raise uncertain(site, found.rack, device)
 
 

@@ -208,7 +208,7 @@ class Console:
             os.kill(int((self.folder / "guard.pid").read_text()), signal.SIGKILL)
             engine.kill()
         with self.store() as store:
-            return max(store.runs(), key=lambda each: each.fence).id
+            return max(store.runs.all(), key=lambda each: each.fence).id
 
     def write(self, device: str, puc: int) -> None:
         """Let somebody else write a PUC of a mesh: the other state."""

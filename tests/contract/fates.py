@@ -64,7 +64,7 @@ class Fates:
             yard.end_guards()
         self.require_honest()
         guarded = yard.await_guards() and victim != "kill-both"
-        run = store.run(ended.run.id) if ended.run else None
+        run = store.runs.get(ended.run.id) if ended.run else None
         state = run.state if run else "not begun"
         outcome = f"{work}, {victim}: {state}"
         if run is not None and state == "running":
@@ -78,7 +78,7 @@ class Fates:
         given_back = ended.status == 0 or (guarded and state != "done")  # it may die with nothing left to do but that
         self.require_free(later_s=0.0 if given_back else LEASE_TERM_S)
         assert yard.rack.site.known_states("mesh") == yard.rack.cells()["mesh"]
-        assert store.unfinished(now=time.time() + LEASE_TERM_S) == ()
+        assert store.runs.unfinished(now=time.time() + LEASE_TERM_S) == ()
 
     def require_honest(self) -> None:
         """In this moment, before anybody has mended anything: no foreign light has moved, no record is wrong."""
@@ -90,7 +90,7 @@ class Fates:
     def _recovered(self, run: Run, way: str, start: Seen, goal: Seen) -> str:
         """Nobody has taken the run back: it is named, and as soon as its lease ends the next command can go on."""
         yard, state = self.yard, "rolled-back"
-        assert yard.rack.store.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
+        assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
         with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
             if way == "rollback":
                 apply(later, plan_rollback(later, run))
@@ -99,7 +99,7 @@ class Fates:
                 abort(later, run)
             else:
                 state = resume(later, run).outcome
-        assert yard.rack.store.run(run.id).state == state
+        assert yard.rack.store.runs.get(run.id).state == state
         assert yard.seen().differences(goal if state == "done" else start) == {}
         return state
 
@@ -144,7 +144,7 @@ class Lost:
         self._pass_term()
         require_free(yard, later_s=LEASE_TERM_S)
         if run is not None and state in {"running", "half-done"}:
-            assert yard.rack.store.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
+            assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
             with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
                 abort(later, run)
         elif state == "done":  # the engine could not know
@@ -164,5 +164,5 @@ class Lost:
 def require_free(yard: Yard, *, later_s: float) -> None:
     """Nobody holds the lease so much later."""
     store = yard.rack.store
-    lease = store.acquire("prototype", "the next one", term_s=LEASE_TERM_S, now=time.time() + later_s)
-    store.release(lease)
+    lease = store.leases.acquire("prototype", "the next one", term_s=LEASE_TERM_S, now=time.time() + later_s)
+    store.leases.release(lease)

@@ -91,7 +91,7 @@ class Rack:
 
     def engine(self, plan: Plan, **how: object) -> subprocess.Popen[str]:
         """Apply a plan in a process of its own, which prints a line after each step; see engine.py for ``how``."""
-        self.store.save_plan(to_document(plan))
+        self.store.runs.save_plan(to_document(plan))
         self.guard_file.unlink(missing_ok=True)
         order = {"inventory": str(self.inventory.path), "folder": str(self.folder), "plan": plan.id, **how}
         return subprocess.Popen(
@@ -139,7 +139,7 @@ class Rack:
             when(engine)
             os.kill(self.guard, signal.SIGKILL)
             engine.kill()
-        run = self.store.runs()[0]
+        run = self.store.runs.all()[0]
         assert run.state == "running"
         return run
 
@@ -148,9 +148,9 @@ class Rack:
         with self.another_site() as site, pytest.raises(RefusedError, match="its lease ends in"):
             apply(site, plan_rollback(site, run))
         with self.another_site(now=lambda: time.time() + 60) as later:
-            apply(later, plan_rollback(later, self.store.run(run.id)))
+            apply(later, plan_rollback(later, self.store.runs.get(run.id)))
         assert self.cells() == before
-        assert self.store.run(run.id).state == "undone"
+        assert self.store.runs.get(run.id).state == "undone"
         assert self.site.known_states("mesh") == before["mesh"]
         assert self.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
         assert self.store.first_break() is None

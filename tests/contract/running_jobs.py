@@ -131,7 +131,7 @@ class RunningJob:
     def runs(self) -> list[Run]:
         """What was done to its light, the newest first."""
         with self.site() as site:
-            return site.store(self.rack).runs()
+            return site.store(self.rack).runs.all()
 
     def losses(self) -> dict[int, float]:
         return read_losses(self.losses_file) if self.losses_file.exists() else {}

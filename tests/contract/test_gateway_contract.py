@@ -70,7 +70,7 @@ def gateway(simulator):
     with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:
         socket, store = Path(folder) / "r1.sock", f"{folder}/store"
         with serving(simulator.inventory, simulator.endpoints(), store, socket) as site:
-            assert site.store("r1").acquire("r1", "the suite", term_s=600.0, now=time.time()).fence == 1
+            assert site.store("r1").leases.acquire("r1", "the suite", term_s=600.0, now=time.time()).fence == 1
             yield socket
 
 

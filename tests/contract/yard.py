@@ -93,12 +93,12 @@ class Yard:
     def __post_init__(self) -> None:
         """A GPU dies; what its swap makes of the rack is seen once, and taken back."""
         self.plan, self.before = self.rack.lost(), self.seen()
-        self.rack.store.save_plan(to_document(self.plan))
+        self.rack.store.runs.save_plan(to_document(self.plan))
         run = apply(self.rack.site, self.plan).run
         self.after = self.seen()
         assert self.after != self.before
         assert self.kept(self.after.cells) == self.kept(self.before.cells) != {}
-        self.take_back(self.rack.store.run(run))
+        self.take_back(self.rack.store.runs.get(run))
 
     # -- the rack ------------------------------------------------------------------------------------------------
 
@@ -112,12 +112,12 @@ class Yard:
         return {port: trace(mesh, cells["mesh"], port).exit for port in entered}
 
     def newest(self) -> Run | None:
-        return max(self.rack.store.runs(), key=lambda run: run.fence, default=None)
+        return max(self.rack.store.runs.all(), key=lambda run: run.fence, default=None)
 
     def take_back(self, run: Run, *, later_s: float = 0.0) -> Run:
         """Take a run back as an operator does, so much later."""
         with self.rack.another_site(now=lambda: time.time() + later_s) as later:
-            return later.store(run.rack).run(apply(later, plan_rollback(later, run)).run)
+            return later.store(run.rack).runs.get(apply(later, plan_rollback(later, run)).run)
 
     def ready(self, work: str) -> Plan:
         """Bring the rack to where a swap, or the rollback of one, begins; gives its plan, kept in the store."""
@@ -128,12 +128,14 @@ class Yard:
         if work == "rollback" and shows == self.before:
             apply(self.rack.site, self.plan)
         plan = self.plan if work == "swap" else plan_rollback(self.rack.site, self.standing())
-        self.rack.store.save_plan(to_document(plan))
+        self.rack.store.runs.save_plan(to_document(plan))
         return plan
 
     def standing(self) -> Run:
         """The swap that is in force."""
-        return max((r for r in self.rack.store.runs() if r.kind == "swap" and r.state == "done"), key=lambda r: r.fence)
+        return max(
+            (r for r in self.rack.store.runs.all() if r.kind == "swap" and r.state == "done"), key=lambda r: r.fence
+        )
 
     # -- engines -------------------------------------------------------------------------------------------------
 

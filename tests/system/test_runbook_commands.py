@@ -198,10 +198,10 @@ def test_an_edited_runbook_is_compared_with_its_run(lumctl, swap):
 def test_what_touches_no_device_is_a_run_too_also_while_the_rack_is_being_changed(lumctl, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(lumctl.place / "state"))
     store = open_store(load_inventory(lumctl.inventory), "r1", "sim")
-    lease = store.acquire("r1", "a swap", term_s=60.0, now=time.time())
+    lease = store.leases.acquire("r1", "a swap", term_s=60.0, now=time.time())
     said = lumctl.data("health", "maintain", "r1h1", "--comment", "a fan", "--for", "1h")
     ended = lumctl.data("health", "maintain", "r1h1", "--end")
-    store.release(lease)
+    store.leases.release(lease)
     store.close()
     listed = lumctl("runbook", "list", "--kind", "maintain", "-o", "name").stdout.split()
     assert listed == [ended["run"], said["run"]]

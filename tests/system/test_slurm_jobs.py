@@ -86,7 +86,7 @@ def change(rack, **settings) -> None:
 
 def steps(rack, run) -> list[dict]:
     """What the job's control told of each step."""
-    return [e.data["hook"] for e in rack.store.entries(run) if e.kind == "outcome" and "hook" in e.data]
+    return [e.data["hook"] for e in rack.store.journal.of_run(run) if e.kind == "outcome" and "hook" in e.data]
 
 
 def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, slurm, job):
@@ -100,7 +100,7 @@ def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, 
 
     rack.clear()
     slurm.runs(job, MOVED)
-    engine.apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    engine.apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
     is_as_it_was(slurm, job)
 
 

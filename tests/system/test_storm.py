@@ -60,7 +60,7 @@ def test_a_power_failure_causes_no_swap_and_people_take_back_and_go_on(rack):
     assert rack.data("swap", "rollback", half_done, "--yes")["outcome"] == "done"
     assert not any("closed" in line for line in rack.lines)
     with closing(open_store(load_inventory(rack.inventory), "rack64", "sim")) as store:
-        rows = store.transitions(since=failed_at)
+        rows = store.health.transitions(since=failed_at)
     assert len({row.component for row in rows if row.after is State.FAILED and row.at - failed_at < 10}) >= 40
 
     # The power is back, and one accelerator is not.

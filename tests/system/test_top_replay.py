@@ -39,7 +39,7 @@ def rack(tmp_path: Path, simulate, monkeypatch):
     with Site(simulated.inventory, "sim", endpoints=simulated.endpoints) as site:
         commission(site)
         first = _swapped(site)
-        apply(site, plan_rollback(site, site.store("prototype").run(first)), arm=no_guard)
+        apply(site, plan_rollback(site, site.store("prototype").runs.get(first)), arm=no_guard)
         _swapped(site)
         cx = Invocation.compose({"inventory": str(path), "target": "sim"}, {})
         yield SimpleNamespace(cx=cx, site=site, run=first, path=path, folder=tmp_path)
@@ -114,7 +114,7 @@ def test_who_leaves_in_the_middle_ends_the_simulator_and_has_what_was_done_taken
         assert time.monotonic() - left_at < 5
         assert not lit
         assert play.identical is None
-        assert [each.state for each in site.store("prototype").runs() if each.kind == "replay"] == ["rolled-back"]
+        assert [each.state for each in site.store("prototype").runs.all() if each.kind == "replay"] == ["rolled-back"]
         assert stage.sim.process.poll() is None
     assert stage.sim.process.poll() is not None
     assert not stage.sim.folder.exists()
@@ -122,13 +122,13 @@ def test_who_leaves_in_the_middle_ends_the_simulator_and_has_what_was_done_taken
 
 def test_each_rack_stood_as_the_runs_since_tell(rack):
     store = rack.site.store("prototype")
-    second = store.runs()[0]
-    back = next(run for run in store.runs() if run.kind == "rollback")
+    second = store.runs.all()[0]
+    back = next(run for run in store.runs.all() if run.kind == "rollback")
     swapped = stood(rack.site, back)["prototype"]
     assert swapped.assignment["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
     before = stood(rack.site, second)["prototype"]
     assert before.assignment["finetune"] == ("s0-gpu0", FAILED, "s2-gpu0")
-    assert before.crosses["mesh"] == stood(rack.site, store.run(rack.run))["prototype"].crosses["mesh"]
+    assert before.crosses["mesh"] == stood(rack.site, store.runs.get(rack.run))["prototype"].crosses["mesh"]
     assert before.crosses != swapped.crosses
 
 
@@ -138,7 +138,7 @@ def test_the_program_leaves_nothing_behind_and_touches_no_store(rack, way):
 
     def kept() -> tuple[object, ...]:
         files = {path for path in (rack.folder / "state").rglob("*") if path.suffix not in {".db-wal", ".db-shm"}}
-        return store.head(), store.runs(), store.device_cells("mesh"), files
+        return store.journal.head(), store.runs.all(), store.fabric.device_cells("mesh"), files
 
     scratch = Path(tempfile.mkdtemp(prefix="lumctl-"))  # not pytest's own folder: the path of a socket must be short
     before = kept()

@@ -61,15 +61,15 @@ def test_a_swap_is_read_compared_and_replayed_a_step_at_a_time(rack):
     assert steps == [step["id"] for step in document["steps"]]
     assert [step for step in steps if any(line.startswith(f"{step}. ") for line in lines)] == steps
 
-    before = len(rack.site.store(rack.rack).runs())
+    before = len(rack.site.store(rack.rack).runs.all())
     stopped = top_runbooks.replayed(rack.cx, key, lines.append, lambda step: step != steps[2])
     assert stopped.identical is None
     assert f"stopped before step {steps[2]}" in stopped.outcome
-    assert len(rack.site.store(rack.rack).runs()) == before  # nothing of a replay is kept
+    assert len(rack.site.store(rack.rack).runs.all()) == before  # nothing of a replay is kept
 
     same = top_runbooks.compared(rack.cx, key, key)
     assert same.found == ()
-    (other,) = [run.id for run in rack.site.store(rack.rack).runs() if run.kind == "fabric"]
+    (other,) = [run.id for run in rack.site.store(rack.rack).runs.all() if run.kind == "fabric"]
     unlike = top_runbooks.compared(rack.cx, key, f"{rack.rack}/{other}")
     assert any(count.startswith("cells on ") for count in unlike.counts)
     with pytest.raises(UsageError):
@@ -87,7 +87,7 @@ def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack
     site, store = rack.site, rack.site.store(rack.rack)
     (policy,) = site.inventory.policies
     plan = rack.plan
-    store.save_plan(to_document(plan))
+    store.runs.save_plan(to_document(plan))
     asked = ask(site, plan, policy, made_by="autopilot: policy ask on console")
     clock = [asked.asked_at + 1]
     with Recorder(site.inventory, "sim", now=lambda: clock[0]) as records:
@@ -117,7 +117,7 @@ def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack
         assert top_policies.start_autopilot(rack.cx, rack.rack, "no smoke").done
         assert records().autopilots[0]["state"] == "ready"  # no daemon answers here
     assert not top_policies.daemon_answers(rack.cx)
-    assert [run.title for run in store.runs() if run.kind == "policy"] == [
+    assert [run.title for run in store.runs.all() if run.kind == "policy"] == [
         f"start the autopilot of {rack.rack}: no smoke",
         f"stop the autopilot of {rack.rack}: smoke",
     ]

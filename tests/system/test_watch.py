@@ -334,7 +334,7 @@ def history(environment: dict[str, str], component: str) -> list[str]:
         "import sys; from pathlib import Path; from lumctl.inventory.load import load_inventory;"
         "from lumctl.store import open_store;"
         "store = open_store(load_inventory(Path(sys.argv[1])), 'prototype', 'sim');"
-        "print(*(row.after.value for row in store.transitions(sys.argv[2])))"
+        "print(*(row.after.value for row in store.health.transitions(sys.argv[2])))"
     )
     command = [sys.executable, "-c", script, environment["LUMCTL_INVENTORY"], component]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

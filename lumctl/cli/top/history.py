@@ -47,7 +47,7 @@ class Historian:
             return ()
         now = self._now()
         try:
-            found = self._store(rack).readings(component, since=now - seconds, until=now)
+            found = self._store(rack).readings.of(component, since=now - seconds, until=now)
         except LumctlError:
             with self._lock:
                 if (store := self._stores.pop(rack, None)) is not None:

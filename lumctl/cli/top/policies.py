@@ -50,7 +50,7 @@ def asked_plan(cx: "Invocation", rack: str, name: str) -> "PlanView":
 def _kept(site: "Site", rack: str, name: str) -> "Plan":
     from lumctl.change import from_document
 
-    kept = site.store(rack).plan(name)
+    kept = site.store(rack).runs.plan(name)
     if kept is None:
         raise UsageError(f"{rack} keeps no plan {name!r}", hint="see: lumctl autopilot status")
     return from_document(kept)

@@ -91,7 +91,7 @@ class Recorder:
         is_old = known is None or now - known.told_at >= RENEWED_S
         if mark is not None and mark == self._marks.get(rack) and not is_old:
             return
-        head, changes = store.head(), self._changes(rack, store)
+        head, changes = store.journal.head(), self._changes(rack, store)
         self._marks[rack] = mark  # as it was before anything was read: what came meanwhile is read next time
         news = self._heads.get(rack) != head or self._changed.get(rack) != changes
         if not news and not is_old:
@@ -101,14 +101,14 @@ class Recorder:
         if not news and known is not None:
             known.autopilot, known.told_at = autopilot, now
             return
-        runs = store.runs()
-        self._read[rack] = _OfRack(runs, autopilot, log_of(rack, store.latest_entries(MOST_LINES), runs, changes), now)
+        runs = store.runs.all()
+        self._read[rack] = _OfRack(runs, autopilot, log_of(rack, store.journal.latest(MOST_LINES), runs, changes), now)
         self._heads[rack], self._changed[rack] = head, changes
 
     def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
         """The newest changes of state; after the first time only what is not older than the last one is read."""
         known = self._changed.get(rack, ())
-        newest = store.transitions(since=known[-1].at if known else None, limit=MOST_LINES)
+        newest = store.health.transitions(since=known[-1].at if known else None, limit=MOST_LINES)
         return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]
 
     def _working(self) -> "list[Working]":

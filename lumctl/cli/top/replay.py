@@ -71,7 +71,7 @@ def _found(site: "Site", name: str) -> "tuple[Run, Runbook, dict[str, Start], tu
         raise UsageError(f"{run.id} ({run.title}) has no steps: there is nothing to play", hint="lumctl swap list")
     noticed = []
     for accelerator in lost_then(runbook, site.inventory):
-        changes = [each for each in store.transitions(accelerator) if each.at <= run.started_at]
+        changes = [each for each in store.health.transitions(accelerator) if each.at <= run.started_at]
         if changes and changes[-1].rules:
             noticed.append(changes[-1])
     return run, runbook, stood(site, run), tuple(noticed)

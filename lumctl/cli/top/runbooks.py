@@ -34,7 +34,7 @@ def runbook_in(site: "Site", key: str) -> dict[str, Any]:
     """As :func:`runbook_of`, from the stores of a site."""
     from lumctl.runbook.templates import template_of
 
-    run, runbook = site.store(key.partition("/")[0]).run(key.rpartition("/")[2]), _found(site, key)
+    run, runbook = site.store(key.partition("/")[0]).runs.get(key.rpartition("/")[2]), _found(site, key)
     planned = {str(step["id"]): step for step in run.plan["steps"]}
     document = dict(runbook.document)
     document["steps"] = [
@@ -112,7 +112,7 @@ def _found(site: "Site", key: str) -> "Runbook":
 
     rack, _, name = key.rpartition("/")
     store = site.store(rack)
-    return parse(plain(make(store.run(name), store, site.inventory)), name)
+    return parse(plain(make(store.runs.get(name), store, site.inventory)), name)
 
 
 def _counted(count: "Count") -> str:

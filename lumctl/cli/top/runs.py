@@ -33,8 +33,8 @@ def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
     rack, _, name = key.partition("/")
     store = opened(rack)
     try:
-        run = store.run(name)
-        return viewed(run, store.entries(name), cut=name in store.unfinished(now=time.time()))
+        run = store.runs.get(name)
+        return viewed(run, store.journal.of_run(name), cut=name in store.runs.unfinished(now=time.time()))
     finally:
         store.close()
 

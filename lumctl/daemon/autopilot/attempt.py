@@ -100,13 +100,13 @@ def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> Atte
     ``running`` while somebody, be it its guard, is still at work on it.
     """
     try:
-        found = [run for run in store.runs() if run.plan_digest == digest and run.started_at >= since]
+        found = [run for run in store.runs.all() if run.plan_digest == digest and run.started_at >= since]
         if not found:
             return AttemptResult("refused")
         newest = max(found, key=lambda run: run.started_at)
         if newest.state in SETTLED:
             return AttemptResult(newest.state, newest.id)
-        at_work = newest.state == "running" and newest.id not in store.unfinished(now=now)
+        at_work = newest.state == "running" and newest.id not in store.runs.unfinished(now=now)
     except StoreError as error:
         return AttemptResult(None, told=error.message)
     return AttemptResult("running" if at_work else None, newest.id)

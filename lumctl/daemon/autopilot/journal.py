@@ -38,7 +38,7 @@ def stopped_by_anybody(rack: str, store: Store) -> str | None:
     if (why := stop_switch.thrown(stop_switch.places([rack], [store.files]))) is not None:
         return why
     memory = AutopilotMemory()
-    memory.take(store.remarks(REMARK))
+    memory.take(store.journal.remarks(REMARK))
     return memory.stopped
 
 
@@ -58,16 +58,16 @@ class AutopilotJournal:
         if any(policy.how is How.APPROVE for policy in policies):
             self.memory.asks = {
                 a.plan: Ask(a.plan, a.asked_at, a.expires_at, AskState(a.state), a.by, a.comment)
-                for a in self.store.approvals(since=now - 2 * WEEK_S)
+                for a in self.store.approvals.all(since=now - 2 * WEEK_S)
             }
         longest_s = max((policy.cool_down_s for policy in policies), default=0.0)
-        changes = [run for run in self.store.moves(since=now - longest_s, now=now) if run.kind not in ACTION_KINDS]
+        changes = [run for run in self.store.runs.moves(since=now - longest_s, now=now) if run.kind not in ACTION_KINDS]
         self.memory.last_change = max((run.ended_at or now for run in changes), default=None)
         return self.memory
 
     def onsets(self, *, since: float) -> dict[tuple[str, str], float]:
         """When accelerators and hosts became faulty, from the history."""
-        rows = self.store.transitions(since=since)
+        rows = self.store.health.transitions(since=since)
         return {
             (row.kind, row.component): row.at
             for row in rows
@@ -76,7 +76,7 @@ class AutopilotJournal:
 
     def remark(self, event: Event, at: float, *, who: str = WHO, **data: Any) -> None:
         """Write what happened; it is on disk when this returns."""
-        self.store.remark(REMARK, {"event": event.value, **data}, at=at, who=who)
+        self.store.journal.remark(REMARK, {"event": event.value, **data}, at=at, who=who)
         self._catch_up(at)
 
     def write_down(self, decisions: Sequence[Decision], at: float) -> list[Decision]:
@@ -90,17 +90,17 @@ class AutopilotJournal:
             over = [
                 {"key": key, "act": Response.NOTHING.value, "because": "it is over", "signature": GONE} for key in gone
             ]
-            self.store.remark(DECISION, {"decisions": [*documents, *over]}, at=at, who=WHO)
+            self.store.journal.remark(DECISION, {"decisions": [*documents, *over]}, at=at, who=WHO)
             self._catch_up(at)
         return news
 
     def _catch_up(self, now: float) -> None:
         """Read the remarks since the last time: others write here too, such as an operator who stops it."""
         if self._read_until is None:
-            remarks = [*self.store.remarks(REMARK), *self.store.remarks(DECISION, since=now - DAY_S)]
+            remarks = [*self.store.journal.remarks(REMARK), *self.store.journal.remarks(DECISION, since=now - DAY_S)]
             remarks.sort(key=lambda remark: remark.seq)
         else:
-            remarks = list(self.store.remarks(after=self._read_until))
+            remarks = list(self.store.journal.remarks(after=self._read_until))
         self.memory.take(remarks)
         self._read_until = max((r.seq for r in remarks), default=self._read_until or 0)
 
@@ -142,16 +142,16 @@ def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, wa
     waiting = [
         {
             "plan": a.plan,
-            "title": (store.plan(a.plan) or {}).get("title", ""),
+            "title": (store.runs.plan(a.plan) or {}).get("title", ""),
             "policy": a.policy,
             "made_by": a.made_by,
             "asked_at": a.asked_at,
             "expires_at": a.expires_at,
         }
-        for a in store.approvals()
+        for a in store.approvals.all()
         if a.state == ASKED and a.expires_at > now
     ]
-    remarks = store.remarks(since=now - WEEK_S)
+    remarks = store.journal.remarks(since=now - WEEK_S)
     own = [r.at for r in remarks if r.kind in {DECISION, REMARK} and str(r.data.get("who", "")).startswith(WHO)]
     decided = [
         {"at": remark.at, **told}
@@ -185,9 +185,9 @@ def _failed_attempts(
 
 
 def _described(store: Store, attempt: Attempt, remarks: Sequence[Entry], now: float) -> dict[str, Any]:
-    kept = store.plan(attempt.plan)
+    kept = store.runs.plan(attempt.plan)
     ended = how_it_ended(store, str(kept["digest"]) if kept else "", since=attempt.at, now=now)
-    end = next((e.data for e in reversed(store.entries(ended.run)) if e.kind == "end"), {}) if ended.run else {}
+    end = next((e.data for e in reversed(store.journal.of_run(ended.run)) if e.kind == "end"), {}) if ended.run else {}
     after = [remark for remark in remarks if remark.at >= attempt.at]
     told = next((r.data.get("told") for r in after if _is_outcome_of(r, attempt)), None)
     decided = [

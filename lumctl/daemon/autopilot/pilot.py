@@ -108,7 +108,7 @@ class RackPilot:
     def _settle_attempts(self, look: Observation, now: float) -> None:
         """Find out how attempts ended whose end neither this process nor an earlier one saw."""
         for attempt in self.memory.open_attempts:
-            kept = self._store.plan(attempt.plan)
+            kept = self._store.runs.plan(attempt.plan)
             digest = str(kept["digest"]) if kept else ""
             ended = how_it_ended(self._store, digest, since=attempt.at, now=now)
             if ended.outcome != "running":
@@ -201,12 +201,12 @@ class RackPilot:
         """The plan that was approved, or a new one, which is saved."""
         try:
             if decision.act is Response.APPLY and decision.plan is not None:
-                plan = from_document(self._store.plan(decision.plan))
-                if self._store.approval(plan.digest) is None:
+                plan = from_document(self._store.runs.plan(decision.plan))
+                if self._store.approvals.get(plan.digest) is None:
                     raise RefusedError(f"what was approved as {decision.plan} is another plan than the one kept here")
                 return plan
             plan = plan_for(site, decision, seen)
-            self._store.save_plan(to_document(plan))
+            self._store.runs.save_plan(to_document(plan))
         except LumctlError as error:
             self._later(decision)
             text = f"{self.rack}: no plan for {decision.fault.component}: {error.message}"
@@ -249,9 +249,9 @@ class RackPilot:
             self._journal.remark(Event.HALT, self._now(), why=why, run=ended.run)
         outcome = ended.outcome or "unknown"
         self._journal.remark(Event.OUTCOME, self._now(), plan=plan, run=ended.run, outcome=outcome, told=ended.told)
-        if (kept := self._store.plan(plan)) is not None and self._store.approval(kept["digest"]) is not None:
+        if (kept := self._store.runs.plan(plan)) is not None and self._store.approvals.get(kept["digest"]) is not None:
             by = name_of(policy) if policy is not None else WHO
-            self._store.spend_approval(kept["digest"], why=outcome, by=by, at=self._now())
+            self._store.approvals.spend(kept["digest"], why=outcome, by=by, at=self._now())
         if ended.outcome is None:
             return
         if outcome != "done":

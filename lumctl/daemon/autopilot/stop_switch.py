@@ -144,7 +144,7 @@ def stop_in_store(open_one: Callable[[], Store], rack: str, *, who: str, comment
     def remark() -> None:
         store = open_one()
         try:
-            store.remark(REMARK, {"event": Event.STOP.value, "comment": comment}, at=at, who=who)
+            store.journal.remark(REMARK, {"event": Event.STOP.value, "comment": comment}, at=at, who=who)
         finally:
             with suppress(LumctlError):  # the remark is written, whatever closing says
                 store.close()
@@ -176,7 +176,7 @@ def start_in_store(store: Store, *, who: str, comment: str, at: float) -> None:
     Raises:
         StoreError: it cannot be written; the autopilot stays stopped.
     """
-    store.remark(REMARK, {"event": Event.START.value, "comment": comment}, at=at, who=who)
+    store.journal.remark(REMARK, {"event": Event.START.value, "comment": comment}, at=at, who=who)
 
 
 def release_files(where: Sequence[Path]) -> list[Path]:
@@ -194,8 +194,8 @@ def release_files(where: Sequence[Path]) -> list[Path]:
 
 def own_runs(store: Store, *, now: float) -> list[Run]:
     """The runs under way that no operator started. Their engines finish or undo them; interrupted runs are left out."""
-    cut, unasked = set(store.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
-    return [r for r in store.runs() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
+    cut, unasked = set(store.runs.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
+    return [r for r in store.runs.all() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
 
 
 def within(work: Callable[[], None], seconds: float) -> str:

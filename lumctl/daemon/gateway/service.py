@@ -113,8 +113,8 @@ def service(
         for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
             stack.enter_context(exclusive_lock(lock, f"rack {rack}", already="a gateway already serves"))
         newest = NewestLease(
-            lambda: store.newest_fence(rack),
-            lambda number: store.skip_fences(rack, number, now=site.now(), who="gateway"),
+            lambda: store.leases.newest(rack),
+            lambda number: store.leases.skip(rack, number, now=site.now(), who="gateway"),
             say,
         )
         fence = Fence(rack, newest, newest.shut_out, HighestLease(store.files / HIGHEST_FILE, say))

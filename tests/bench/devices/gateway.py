@@ -65,7 +65,7 @@ def main(rounds: int) -> int:
         place, socket = str(folder / "store"), folder / "r1.sock"
         store = store_at(place, rack="r1")
         stack.callback(store.close)
-        lease = store.acquire("r1", "the measurement", term_s=3600.0, now=time.time())
+        lease = store.leases.acquire("r1", "the measurement", term_s=3600.0, now=time.time())
         order = {"inventory": str(inventory.path), "sim": str(sim.folder), "store": place, "rack": "r1"}
         stack.enter_context(process({**order, "socket": str(socket)}))
         sites = [

@@ -122,7 +122,9 @@ def plans(rack: Rack) -> Callable[[str], object]:
         assignment=lambda: rack.assignment,
         known_states=rack.states.get,
         store=lambda _rack: SimpleNamespace(
-            uncertain_since=lambda _device: None, transitions=lambda **_: (), latest_entries=lambda _count: ()
+            fabric=SimpleNamespace(uncertain_since=lambda _device: None),
+            health=SimpleNamespace(transitions=lambda **_: ()),
+            journal=SimpleNamespace(latest=lambda _count: ()),
         ),
         devices=SimpleNamespace(mesh=lambda _device: driver),
     )

@@ -9,7 +9,7 @@ from lumctl.change import Plan
 from lumctl.change.plan import Do
 from lumctl.store import Record, Store
 
-_WRITES = ("acquire", "begin_run", "advance", "end_run", "release")
+_WRITES = ("acquire", "begin", "advance", "end", "release")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Clocks:
 
     def __post_init__(self) -> None:
         for kind in _WRITES:
-            self._clock(kind)
+            self._clock(self.store.leases if kind in {"acquire", "release"} else self.store.runs.all, kind)
 
     def clear(self) -> None:
         """Forget what was; the next run is to be measured."""
@@ -45,8 +45,8 @@ class Clocks:
     def parts(self, began: float, ended: float) -> dict[str, float]:
         """Milliseconds from the plan to the end of its run: before it begins, the stages, and the journal."""
         by_kind = {kind: [write for write in self.writes if write.kind == kind] for kind in _WRITES}
-        (acquire,), (begin,) = by_kind["acquire"], by_kind["begin_run"]
-        journal = [*by_kind["advance"], *by_kind["end_run"]]
+        (acquire,), (begin,) = by_kind["acquire"], by_kind["begin"]
+        journal = [*by_kind["advance"], *by_kind["end"]]
         stages = {
             f"stage {_named(before)}": after.began - before.ended for before, after in pairwise([begin, *journal])
         }
@@ -60,8 +60,8 @@ class Clocks:
         }
         return {name: 1000 * value for name, value in seconds.items()}
 
-    def _clock(self, kind: str) -> None:
-        real = getattr(self.store, kind)
+    def _clock(self, part: Any, kind: str) -> None:
+        real = getattr(part, kind)
 
         def clocked(*words: Any, **more: Any) -> Any:
             began = time.perf_counter()
@@ -70,7 +70,7 @@ class Clocks:
             self.writes.append(Write(kind, began, time.perf_counter(), tuple(_entry(record) for record in said)))
             return result
 
-        setattr(self.store, kind, clocked)
+        setattr(part, kind, clocked)
 
 
 def _entry(record: Record) -> tuple[str, str]:
@@ -79,7 +79,7 @@ def _entry(record: Record) -> tuple[str, str]:
 
 def _named(write: Write) -> str:
     """By the steps that were intended; those that only read go before the first that were."""
-    if write.kind == "begin_run":
+    if write.kind == "begin":
         return "check"
     steps = [step for kind, step in write.entries if kind == "intent" and step != "1"]
     return steps[0] if len(steps) == 1 else f"{steps[0]}-{steps[-1]}"

@@ -88,7 +88,7 @@ def once(sim: SimProcess, site: Site, clocks: Clocks, standby: Standby) -> dict[
     simulated = cpu_ms(sim) - simulated
     parts, transactions = clocks.parts(planned, ended), len(clocks.writes)
     verified = clocks.verified(plan)
-    apply(site, plan_rollback(site, site.store("prototype").run(result.run)))
+    apply(site, plan_rollback(site, site.store("prototype").runs.get(result.run)))
     return {
         "fault to verified": 1000 * (verified - began),
         "detection": 1000 * (found - began),

@@ -77,7 +77,7 @@ JsonLines.send = stopping_before(JsonLines.send)  # type: ignore[method-assign]
 
 def change(site: Site) -> str:
     """Swap, or take back what stands; what was cut goes before, the newest first."""
-    runs = site.store(RACK).runs()
+    runs = site.store(RACK).runs.all()
     cut = [run for run in runs if run.state in {"running", "half-done"}]
     standing = [run for run in runs if run.kind == "swap" and run.state == "done"]
     if cut:

@@ -44,12 +44,12 @@ def test_a_gateway_on_another_machine_is_written_through(far, prototype_sim, soc
     store = str(tmp_path / "store")
     with serving(prototype_sim.inventory, prototype_sim.endpoints, store, socket, rack="prototype") as gateway:
         kept = gateway.store("prototype")
-        lease = kept.acquire("prototype", "far", term_s=60.0, now=time.time())
+        lease = kept.leases.acquire("prototype", "far", term_s=60.0, now=time.time())
         mesh = far.mesh("mesh")
         mesh.commit(mesh.stage({5: PucState.CROSS}))
         assert prototype_sim.mesh("mesh").read_states()[5] is PucState.CROSS
-        kept.release(lease)
-        kept.acquire("prototype", "another", term_s=60.0, now=time.time())
+        kept.leases.release(lease)
+        kept.leases.acquire("prototype", "another", term_s=60.0, now=time.time())
         with pytest.raises(StaleFenceError):
             mesh.commit(mesh.stage({5: PucState.BAR}))
         assert prototype_sim.mesh("mesh").read_states()[5] is PucState.CROSS

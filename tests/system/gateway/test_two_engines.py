@@ -100,7 +100,9 @@ class Contended:
         assert self.rack.site.known_states("mesh") == self.rack.cells()["mesh"]
         assert all(self.rack.ok_circuits("finetune"))
         assert store.first_break() is None
-        entries = sorted((entry for run in store.runs() for entry in store.entries(run.id)), key=lambda e: e.seq)
+        entries = sorted(
+            (entry for run in store.runs.all() for entry in store.journal.of_run(run.id)), key=lambda e: e.seq
+        )
         fences = [entry.fence for entry in entries]
         assert fences == sorted(fences)
 
@@ -123,7 +125,7 @@ def stands_still(engine) -> None:
 def test_an_engine_that_wakes_up_before_its_write_is_refused_at_the_device(contended, call):
     engine = contended.engine(stop_at=call, once=True, revert_after_s=60.0)
     stands_still(engine)
-    cut = contended.rack.store.runs()[0]
+    cut = contended.rack.store.runs.all()[0]
     assert cut.state == "running"
     assert contended.when_free(lambda site: plan_rollback(site, cut)) == "done"
     assert contended.when_free(lambda site: plan_swap(site, "finetune", ["s1-gpu0"])) == "done"
@@ -137,14 +139,14 @@ def test_an_engine_that_wakes_up_before_its_write_is_refused_at_the_device(conte
         assert call in {line["call"] for line in refused}
     assert [line for line in contended.log if "took" in line] == sent
     assert contended.rack.cells() == before
-    assert contended.rack.store.run(cut.id).state == "undone"
+    assert contended.rack.store.runs.get(cut.id).state == "undone"
     contended.is_consistent()
 
 
 def test_what_was_written_before_the_lease_was_lost_casts_no_doubt_on_what_came_after(contended):
     engine = contended.engine(stop_after="commit", once=True, revert_after_s=60.0)
     stands_still(engine)
-    cut = contended.rack.store.runs()[0]
+    cut = contended.rack.store.runs.all()[0]
     assert contended.when_free(lambda site: plan_rollback(site, cut)) == "done"
     before = contended.rack.cells()
     engine.send_signal(signal.SIGCONT)
@@ -201,7 +203,7 @@ def test_no_two_engines_write_at_once_however_they_are_stopped(contended):
     _brought_to_rest(contended)
     contended.is_consistent()
     stale = [line for line in contended.log if line["outcome"] == "StaleFenceError"]
-    runs = len(contended.rack.store.runs())
+    runs = len(contended.rack.store.runs.all())
     print(f"\n{len(outcomes)} attempts, {runs} runs, {len(stale)} stale writes refused")  # noqa: T201 - the account
     assert stale or not CAMPAIGN
 
@@ -210,9 +212,11 @@ def _account(contended: Contended, outcomes: list[dict]) -> str:
     """The newest runs with their journals, and what the engines said last: why nothing goes on."""
     lines = [str(outcome) for outcome in outcomes[-4:]]
     store = contended.rack.store
-    for run in store.runs()[:4]:
+    for run in store.runs.all()[:4]:
         lines.append(f"{run.id} {run.state} {run.fence} undoes {run.plan.get('undoes')}, undone by {run.undone_by}")
-        lines += [f"  {e.seq} {e.fence} {e.kind} {e.step} {str(dict(e.data))[:120]}" for e in store.entries(run.id)]
+        lines += [
+            f"  {e.seq} {e.fence} {e.kind} {e.step} {str(dict(e.data))[:120]}" for e in store.journal.of_run(run.id)
+        ]
     return "\n".join(lines)
 
 
@@ -232,7 +236,7 @@ def _brought_to_rest(contended: Contended) -> None:
     """What the last engines left open is taken back, as by an operator, once no guard is at it."""
     deadline = time.monotonic() + 60
     store = contended.rack.store
-    while cut := [run for run in store.runs() if run.state in {"running", "half-done"}]:
+    while cut := [run for run in store.runs.all() if run.state in {"running", "half-done"}]:
         assert time.monotonic() < deadline, cut
         try:
             with contended.site() as site:

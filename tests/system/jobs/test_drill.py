@@ -38,7 +38,7 @@ def test_a_rank_and_its_gpu_are_replaced_in_a_drill_of_which_nothing_is_left(run
         drill.wait(lambda: not drill.coordinator.state.under_examination, "the end of the run", WITHIN_S)
         told = drill.coordinator.state.recoveries[-1]
         assert told.replaced.keys() == {victim}
-        assert drill.store.run(told.run).state == "done"
+        assert drill.store.runs.get(told.run).state == "done"
         assert timeline.at("detected") < timeline.at("circuits") < timeline.at("verified") < timeline.at("step")
     assert [path for path in runtime.rglob("*") if path.is_file()] == []
 

@@ -63,7 +63,7 @@ def test_both_spares_of_ring4_are_used_up_one_after_the_other(ring4) -> None:
     assert ring4.ok_circuits("train") == [True] * 4
     ring4.clear()
     for run in reversed(runs):
-        apply(ring4.site, plan_rollback(ring4.site, ring4.store.run(run.run)))
+        apply(ring4.site, plan_rollback(ring4.site, ring4.store.runs.get(run.run)))
     assert ring4.site.assignment()["train"] == ring4.inventory.jobs["train"].ranks
     assert ring4.ok_circuits("train") == [True] * 4
 

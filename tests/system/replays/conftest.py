@@ -42,7 +42,7 @@ class Recorder:
             (4, self.swap_of_a_lost_host),
         ]
         attempts = 0
-        while len(self.store.runs()) < count:
+        while len(self.store.runs.all()) < count:
             attempts += 1
             assert attempts < 20 * count, f"too little came of it: {self.did}"
             way = self.chance.choices([way for _, way in ways], [weight for weight, _ in ways])[0]
@@ -91,7 +91,7 @@ class Recorder:
 
     def take_back(self) -> None:
         """Take a swap back that still stands, or its rollback; or return a job to where the inventory has it."""
-        standing = [run for run in self.store.runs() if run.state == "done" and run.kind in {"swap", "rollback"}]
+        standing = [run for run in self.store.runs.all() if run.state == "done" and run.kind in {"swap", "rollback"}]
         moved = [job for job, ranks in self.site.assignment().items() if ranks != self.inventory.jobs[job].ranks]
         if moved and self.chance.random() < 0.5:
             apply(self.site, plan_return(self.site, self.chance.choice(moved)), arm=no_guard)
@@ -121,8 +121,8 @@ class Recorder:
     def say_something(self) -> None:
         """Acknowledge, take that back, open a maintenance window or end it: whatever comes next."""
         component, now = self.chance.choice(sorted(self.inventory.accelerators)), self.site.now()
-        known = [said.component for said in self.store.acknowledgements(now=now)]
-        open_now = [window.component for window in self.store.windows(now=now)]
+        known = [said.component for said in self.store.health.acknowledgements(now=now)]
+        open_now = [window.component for window in self.store.health.windows(now=now)]
         if known:
             self._say("ack", actions.unacknowledge(self.rack, known[0], None))
         elif open_now:

@@ -60,7 +60,7 @@ def test_every_recorded_run_is_replayed_to_the_recorded_end(
         recorder = recorder_of(inventory, original.sim, site, SEED)
         recorder.record(count)
         recorded_s = time.monotonic() - began
-        seen = Counter(f"{run.kind} {run.state}" for run in recorder.store.runs())
+        seen = Counter(f"{run.kind} {run.state}" for run in recorder.store.runs.all())
         different = replayed(recorder.store, inventory, copy)
     took_s = time.monotonic() - began
     if WHOLE:
@@ -76,7 +76,7 @@ def test_every_recorded_run_is_replayed_to_the_recorded_end(
 def replayed(store: Store, inventory: Inventory, stage: Stage) -> list[str]:
     """Replay every run, by its text as a file has it; those that ended another way, with how."""
     different = []
-    for run in reversed(store.runs()):
+    for run in reversed(store.runs.all()):
         text = dump(make(run, store, inventory))
         problems = lint(text, run.id, inventory)
         if problems:

@@ -17,6 +17,8 @@ from typing import Any
 
 from lumctl.change.step_actions import ACTIONS
 from lumctl.store import Store
+from lumctl.store.leases import Leases
+from lumctl.store.runs import Runs
 
 
 class Moments:
@@ -85,6 +87,6 @@ def _caller() -> str:
     frame, name = sys._getframe(1), ""
     while frame.f_back is not None:
         frame = frame.f_back
-        if isinstance(frame.f_locals.get("self"), Store):
+        if isinstance(frame.f_locals.get("self"), (Leases, Runs)):
             name = frame.f_code.co_name
     return name

@@ -57,9 +57,9 @@ def test_a_lease_that_was_given_by_a_wrong_clock_is_not_stuck(yard, moments, jum
         with yard.rack.another_site() as site, pytest.raises(RefusedError, match=r"its lease ends in \d\d? s"):
             abort(site, run)
     with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
-        abort(later, yard.rack.store.run(run.id))
+        abort(later, yard.rack.store.runs.get(run.id))
     assert yard.seen().differences(yard.before) == {}
-    assert yard.rack.store.run(run.id).state == "rolled-back"
+    assert yard.rack.store.runs.get(run.id).state == "rolled-back"
 
 
 def test_an_engine_of_another_machine_that_wakes_up_after_its_run_was_aborted_writes_nothing(yard, moments) -> None:
@@ -79,5 +79,5 @@ def test_an_engine_of_another_machine_that_wakes_up_after_its_run_was_aborted_wr
     status, said = yard.run_alone(plan, stand_still, at=at, elsewhere=True)
     assert (status, yard.newest().state) == (ExitCode.ROLLED_BACK, "rolled-back")
     assert "took it over by swap abort" in said
-    assert yard.rack.store.uncertain_since("mesh") is None
+    assert yard.rack.store.fabric.uncertain_since("mesh") is None
     assert yard.seen().differences(yard.before) == {}

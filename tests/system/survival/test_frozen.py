@@ -108,9 +108,9 @@ class Frozen:
         if not case.guard and yard.rack.guard_file.exists():
             with suppress(ProcessLookupError):
                 os.kill(yard.guard(), signal.SIGKILL)
-        before = yard.rack.store.newest_fence("prototype")
+        before = yard.rack.store.leases.newest("prototype")
         others = self._go_on(case, newest.fence if newest else 0)
-        is_followed = yard.rack.store.newest_fence("prototype") > before
+        is_followed = yard.rack.store.leases.newest("prototype") > before
         written, seen = len(self._writes()), yard.seen()
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGCONT)
@@ -143,8 +143,8 @@ class Frozen:
         if case.guard and yard.rack.guard_file.exists() and not case.elsewhere:
             yard.rack.await_guard()
         while True:
-            cut = [run for run in store.runs() if run.state in {"running", "half-done"}]
-            mine = [run for run in store.runs() if run.fence > fence]
+            cut = [run for run in store.runs.all() if run.state in {"running", "half-done"}]
+            mine = [run for run in store.runs.all() if run.fence > fence]
             try:
                 with self._another_site() as site:
                     if cut and case.way == "resume":
@@ -181,9 +181,11 @@ class Frozen:
     def _put_right(self) -> None:
         """Take back what the case has left in force beside the swap."""
         yard, rack = self.yard, self.yard.rack
-        if rack.store.uncertain_since("mesh") is not None:  # it was frozen as it wrote, and cannot know when it arrived
+        if (
+            rack.store.fabric.uncertain_since("mesh") is not None
+        ):  # it was frozen as it wrote, and cannot know when it arrived
             rack.reprogram()
-        for run in rack.store.runs():
+        for run in rack.store.runs.all():
             if run.kind == "swap" and run.state == "done" and run.plan["replacements"][0]["job"] == "guest":
                 with suppress(RefusedError):  # the mesh was written again since
                     yard.take_back(run)

@@ -67,7 +67,7 @@ def test_once_it_is_ended_its_guard_undoes_the_run_and_the_plan_is_applied(yard:
     assert ended.status == -signal.SIGKILL
     assert yard.await_guards()
     assert ended.run is not None
-    assert yard.rack.store.run(ended.run.id).state == "rolled-back"
+    assert yard.rack.store.runs.get(ended.run.id).state == "rolled-back"
     assert yard.seen() == yard.before
     with yard.rack.another_site() as site:
         apply(site, yard.plan)
@@ -91,5 +91,5 @@ def test_a_guard_ends_its_engine_and_undoes_the_run_by_itself(yard: Yard, freeze
     assert ended.status == -signal.SIGKILL
     assert yard.await_guards()
     assert ended.run is not None
-    assert yard.rack.store.run(ended.run.id).state == "rolled-back"
+    assert yard.rack.store.runs.get(ended.run.id).state == "rolled-back"
     assert yard.seen() == yard.before

@@ -69,7 +69,7 @@ def each(fates, cases, suffer):
 @pytest.mark.parametrize("work", WORKS)
 def test_a_kill_at_any_boundary(fates, moments, sample, tell, work, victim) -> None:
     labels = moments[work]
-    assert {"before commit of begin_run", "after commit of end_run"} <= set(labels)
+    assert {"before commit of begin", "after commit of end"} <= set(labels)
     assert sum(label.startswith("before commit") for label in labels) >= 5
     ways = WAYS if victim == "kill-both" else WAYS[:1]
     cases = sample(
@@ -107,11 +107,11 @@ def test_a_kill_of_who_goes_on_with_a_cut_run(fates, moments, sample, tell, act)
         assert ended.status == (-signal.SIGKILL if number else 0)
         yard.end_guards()
         fate.require_honest()
-        if store.run(run).state == "running":
+        if store.runs.get(run).state == "running":
             with yard.rack.another_site(now=lambda: time.time() + 2 * LEASE_TERM_S + 1) as later:
                 assert later.observe().unfinished == (run,)
-                abort(later, store.run(run))
-        state = store.run(run).state
+                abort(later, store.runs.get(run))
+        state = store.runs.get(run).state
         fate.require_free(later_s=2 * LEASE_TERM_S + 1)
         assert yard.seen().differences(yard.after if state == "done" else yard.before) == {}
         fate.outcomes[state] += 1

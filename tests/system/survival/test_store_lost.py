@@ -82,14 +82,14 @@ def test_a_run_that_a_full_disk_stopped_is_listed_as_half_done_and_the_way_on_wo
     run, store = yard.newest(), yard.rack.store
     assert (status, run.state) == (ExitCode.HALF_DONE, "running")  # by the store, which could not be told
     assert f"hint: make room on the disk of {disk / 'store' / 'lumctl.db'}; see what is left" in said
-    assert store.left_half_done() == store.unfinished(now=time.time()) == (run.id,)
-    rows = shown_as_cut([run_row(run)], store.unfinished(now=time.time()), store.left_half_done())
+    assert store.runs.left_half_done() == store.runs.unfinished(now=time.time()) == (run.id,)
+    rows = shown_as_cut([run_row(run)], store.runs.unfinished(now=time.time()), store.runs.left_half_done())
     assert [row["outcome"] for row in rows] == ["half-done"]
     filler.unlink()
     with yard.rack.another_site() as site:
         abort(site, run)
     assert yard.seen() == yard.before
-    assert (store.left_half_done(), store.unfinished(now=time.time())) == ((), ())
+    assert (store.runs.left_half_done(), store.runs.unfinished(now=time.time())) == ((), ())
     assert not list((disk / "store").glob("unwritten-end*"))
 
 

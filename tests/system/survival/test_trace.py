@@ -42,7 +42,7 @@ def traced(rack, require_program, tmp_path):
         pytest.skip(f"the kernel lets nobody trace: {tried.stderr.strip()}")
 
     def apply(plan, **how):
-        rack.store.save_plan(to_document(plan))
+        rack.store.runs.save_plan(to_document(plan))
         order = {
             "inventory": str(rack.inventory.path),
             "folder": str(rack.folder),
@@ -53,8 +53,8 @@ def traced(rack, require_program, tmp_path):
         command = [program, *OPTIONS, "-o", file, sys.executable, WORKER]
         said = subprocess.run(command, input=json.dumps(order), check=True, capture_output=True, text=True).stdout
         status = json.loads(said.splitlines()[-1])["status"]
-        run = max(rack.store.runs(), key=lambda run: run.fence)
-        seals = [entry.hash for entry in rack.store.entries(run.id)]
+        run = max(rack.store.runs.all(), key=lambda run: run.fence)
+        seals = [entry.hash for entry in rack.store.journal.of_run(run.id)]
         with file.open(encoding="latin-1") as lines:
             return status, run, Trace.read(lines, seals)
 
@@ -74,7 +74,7 @@ def writes(rack, run, plan, kind):
     """For each step that writes a device: the hash of its entry of a kind, and what it sends."""
     back, seals, words = kind == "undo-intent", {}, {}
     steps = {step.id: step for step in plan.steps}
-    for entry in rack.store.entries(run.id):
+    for entry in rack.store.journal.of_run(run.id):
         step = steps.get(entry.step)
         if entry.kind != kind or step.do not in {Do.PROGRAM, Do.TRANSMIT}:
             continue

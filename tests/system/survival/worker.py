@@ -82,12 +82,12 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
         ) as site,
     ):
         try:
-            plan = from_document(store.plan(order["plan"]))
+            plan = from_document(store.runs.plan(order["plan"]))
             say(engine=os.getpid())
             if order.get("resume"):
-                resume(site, store.run(order["resume"]), progress=print, arm=armed)
+                resume(site, store.runs.get(order["resume"]), progress=print, arm=armed)
             elif order.get("abort"):
-                abort(site, store.run(order["abort"]))
+                abort(site, store.runs.get(order["abort"]))
             else:
                 revert_after_s = order.get("revert_after_s", REVERT_AFTER_S)
                 apply(site, plan, progress=print, arm=armed, revert_after_s=revert_after_s)

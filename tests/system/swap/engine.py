@@ -28,7 +28,8 @@ from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.errors import LumctlError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
 from lumctl.site import Site  # noqa: E402
-from lumctl.store import Lease, Store, store_at  # noqa: E402
+from lumctl.store import Lease, store_at  # noqa: E402
+from lumctl.store.runs import Runs  # noqa: E402
 
 inventory, folder = load_inventory(Path(order["inventory"])), Path(order["folder"])
 store = store_at(order.get("place", str(folder / "store")), files=folder / "store", rack=order.get("rack", ""))
@@ -37,7 +38,7 @@ written = 0
 
 def counted(name: str) -> None:
     """Count the writes of one kind, and send the signal where it is due."""
-    real = getattr(Store, name)
+    real = getattr(Runs, name)
 
     def write(*words: Any, **more: Any) -> Any:
         global written  # noqa: PLW0603 - there is one journal
@@ -49,7 +50,7 @@ def counted(name: str) -> None:
             os.kill(os.getpid(), order["signal"])
         return result
 
-    setattr(Store, name, write)
+    setattr(Runs, name, write)
 
 
 def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
@@ -59,13 +60,13 @@ def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
     return guard
 
 
-for kind in ("begin_run", "advance", "end_run"):
+for kind in ("begin", "advance", "end"):
     counted(kind)
 with Site(inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store) as site:
     try:
         apply(
             site,
-            from_document(store.plan(order["plan"])),
+            from_document(store.runs.plan(order["plan"])),
             progress=lambda line: print(line, flush=True),  # noqa: T201
             revert_after_s=order.get("revert_after_s", REVERT_AFTER_S),
             arm=armed,

@@ -26,7 +26,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_the_mesh_uncertain_until_it
 
     def writes(_engine: object) -> None:
         deadline = time.monotonic() + 20
-        while slow_rack.store.uncertain_since("mesh") is None:
+        while slow_rack.store.fabric.uncertain_since("mesh") is None:
             assert time.monotonic() < deadline
 
     run = slow_rack.kill_engine(plan, writes)
@@ -45,7 +45,7 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
 
     with pytest.raises(HalfDoneError, match=r"is left half done: program 9 PUCs of mesh: .* refused") as error:
         apply(rack.site, plan, progress=die_before_verify)
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert f"lumctl swap resume {run.id} --target sim or lumctl swap abort {run.id}" in str(error.value.hint)
     assert run.state == "half-done"
     assert rack.site.known_states("mesh") == {}
@@ -89,7 +89,7 @@ def test_a_run_that_is_told_to_stop_is_undone_first(slow_rack, number: signal.Si
     with rack.engine(plan) as engine:
         next(line for line in engine.stdout or () if line.startswith("6. "))
         engine.send_signal(number)
-    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.store.runs.all()[0].state == "rolled-back"
     assert rack.cells() == before
     assert rack.site.known_states("mesh") == before["mesh"]
 
@@ -106,14 +106,14 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
     rack = slow_rack
     result = apply(rack.site, rack.lost())
     swapped = rack.cells()
-    back = plan_rollback(rack.site, rack.store.run(result.run))
+    back = plan_rollback(rack.site, rack.store.runs.get(result.run))
     run = rack.kill_engine(back, lambda engine: next(x for x in engine.stdout or () if x.startswith("4. ")))
     with rack.another_site(now=lambda: time.time() + 60) as later:
         with pytest.raises(RefusedError, match="cannot be rolled back: mesh does not hold"):
-            apply(later, plan_rollback(later, rack.store.run(result.run)))
-        apply(later, plan_rollback(later, rack.store.run(run.id)))
+            apply(later, plan_rollback(later, rack.store.runs.get(result.run)))
+        apply(later, plan_rollback(later, rack.store.runs.get(run.id)))
     assert rack.cells() == swapped
-    assert rack.store.run(result.run).state == "done"
+    assert rack.store.runs.get(result.run).state == "done"
 
 
 def test_a_run_that_waits_for_a_hand_is_named_by_the_next_look(slow_rack) -> None:

@@ -92,7 +92,7 @@ def test_what_was_named_is_cut_and_a_rollback_restores_it(site, switch):
     assert 9 not in after
     assert len(site.observe().report.circuits) == 6
     assert plan_fabric(site, "switched").steps == ()
-    done = site.store("switched").run(run)
+    done = site.store("switched").runs.get(run)
     apply(site, plan_rollback(site, done))
     assert switch.read_circuits() == LIVE
     book = yaml_text.load(yaml_text.dump(document.make(done, site.store("switched"), site.inventory)), "x")
@@ -109,7 +109,7 @@ def test_a_proof_that_fails_restores_it(site, switch, sim, knows):
     with pytest.raises(RolledBackError):
         apply(site, plan)
     assert switch.read_circuits() == LIVE
-    assert site.store("switched").runs()[0].state == "rolled-back"
+    assert site.store("switched").runs.all()[0].state == "rolled-back"
 
 
 def ignorant(plan):

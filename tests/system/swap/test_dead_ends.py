@@ -205,8 +205,8 @@ def cut_then_replugged(c: Console) -> State:
 def cut_while_rolling_back(c: Console) -> State:
     state = swapped(c)
     with c.site() as site:
-        back = plan_rollback(site, site.store(c.rack).run(state["run"]))
-        site.store(c.rack).save_plan(to_document(back))
+        back = plan_rollback(site, site.store(c.rack).runs.get(state["run"]))
+        site.store(c.rack).runs.save_plan(to_document(back))
     later = c.cut(back.id, after=4)
     c.later()
     return {**state, "later": later}
@@ -339,7 +339,7 @@ def _replug(c: Console) -> None:
 
 def _newest(c: Console) -> str:
     with c.store() as store:
-        return max(store.runs(), key=lambda run: run.fence).id
+        return max(store.runs.all(), key=lambda run: run.fence).id
 
 
 # -- good states -------------------------------------------------------------------------------------------------------
@@ -521,8 +521,8 @@ ROWS = [
     Row("swap/settings.py", "nothing to reset", switched_off, "device set h4/power power=reset",
         ("device set h4/power power=on",), rack="switched", again=True),
     Row("swap/settings.py", "is refused", as_it_is, "device set s1-gpu0-a transmit=off", ("--even-if-used",), off),
-    Row("store/acts.py", "is acknowledged of", as_it_is, "health ack s1-gpu0 --clear", ("health list",)),
-    Row("store/acts.py", "is not in maintenance", as_it_is, "health maintain s1 --end", ("health list",)),
+    Row("store/actions.py", "is acknowledged of", as_it_is, "health ack s1-gpu0 --clear", ("health list",)),
+    Row("store/actions.py", "is not in maintenance", as_it_is, "health maintain s1 --end", ("health list",)),
     Row("cli/health_faults.py", "finds no fault of", dead, "health ack s1-gpu0 --rule gpu.ecc --comment known",
         ("health ack s1-gpu0 --comment",), given={"WHY": "known"}),
     Row("cli/health_faults.py", "has no faults", as_it_is, "health ack s1-gpu0 --comment known",
@@ -685,12 +685,10 @@ ELSEWHERE = {
     ("daemon/autopilot/pilot.py", "is another plan than the one kept"): "for the log of the daemon, which goes on",
     ("daemon/autopilot/stop_switch.py", "cannot be removed"): "another user's file: see tests/system/test_autopilot.py",
     ("daemon/gateway/service.py", "a gateway drives its devices itself"): "a mistake in a program, none of an operator",
-    ("store/copying.py", ""): COPYING,
-    ("store/database.py", "has schema"): "an older lumctl: see tests/unit/store/test_migration.py",
+    ("store/transfer.py", ""): COPYING,
+    ("store/database.py", "has schema"): "an older lumctl: see tests/unit/store/test_schema.py",
     ("store/lease.py", ""): LEASE,
-    ("store/memory.py", "another plan is kept under the name"): "two plans with one digest",
-    ("store/migrations.py", "is being changed by an older lumctl"): "see tests/unit/store/test_migration.py",
-    ("store/retiring.py", "was retired when"): COPYING,
+    ("store/runs.py", "another plan is kept under the name"): "two plans with one digest",
     ("cli/changes.py", "and --yes does not say that"): BY_HAND,
     ("cli/invocation.py", "not confirmed"): FINAL,
     ("cli/job.py", ""): JOBS,

@@ -34,7 +34,7 @@ def cut(rack, plan, where) -> str:
         rack.await_stop(engine)
         os.kill(rack.guard, signal.SIGKILL)
         engine.kill()
-    run = max(rack.store.runs(), key=lambda run: run.fence)
+    run = max(rack.store.runs.all(), key=lambda run: run.fence)
     assert run.state == "running"
     return run.id
 
@@ -47,8 +47,8 @@ def later(rack):
 def is_free(rack) -> None:
     assert rack.store.first_break() is None
     with later(rack) as site:
-        assert rack.store.unfinished(now=site.now()) == ()
-    rack.store.release(rack.store.acquire("prototype", "the next one", term_s=1.0, now=time.time() + 120))
+        assert rack.store.runs.unfinished(now=site.now()) == ()
+    rack.store.leases.release(rack.store.leases.acquire("prototype", "the next one", term_s=1.0, now=time.time() + 120))
 
 
 @pytest.mark.parametrize("where", SAMPLE, ids=str)
@@ -56,17 +56,17 @@ def test_a_run_that_was_killed_with_its_guard_is_brought_to_its_planned_end(swap
     rack, plan, before, transmitters = swap
     run = cut(rack, plan, where)
     with later(rack) as site:
-        assert resume(site, rack.store.run(run)).run == run
+        assert resume(site, rack.store.runs.get(run)).run == run
     cells = rack.cells()
     planned = {change.puc: change.after for change in plan.changes}
     assert cells == {"mesh": {puc: planned.get(puc, state) for puc, state in before["mesh"].items()}}
     assert rack.site.known_states("mesh") == cells["mesh"]
-    assert rack.store.run(run).state == "done"
+    assert rack.store.runs.get(run).state == "done"
     assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
     assert all(rack.ok_circuits("finetune"))
     is_free(rack)
     with later(rack) as site:
-        apply(site, plan_rollback(site, rack.store.run(run)))
+        apply(site, plan_rollback(site, rack.store.runs.get(run)))
     assert (rack.cells(), rack.transmitters()) == (before, transmitters)
 
 
@@ -75,10 +75,10 @@ def test_or_taken_back_to_where_it_began(swap, where) -> None:
     rack, plan, before, transmitters = swap
     run = cut(rack, plan, where)
     with later(rack) as site:
-        assert abort(site, rack.store.run(run)).outcome == "rolled-back"
+        assert abort(site, rack.store.runs.get(run)).outcome == "rolled-back"
     assert (rack.cells(), rack.transmitters()) == (before, transmitters)
     assert rack.site.known_states("mesh") == before["mesh"]
-    assert rack.store.run(run).state == "rolled-back"
+    assert rack.store.runs.get(run).state == "rolled-back"
     assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
     is_free(rack)
 
@@ -87,13 +87,13 @@ def test_whoever_wakes_up_late_writes_nothing_more(swap) -> None:
     rack, plan, before, _ = swap
     with rack.engine(plan, signal=signal.SIGSTOP, after=4, elsewhere=True) as engine:
         rack.await_stop(engine)
-        run = max(rack.store.runs(), key=lambda run: run.fence)
+        run = max(rack.store.runs.all(), key=lambda run: run.fence)
         with later(rack) as site:
             abort(site, run)
-        entries = rack.store.entries(run.id)
+        entries = rack.store.journal.of_run(run.id)
         engine.send_signal(signal.SIGCONT)
         said = engine.stdout.read()
     rack.await_guard()
-    assert rack.store.entries(run.id) == entries
+    assert rack.store.journal.of_run(run.id) == entries
     assert engine.returncode in {ExitCode.ROLLED_BACK, ExitCode.HALF_DONE}, said
     assert rack.cells() == before

@@ -41,7 +41,7 @@ def when_free(act: Callable[[], object]) -> object:
 def swap_and_back(rack: Rack) -> None:
     """Another change of the same transmitters, from its beginning to its end."""
     done = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(done.run)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(done.run)))
 
 
 def aborted(rack: Rack, run: Run) -> None:
@@ -69,7 +69,7 @@ def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goe
     ) as engine:
         rack.await_stop(engine)
         os.kill(rack.guard, signal.SIGKILL)
-        run = max(rack.store.runs(), key=lambda run: run.fence)
+        run = max(rack.store.runs.all(), key=lambda run: run.fence)
         assert run.state == "running"
         when_free(lambda: goes_on(rack, run))
         transmitters, cells, circuits = rack.transmitters(), rack.cells(), rack.ok_circuits("finetune")
@@ -80,11 +80,11 @@ def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goe
     assert rack.transmitters() == transmitters
     assert rack.cells() == cells
     assert rack.ok_circuits("finetune") == circuits
-    assert rack.store.uncertain_since("mesh") is None
+    assert rack.store.fabric.uncertain_since("mesh") is None
     if elsewhere:
         assert engine.returncode in {ExitCode.ROLLED_BACK, ExitCode.HALF_DONE}
         assert "stood still for so long that" in said
     else:
         assert engine.returncode == -signal.SIGKILL
-    for left in [each for each in rack.store.runs() if each.kind == "swap" and each.state == "done"]:
+    for left in [each for each in rack.store.runs.all() if each.kind == "swap" and each.state == "done"]:
         apply(rack.site, plan_rollback(rack.site, left))

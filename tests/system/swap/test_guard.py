@@ -39,19 +39,19 @@ def swap(tmp_path_factory, rack_of) -> Iterator[tuple]:
 
 def is_put_back(swap, run, *, state="rolled-back") -> None:
     rack, _, cells, transmitters, circuits = swap
-    assert rack.store.run(run.id).state == state
+    assert rack.store.runs.get(run.id).state == state
     assert rack.cells() == cells
     assert rack.transmitters() == transmitters
     assert rack.site.known_states("mesh") == cells["mesh"]
     assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
     assert rack.ok_circuits("finetune") == circuits
     assert rack.store.first_break() is None
-    lease = rack.store.acquire("prototype", "the next one", term_s=1.0, now=time.time())  # nobody holds it
-    rack.store.release(lease)
+    lease = rack.store.leases.acquire("prototype", "the next one", term_s=1.0, now=time.time())  # nobody holds it
+    rack.store.leases.release(lease)
 
 
 def newest(rack):
-    return max(rack.store.runs(), key=lambda run: run.fence)
+    return max(rack.store.runs.all(), key=lambda run: run.fence)
 
 
 def killed(rack, plan, **where: int) -> tuple:
@@ -69,13 +69,13 @@ def test_an_engine_that_is_killed_leaves_the_rack_as_it_was(swap, where) -> None
     run, said = killed(rack, plan, **where)
     assert said.startswith("mesh and 4 more have no revert timer: ours is armed (62 s)\n")
     is_put_back(swap, run)
-    end = rack.store.entries(run.id)[-1]
+    end = rack.store.journal.of_run(run.id)[-1]
     assert end.data == {
         "state": "rolled-back",
         "failed": "its engine ended without a word",
         "by": f"revert guard of {run.id}",
     }
-    assert (run.fence, end.fence) == (rack.store.entries(run.id)[0].fence + 1,) * 2
+    assert (run.fence, end.fence) == (rack.store.journal.of_run(run.id)[0].fence + 1,) * 2
 
 
 def test_an_engine_that_is_killed_before_its_run_begins_leaves_nothing(swap) -> None:
@@ -83,7 +83,7 @@ def test_an_engine_that_is_killed_before_its_run_begins_leaves_nothing(swap) -> 
     earlier = newest(rack)
     run, _ = killed(rack, plan, before=BEGIN)
     assert run == earlier
-    assert rack.store.unfinished(now=time.time()) == ()
+    assert rack.store.runs.unfinished(now=time.time()) == ()
     is_put_back(swap, run, state=run.state)
 
 
@@ -115,7 +115,7 @@ def test_an_engine_that_stands_still_is_ended_by_its_guard(swap) -> None:
         rack.await_guard()
     run = newest(rack)
     is_put_back(swap, run)
-    assert rack.store.entries(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
+    assert rack.store.journal.of_run(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
 
 
 def test_an_engine_that_its_guard_may_not_end_is_shut_out_and_says_so(swap) -> None:
@@ -128,7 +128,7 @@ def test_an_engine_that_its_guard_may_not_end_is_shut_out_and_says_so(swap) -> N
         is_put_back(swap, run)
         engine.send_signal(signal.SIGCONT)
         said = engine.stdout.read()
-    assert rack.store.entries(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
+    assert rack.store.journal.of_run(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
     assert said.endswith(f"{run.id} stood still for so long that its revert guard took it over: it is rolled-back\n")
     assert engine.returncode == ExitCode.ROLLED_BACK
     is_put_back(swap, run)
@@ -177,9 +177,9 @@ def test_a_run_that_was_taken_back_by_hand_is_left_alone(swap) -> None:
         run = newest(rack)
         with rack.another_site(now=lambda: time.time() + 60) as later:
             apply(later, plan_rollback(later, run))
-        entries = rack.store.entries(run.id)
+        entries = rack.store.journal.of_run(run.id)
         rack.await_guard()
-        assert rack.store.entries(run.id) == entries
+        assert rack.store.journal.of_run(run.id) == entries
         engine.kill()
     is_put_back(swap, run, state="undone")
 

@@ -84,10 +84,10 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
         apply(site, plan)
     with pytest.raises(RefusedError, match="s1-gpu0 has no lane to spare: s1-a carries train/0-1"):
         plan_reroute(site, None, ["s1-b", "s1-c"])
-    told = parse(make(rack.store.run(done.run), rack.store, rack.inventory), "told")
+    told = parse(make(rack.store.runs.get(done.run), rack.store, rack.inventory), "told")
     assert replay_on_simulator(told, rack.inventory, progress=lambda _line: None, before_step=at_once).identical
 
-    apply(site, plan_rollback(site, rack.store.run(done.run)))
+    apply(site, plan_rollback(site, rack.store.runs.get(done.run)))
     assert (rack.cells(), site.assignment()) == (before, placed)
     assert rack.transmitters()["s1-b"]
 
@@ -115,7 +115,7 @@ def test_a_move_that_was_killed_with_its_guard_is_taken_back_or_brought_to_its_e
             rack.await_stop(engine)
             os.kill(rack.guard, signal.SIGKILL)
             engine.kill()
-        run = max(rack.store.runs(), key=lambda run: run.fence)
+        run = max(rack.store.runs.all(), key=lambda run: run.fence)
         with rack.another_site(now=lambda: time.time() + 60) as later:
             done = bring(later, run)
         assert rack.site.assignment().get("lanes of s1-gpu0", ()) == order
@@ -137,6 +137,6 @@ def test_a_circuit_of_another_job_makes_room_only_where_it_may(crowded):
     done = apply(site, plan)
     assert {proof.circuit for proof in done.verified} == {"own/0-1", "other/2-3"}
     assert all([*rack.ok_circuits("own"), *rack.ok_circuits("other")])
-    apply(site, plan_rollback(site, rack.store.run(done.run)))
+    apply(site, plan_rollback(site, rack.store.runs.get(done.run)))
     assert rack.cells() == before
     assert all([*rack.ok_circuits("own"), *rack.ok_circuits("other")])

@@ -52,7 +52,7 @@ def transmit_off(site):
 
 
 def replayed(site, rack):
-    run = rack.store.run(rack.swap)
+    run = rack.store.runs.get(rack.swap)
     book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
     replay_on_rack(book, site, progress=print, before_step=lambda _step: None)
 
@@ -76,7 +76,9 @@ def test_every_writing_command_refuses_and_names_the_way_out(rack, lost, write):
         write(lost, rack)
     assert "lumctl store adopt prototype" in refused.value.hint or "--cut" in refused.value.hint
     assert light(rack) == before
-    assert lost.store("prototype").runs() == () or all(run.state == "refused" for run in lost.store("prototype").runs())
+    assert lost.store("prototype").runs.all() == () or all(
+        run.state == "refused" for run in lost.store("prototype").runs.all()
+    )
 
 
 def test_the_placement_that_the_light_shows_is_adopted_and_programmed(rack, lost):
@@ -95,7 +97,7 @@ def test_the_placement_that_the_light_shows_is_adopted_and_programmed(rack, lost
     report = lost.observe().report
     assert [c.state.value for c in report.circuits.values()] == ["ok"] * 6
     assert plan_adopt(lost, "prototype").steps == ()
-    rack.site.store("prototype").doubt("mesh", rack.swap)  # the other record does not know of these cells
+    rack.site.store("prototype").runs.doubt("mesh", rack.swap)  # the other record does not know of these cells
     apply(rack.site, plan_fabric(rack.site, "prototype"))
 
 
@@ -120,16 +122,16 @@ def test_a_rank_that_no_light_shows_is_named_and_placed_by_an_operator(rack, los
 def old(rack, tmp_path):
     """A site on the same rack whose store is a copy from before the swap: it knows the mesh as it was then."""
     store = store_at(str(tmp_path / "old"), rack="prototype")
-    start = Start.from_document(rack.store.run(rack.swap).plan["start"])
+    start = Start.from_document(rack.store.runs.get(rack.swap).plan["start"])
     cells = start.cells("mesh", own_cells(rack.inventory, rack.inventory.devices["mesh"]))
     now = time.time()
-    lease = store.acquire("prototype", "me", term_s=30.0, now=now)
+    lease = store.leases.acquire("prototype", "me", term_s=30.0, now=now)
     about = {"kind": "fabric", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
-    run = store.begin_run(lease, about, {"digest": "d"}, now=now)
+    run = store.runs.begin(lease, about, {"digest": "d"}, now=now)
     outcome = Record(now, "outcome", "1", {})
-    store.conclude(lease, run, outcome, states={"mesh": cells}, placed=dict(start.assignment))
-    store.end_run(lease, run, Record(now, "end", "", {}), "done")
-    store.release(lease)
+    store.runs.conclude(lease, run, outcome, states={"mesh": cells}, placed=dict(start.assignment))
+    store.runs.end(lease, run, Record(now, "end", "", {}), "done")
+    store.leases.release(lease)
     with Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store) as site:
         yield site
     store.close()

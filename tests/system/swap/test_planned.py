@@ -26,7 +26,7 @@ def test_two_jobs_at_once_round_a_cell_and_back_and_nobody_else_s_cells_change(r
     assert {proof.circuit for proof in result.verified} == {c.id for c in round_it.add} != set()
     assert all(rack.ok_circuits("train-a"))
     assert site.assignment() != placed
-    apply(site, plan_rollback(site, rack.store.run(result.run)))
+    apply(site, plan_rollback(site, rack.store.runs.get(result.run)))
     assert rack.cells() == standing
 
     rack.clear()

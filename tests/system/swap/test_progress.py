@@ -53,7 +53,7 @@ def test_a_commit_whose_answer_is_lost_is_verified_when_the_device_has_ended(swa
     half = len(plan.changes) // 2
     assert f"mesh is still at work: {half} of {len(plan.changes)} cells; commit in progress" in said
     rack.sim.clear("mesh")
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
     is_back(rack, before)
 
 
@@ -66,7 +66,7 @@ def half_done(swap, monkeypatch) -> Iterator[tuple]:
     with pytest.raises(HalfDoneError, match="still at work") as ended:
         apply(rack.site, plan)
     assert ended.value.exit_code == ExitCode.HALF_DONE
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert run.state == "half-done"
     assert rack.site.known_cells("mesh") == {}
     yield rack, plan, run, before
@@ -87,9 +87,9 @@ def test_nothing_that_it_shows_meanwhile_is_believed(half_done) -> None:
     assert any("still at work" in note for note in shown(rack).notes)
     with pytest.raises(HalfDoneError, match="still at work"):
         abort(rack.site, run)
-    assert rack.store.run(run.id).state == "half-done"
+    assert rack.store.runs.get(run.id).state == "half-done"
     rack.sim.clear("mesh")
-    assert abort(rack.site, rack.store.run(run.id)).outcome == "rolled-back"
+    assert abort(rack.site, rack.store.runs.get(run.id)).outcome == "rolled-back"
     is_back(rack, before)
 
 
@@ -101,7 +101,7 @@ def test_a_device_that_can_be_read_again_is_read_again_and_the_run_goes_on(half_
     planned = {change.puc: change.after for change in plan.changes}
     assert rack.cells() == {"mesh": {puc: planned.get(puc, state) for puc, state in before["mesh"].items()}}
     assert all(rack.ok_circuits("finetune"))
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(run.id)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(run.id)))
     is_back(rack, before)
 
 
@@ -116,4 +116,4 @@ def test_fabric_apply_goes_by_what_it_shows_then(half_done) -> None:
     assert {change.puc: change.before for change in plan.changes} == {puc: str(state) for puc, state in held.items()}
     apply(rack.site, plan)
     assert rack.site.known_states("mesh") == rack.cells()["mesh"]
-    abort(rack.site, rack.store.run(run.id), leave_later=True)
+    abort(rack.site, rack.store.runs.get(run.id), leave_later=True)

@@ -52,7 +52,7 @@ def test_fabric_apply_lights_what_a_placed_rank_needs_and_writes_no_cell(rack):
 
 def test_fabric_apply_lights_it_too_where_the_mesh_is_not_certain(rack):
     switch(rack, "s2-gpu0-a", on=False)
-    rack.store.doubt("mesh", rack.store.runs()[0].id)
+    rack.store.runs.doubt("mesh", rack.store.runs.all()[0].id)
     apply(rack.site, plan_fabric(rack.site, "prototype"))
     assert dark(rack) == set()
     assert rack.ok_circuits("finetune") == [True] * 6
@@ -66,7 +66,7 @@ def test_fabric_apply_darkens_what_was_replaced(rack):
     apply(rack.site, plan_fabric(rack.site, "prototype"))
     assert dark(rack) == REPLACED
     assert rack.ok_circuits("finetune") == [True] * 6
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(swap.run)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(swap.run)))
 
 
 @pytest.mark.parametrize("act", [ABORT, RESUME])
@@ -76,13 +76,13 @@ def test_a_cut_run_is_brought_to_an_end_although_a_transmitter_of_another_rank_i
     run = cut(rack, plan)
     switch(rack, "s0-gpu0-a", on=False)
     with later(rack) as site:
-        found = prospect(site, site.store("prototype").run(run.id), act)
+        found = prospect(site, site.store("prototype").runs.get(run.id), act)
         assert found.switching.light == ("s0-gpu0-a",)
         do = abort if act == ABORT else resume
-        do(site, site.store("prototype").run(run.id))
+        do(site, site.store("prototype").runs.get(run.id))
         assert "s0-gpu0-a" not in dark(rack)
         assert rack.ok_circuits("finetune") == [True] * 6
-        entries = site.store("prototype").entries(run.id)
+        entries = site.store("prototype").journal.of_run(run.id)
         assert [e.data["light"] for e in entries if e.kind == "transmitters"] == [["s0-gpu0-a"]]
         placed = site.assignment()["finetune"]
     assert placed[1] == ("s1-gpu0" if act == ABORT else "s3-gpu0")
@@ -96,7 +96,7 @@ def cut(rack, plan):
         rack.await_stop(engine)
         os.kill(rack.guard, signal.SIGKILL)
         engine.kill()
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert run.state == "running"
     assert rack.cells() != before, "it was stopped too early"
     return run

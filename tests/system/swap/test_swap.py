@@ -41,7 +41,7 @@ def test_any_accelerator_that_works_in_a_job_can_be_replaced(rack64, job: str, v
     assert rack.site.assignment()[job] == tuple(spare if a == victim else a for a in placed_before[job])
     assert all(rack.ok_circuits(job))
 
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
     rack.clear()
     assert rack.cells() == before
     assert rack.site.assignment() == placed_before
@@ -61,7 +61,7 @@ def test_light_that_is_not_proved_takes_everything_back(rack, fault: str) -> Non
         apply(rack.site, plan)
     assert rack.cells() == before
     assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
-    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.store.runs.all()[0].state == "rolled-back"
     assert rack.site.known_states("mesh") == before["mesh"]
     assert rack.site.devices.transponder("s1-gpu0-a").transmitting()
 
@@ -69,10 +69,10 @@ def test_light_that_is_not_proved_takes_everything_back(rack, fault: str) -> Non
 def test_a_mesh_that_is_gone_is_unreachable_and_nothing_is_done(rack) -> None:
     plan = rack.lost()
     rack.sim.inject("mesh", "mesh-down")
-    runs = len(rack.store.runs())
+    runs = len(rack.store.runs.all())
     with pytest.raises(DeviceUnreachableError, match="mesh"):
         apply(rack.site, plan)
-    assert len(rack.store.runs()) == runs
+    assert len(rack.store.runs.all()) == runs
 
 
 def test_a_spare_that_fell_ill_after_the_plan_is_refused_before_anything_is_touched(rack) -> None:
@@ -82,7 +82,7 @@ def test_a_spare_that_fell_ill_after_the_plan_is_refused_before_anything_is_touc
     with pytest.raises(RefusedError, match="s3-gpu0 is failed"):
         apply(rack.site, plan)
     assert rack.cells() == before
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
     assert rack.site.known_states("mesh") == before["mesh"]
 
 
@@ -109,17 +109,17 @@ def test_an_accelerator_that_is_well_is_not_replaced_unless_asked(rack) -> None:
 def test_a_host_that_is_gone_is_replaced_all_the_same(rack) -> None:
     rack.sim.inject("s1", "unreachable")
     result = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
-    darkened = [e for e in rack.store.entries(result.run) if e.kind == "outcome" and "failed" in e.data]
+    darkened = [e for e in rack.store.journal.of_run(result.run) if e.kind == "outcome" and "failed" in e.data]
     assert [e.step for e in darkened] == ["2", "3"]
     assert len(result.verified) == 4
 
 
 def test_two_engines_never_change_one_rack_at_once(rack) -> None:
     plan = rack.lost()
-    held = rack.store.acquire("prototype", "somebody else", term_s=60.0, now=time.time())
+    held = rack.store.leases.acquire("prototype", "somebody else", term_s=60.0, now=time.time())
     with pytest.raises(RefusedError, match="being changed by somebody else"):
         apply(rack.site, plan)
-    rack.store.release(held)
+    rack.store.leases.release(held)
     apply(rack.site, plan)
 
 
@@ -142,13 +142,13 @@ def test_wrong_names_are_one_line_each(rack, job: str, failed: list[str], spares
 def test_a_plan_that_became_stale_while_the_lease_was_awaited_is_refused(rack) -> None:
     plan = rack.lost()
     with rack.another_site() as other:
-        acquire = rack.store.acquire
+        acquire = rack.store.leases.acquire
 
         def late(*words: object, **more: object) -> object:
             apply(other, plan)
             return acquire(*words, **more)  # type: ignore[arg-type]
 
-        rack.store.acquire = late  # type: ignore[method-assign, assignment]
+        rack.store.leases.acquire = late  # type: ignore[method-assign, assignment]
         with pytest.raises(RefusedError, match="is stale"):
             apply(rack.site, plan)
 

@@ -66,7 +66,7 @@ def test_a_spare_is_joined_in_and_taken_out_again(rack):
         ingress: egress for ingress, egress in after.items() if ingress not in FOREIGN
     }
     assert rack.ok_circuits("finetune") == [True] * 6
-    apply(rack.site, plan_rollback(rack.site, rack.store.run(result.run)))
+    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
     assert joins(rack) == before
     assert rack.ok_circuits("finetune") == [True] * 6
 
@@ -92,7 +92,7 @@ def test_a_switch_that_misbehaves_leaves_what_the_run_says(rack, fault, ends):
     with pytest.raises(RunError):
         apply(rack.site, plan, before_step=spoil)
     rack.clear()
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert run.state == ends
     assert joins(rack).items() >= FOREIGN.items()
     if ends == "half-done":
@@ -137,7 +137,7 @@ def test_what_is_not_certain_is_written_whole_and_nothing_else(rack):
 
 def test_its_runbook_is_replayed_on_a_switch_of_its_own(rack):
     result = apply(rack.site, planned(rack))
-    run = rack.store.run(result.run)
+    run = rack.store.runs.get(result.run)
     book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
     replayed = replay_on_simulator(book, rack.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
@@ -155,10 +155,10 @@ def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, agai
 
     with pytest.raises(RunError):
         apply(rack.site, planned(rack), before_step=spoil)
-    swap = rack.store.runs()[0]
+    swap = rack.store.runs.all()[0]
     with pytest.raises(RunError) as failed:
         apply(rack.site, plan_rollback(rack.site, swap))
-    attempt = rack.store.runs()[0]
+    attempt = rack.store.runs.all()[0]
     assert f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id}" in failed.value.hint
     assert (swap.state, attempt.state) == ("half-done", "half-done")
     rack.clear()
@@ -172,11 +172,11 @@ def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, agai
         == f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id} --target sim"
     )
     if again:
-        last = apply(rack.site, plan_rollback(rack.site, rack.store.run(swap.id))).run
-        assert {rack.store.run(run.id).undone_by for run in (swap, attempt)} == {last}
+        last = apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(swap.id))).run
+        assert {rack.store.runs.get(run.id).undone_by for run in (swap, attempt)} == {last}
     else:
-        assert resume(rack.site, attempt).run == attempt.id == rack.store.run(swap.id).undone_by
-        assert rack.store.run(attempt.id).state == "done"
+        assert resume(rack.site, attempt).run == attempt.id == rack.store.runs.get(swap.id).undone_by
+        assert rack.store.runs.get(attempt.id).state == "done"
     assert joins(rack) == before
-    assert rack.store.unfinished(now=time.time()) == ()
+    assert rack.store.runs.unfinished(now=time.time()) == ()
     assert rack.ok_circuits("finetune") == [True] * 6

@@ -98,7 +98,7 @@ def test_a_switch_that_no_lane_meets_can_be_joined_and_rolled_back(site, sim):
     second = done(site, "alone/port/7", "joined=none")
     assert joined(sim, "alone") == {3: 20}
     for result in (second, first):
-        run = site.store("bench").run(result.run)
+        run = site.store("bench").runs.get(result.run)
         apply(site, plan_rollback(site, run))
     assert joined(sim, "alone") == {7: 27}
 

@@ -226,24 +226,24 @@ class MemoryRack:
         self.twin.cells |= changes(
             self.twin.cells, route(SHAPE, [c.ports for c in circuits], states=dict(self.twin.cells))
         )
-        lease = self.store.acquire("prototype", "me", term_s=30.0, now=self.time)
-        run = self.store.begin_run(lease, RUN, {"digest": "d"}, now=self.time - 60)
+        lease = self.store.leases.acquire("prototype", "me", term_s=30.0, now=self.time)
+        run = self.store.runs.begin(lease, RUN, {"digest": "d"}, now=self.time - 60)
         outcome = Record(self.time, "outcome", "1", {})
-        self.store.conclude(lease, run, outcome, states={"mesh": self.twin.cells})
-        self.store.end_run(lease, run, Record(self.time, "end", "", {}), "done")
-        self.store.release(lease)
+        self.store.runs.conclude(lease, run, outcome, states={"mesh": self.twin.cells})
+        self.store.runs.end(lease, run, Record(self.time, "end", "", {}), "done")
+        self.store.leases.release(lease)
 
     def _watch(self):
         """Whatever the store has taken is an event."""
-        self._after("acquire", lambda *_, **__: [("acquire",)])
-        self._after("release", lambda *_, **__: [("release",)])
-        self._after("begin_run", lambda *_, **__: [("begin",)])
-        self._after("advance", lambda _lease, _run, entries, **_: _written(entries))
-        self._after("end_run", lambda *_, outcomes=(), **__: _written(outcomes))
-        self._after("end_run", lambda _lease, _run, _entry, state, **_: [("end", state)])
+        self._after(self.store.leases, "acquire", lambda *_, **__: [("acquire",)])
+        self._after(self.store.leases, "release", lambda *_, **__: [("release",)])
+        self._after(self.store.runs.all, "begin", lambda *_, **__: [("begin",)])
+        self._after(self.store.runs.all, "advance", lambda _lease, _run, entries, **_: _written(entries))
+        self._after(self.store.runs.all, "end", lambda *_, outcomes=(), **__: _written(outcomes))
+        self._after(self.store.runs.all, "end", lambda _lease, _run, _entry, state, **_: [("end", state)])
 
-    def _after(self, name, events_of):
-        real = getattr(self.store, name)
+    def _after(self, part, name, events_of):
+        real = getattr(part, name)
 
         def watched(*words, **more):
             result = real(*words, **more)
@@ -251,7 +251,7 @@ class MemoryRack:
                 self.happens(*event)
             return result
 
-        setattr(self.store, name, watched)
+        setattr(part, name, watched)
 
 
 def _written(entries):

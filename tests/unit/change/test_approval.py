@@ -26,14 +26,14 @@ def rack(rack):
 
 def approved(rack, plan) -> None:
     ask(rack.site, plan, rack.policy, made_by=ANN)
-    rack.store.answer_approval(plan.digest, APPROVED, by="bob@console", comment="", at=rack.time + 1)
+    rack.store.approvals.answer(plan.digest, APPROVED, by="bob@console", comment="", at=rack.time + 1)
 
 
 def swapped(rack):
     """A swap that was approved and done."""
     plan = rack.plan()
     approved(rack, plan)
-    return rack.store.run(rack.apply(plan).run)
+    return rack.store.runs.get(rack.apply(plan).run)
 
 
 def test_the_yes_to_one_plan_is_none_to_another_whose_digest_begins_alike(rack):
@@ -50,7 +50,7 @@ def test_a_rollback_needs_nobodys_leave(rack):
     run = swapped(rack)
     rack.apply(plan_rollback(rack.site, run))
     assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
-    rack.apply(plan_rollback(rack.site, rack.store.runs()[0]))
+    rack.apply(plan_rollback(rack.site, rack.store.runs.all()[0]))
     assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
 
 

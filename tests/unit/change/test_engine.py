@@ -70,9 +70,9 @@ def test_a_finished_swap_is_told_and_written_down(rack):
         ("s2-gpu0-a", "s3-gpu0-b"),
         ("s3-gpu0-b", "s2-gpu0-a"),
     }
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert (run.id, run.state, run.plan_digest, run.who) == (result.run, "done", plan.digest, "me")
-    assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0") == rack.store.assignment()["finetune"]
+    assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0") == rack.store.fabric.assignment()["finetune"]
     assert rack.site.known_states("mesh") == rack.twin.cells
     assert [rack.twin.cells[change.puc].value for change in plan.changes] == [change.after for change in plan.changes]
 
@@ -83,9 +83,9 @@ def test_an_intent_is_on_disk_for_others_to_see_while_its_step_acts(rack):
 
     def look():
         other = store_at(str(rack.folder))
-        run = other.runs()[0]
-        entry = other.entries(run.id)[-1]
-        seen.append((run.state, entry.kind, entry.step, other.uncertain_since("mesh") == run.id))
+        run = other.runs.all()[0]
+        entry = other.journal.of_run(run.id)[-1]
+        seen.append((run.state, entry.kind, entry.step, other.fabric.uncertain_since("mesh") == run.id))
         other.close()
 
     rack.at("commit", do=look)
@@ -107,7 +107,7 @@ def test_a_swap_that_is_not_proved_is_taken_back_in_reverse(rack):
         *surroundings([], "1", kind="undo-"),
     ]
     assert rack.events[4:] == [*FORWARD, *undone, ("end", "rolled-back"), ("release",)]
-    run = rack.store.runs()[0]
+    run = rack.store.runs.all()[0]
     assert (run.id, run.state) == (error.run, "rolled-back")
     is_as_it_was(rack, before)
 
@@ -124,12 +124,12 @@ def test_nor_is_it_mistaken_for_a_refusal(rack):
     plan = rack.plan()
     rack.at("intent", "1", do=ValueError("a bug"))
     fails(rack, plan, RolledBackError, "unexpected ValueError: a bug")
-    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.store.runs.all()[0].state == "rolled-back"
 
 
 def test_a_placement_that_was_written_down_is_taken_back_too(rack):
     plan, before = rack.plan(), dict(rack.twin.cells)
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps:
         run.perform(step)
@@ -157,7 +157,7 @@ def test_circuits_that_were_sound_and_are_not_after_the_undo_leave_it_half_done(
     rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
     error, before = fails(rack, plan, HalfDoneError, "the cells were put back, but light was not verified")
     assert rack.acts()[5:] == BACK
-    assert rack.store.run(error.run).state == "half-done"
+    assert rack.store.runs.get(error.run).state == "half-done"
     is_as_it_was(rack, before)
 
 
@@ -213,7 +213,7 @@ def test_a_run_with_a_step_passed_over_is_done_and_says_so(rack, error):
     result = rack.apply(plan, progress=said.append)
     assert said[0] == "mesh and 4 more have no revert timer: ours is armed (60 s)"
     assert said[2] == f"2. darken the transmitter of s1-gpu0-a: passed over ({error.message})"
-    (outcome,) = [e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2")]
+    (outcome,) = [e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2")]
     sent = {} if error is UNKNOWN else {"nothing_sent": True}
     assert outcome.data == {"failed": error.message, **sent}
     assert result.outcome == "done"
@@ -226,9 +226,9 @@ def test_an_undo_that_fails_goes_on_with_the_other_steps(rack, trouble):
     rack.at("roll_back", do=trouble)
     error, _ = fails(rack, plan, HalfDoneError, r"is left half done: program \d+ PUCs of mesh: .*(a bug|not answer)")
     assert rack.acts()[5:] == BACK
-    assert rack.store.run(error.run).state == "half-done"
-    assert rack.store.uncertain_since("mesh") == error.run
-    assert rack.store.unfinished(now=rack.time) == (error.run,)
+    assert rack.store.runs.get(error.run).state == "half-done"
+    assert rack.store.fabric.uncertain_since("mesh") == error.run
+    assert rack.store.runs.unfinished(now=rack.time) == (error.run,)
     assert ways_to_finish(error.run, "sim") in error.hint
 
 
@@ -238,7 +238,7 @@ def test_an_undo_of_what_was_not_required_is_no_trouble_if_it_fails(rack):
     rack.at(*RELIT[0], do=UNREACHABLE)
     fails(rack, plan, RolledBackError)
     assert rack.acts()[5:] == BACK
-    undone = {e.step: e.data["undone"] for e in rack.store.entries("swap-0002") if e.kind == "undo-outcome"}
+    undone = {e.step: e.data["undone"] for e in rack.store.journal.of_run("swap-0002") if e.kind == "undo-outcome"}
     assert [step for step, well in undone.items() if not well] == ["3"]
 
 
@@ -248,7 +248,7 @@ def test_a_run_that_touched_nothing_is_refused_and_not_undone(rack):
     error, before = fails(rack, plan, RefusedError, "s3-gpu0 is failed, not ok")
     assert not isinstance(error, RolledBackError)
     assert rack.events[4:] == [*FORWARD[:2], ("end", "refused"), ("release",)]
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
     is_as_it_was(rack, before)
 
 
@@ -256,7 +256,7 @@ def test_a_mesh_that_was_sent_nothing_is_as_certain_as_before(rack):
     plan = plan_fabric(rack.site, "prototype", rewrite=True)
     rack.at("commit", do=UNREACHABLE)
     _, before = fails(rack, plan, DeviceUnreachableError)
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
     is_as_it_was(rack, before)
 
 
@@ -274,14 +274,14 @@ def test_a_run_that_is_no_longer_wanted_when_the_store_shows_it_is_refused_befor
     seen = []
 
     def stopped():
-        seen.append(rack.store.runs()[0].state)
+        seen.append(rack.store.runs.all()[0].state)
         raise RefusedError("the autopilot was stopped")
 
     with pytest.raises(RefusedError, match="the autopilot was stopped"):
         rack.apply(plan, require_wanted=stopped)
     assert seen == ["running"]
     assert rack.acts() == []
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
     is_as_it_was(rack, before)
 
 
@@ -306,10 +306,10 @@ def test_a_listener_that_fails_stops_nothing(rack):
 
 def test_a_run_that_lost_its_lease_acts_no_more(rack):
     plan = rack.plan()
-    rack.at("commit", do=lambda: rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time + 60))
+    rack.at("commit", do=lambda: rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time + 60))
     fails(rack, plan, HalfDoneError, r"is left half done: the lease [^;]* was lost to a newer holder, [^;]+$")
     assert rack.acts()[-1] == ("commit", "mesh", None)
-    assert rack.store.runs()[0].state == "running"
+    assert rack.store.runs.all()[0].state == "running"
 
 
 def test_an_undo_goes_on_where_its_intent_cannot_be_written(rack):
@@ -322,7 +322,7 @@ def test_an_undo_goes_on_where_its_intent_cannot_be_written(rack):
 
 def test_a_rack_that_somebody_else_changes_is_left_alone(rack):
     plan = rack.plan()
-    rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time)
+    rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
     with pytest.raises(RefusedError, match="being changed by you"):
         rack.apply(plan)
     assert rack.events == [("acquire",)]
@@ -331,8 +331,8 @@ def test_a_rack_that_somebody_else_changes_is_left_alone(rack):
 def test_a_rollback_marks_the_run_that_it_took_back(rack):
     before = dict(rack.twin.cells)
     run = rack.apply(rack.plan()).run
-    back = rack.apply(plan_rollback(rack.site, rack.store.run(run)))
-    assert (rack.store.run(run).state, rack.store.run(run).undone_by) == ("undone", back.run)
+    back = rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
+    assert (rack.store.runs.get(run).state, rack.store.runs.get(run).undone_by) == ("undone", back.run)
     is_as_it_was(rack, before)
 
 
@@ -347,7 +347,7 @@ def die() -> None:
 def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuits_were_dark(rack):
     rack.dark.update({"s1-gpu0-a", "s1-gpu0-b"})
     plan = rack.plan()
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     rack.at("commit", do=die)
 
@@ -357,11 +357,11 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
 
     with pytest.raises(Killed):
         perform_all()
-    rack.store.release(lease)
-    back = plan_rollback(rack.site, rack.store.run(run.id))
+    rack.store.leases.release(lease)
+    back = plan_rollback(rack.site, rack.store.runs.get(run.id))
     assert "was not sound before" in back.warnings[0]
     rack.apply(back)
-    assert rack.store.run(run.id).state == "undone"
+    assert rack.store.runs.get(run.id).state == "undone"
 
 
 def test_what_was_put_back_is_not_taken_for_sound_because_a_host_has_lost_its_power(rack):

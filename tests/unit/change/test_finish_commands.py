@@ -39,7 +39,7 @@ def command(rack, monkeypatch):
 def run(rack):
     """A run that was cut after its cells were written."""
     plan = rack.plan()
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:6]:
         run.perform(step)
@@ -64,7 +64,7 @@ def test_a_dry_run_shows_exactly_what_would_be_done(rack, command, run, capsys):
     assert lines[3] == "rolled back, in this order"
     assert [line.split(".")[0].strip() for line in lines[4:]] == ["7", "6", "5", "4", "3", "2", "1"]
     assert lines[5].endswith(": write the 9 states from before")
-    assert (rack.acts(), rack.store.run(run).state) == ([], "running")
+    assert (rack.acts(), rack.store.runs.get(run).state) == ([], "running")
 
 
 @pytest.mark.parametrize(("act", "steps"), [("resume", ["7", "8"]), ("abort", ["7", "6", "5", "4", "3", "2", "1"])])
@@ -83,7 +83,7 @@ def test_what_came_of_it_is_a_run_document_with_its_runbook(rack, command, run, 
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["run"], document["outcome"]) == ("lumctl/run/v1", run, outcome)
     assert document["runbook"].endswith(f"{run}.yaml")
-    assert any(e.data.get("by") == "ops@console from 10.0.0.7" for e in rack.store.entries(run) if e.kind == act)
+    assert any(e.data.get("by") == "ops@console from 10.0.0.7" for e in rack.store.journal.of_run(run) if e.kind == act)
     with pytest.raises(RefusedError, match=f"there is nothing of {run} to {act}: it ended {outcome}"):
         command(act, run, yes=True)
 
@@ -93,7 +93,7 @@ def test_without_a_terminal_it_needs_a_yes(rack, command, run, capsys):
         command("resume", run)
     assert error.value.hint == "add --yes"
     assert "left to do" in capsys.readouterr().out
-    assert (rack.acts(), rack.store.run(run).state) == ([], "running")
+    assert (rack.acts(), rack.store.runs.get(run).state) == ([], "running")
 
 
 def test_where_it_cannot_go_on_it_says_why_before_it_asks(rack, command, run, capsys):
@@ -111,7 +111,7 @@ def test_a_store_that_is_gone_when_all_is_done_does_not_make_it_look_refused(rac
     def gone():
         raise StoreError("the store cannot be read: it is gone")
 
-    monkeypatch.setattr(rack.store, "head", gone)
+    monkeypatch.setattr(rack.store.journal, "head", gone)
     command("resume", run, yes=True, output=OutputFormat.JSON)
     said = capsys.readouterr()
     document = json.loads(said.out)
@@ -124,7 +124,10 @@ def test_circuits_that_could_not_be_shown_are_named(rack, command, run, capsys, 
     rack.dark.add("s2-gpu0-b")
     rack.collected.host("s2", reachable=False)
     kept = next(
-        name for step in rack.store.run(run).plan["steps"] if step["do"] == "verify" for name in step["data"]["kept"]
+        name
+        for step in rack.store.runs.get(run).plan["steps"]
+        if step["do"] == "verify"
+        for name in step["data"]["kept"]
     )
     command("resume", run, yes=True, output=output)
     said = capsys.readouterr().out

@@ -17,12 +17,12 @@ LANE = "s0-gpu0-a"
 
 def cut(rack, plan, steps):
     """A run that its engine has left after some steps; its lease has ended."""
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()
-    return rack.store.run(run.id)
+    return rack.store.runs.get(run.id)
 
 
 def settings(rack, *lanes, value):
@@ -61,13 +61,13 @@ def test_a_setting_that_was_set_again_since_is_not_set_back(rack):
             RefusedError, match=f"a later run .* {run.id} left: {LANE} transmit was last set by {other}"
         ):
             do(rack.site, run, who="you")
-    assert rack.store.run(run.id).state == "running"
+    assert rack.store.runs.get(run.id).state == "running"
 
 
 def test_one_that_was_set_and_set_back_since_is(rack):
     run = cut(rack, settings(rack, LANE, value=False), 1)
     other = later(rack, settings(rack, LANE, value=True))
-    rack.apply(plan_rollback(rack.site, rack.store.run(other)))
+    rack.apply(plan_rollback(rack.site, rack.store.runs.get(other)))
     assert rack.on[LANE] is False
     assert abort(rack.site, run, who="you").outcome == "rolled-back"
     assert rack.on[LANE] is True
@@ -86,10 +86,10 @@ def test_what_nobody_has_set_since_is_set_back_and_the_rest_left_alone(rack):
     run = cut(rack, settings(rack, LANE, "s0-gpu0-b", value=False), 2)
     other = later(rack, settings(rack, LANE, value=True))
     result = abort(rack.site, run, who="you", leave_later=True)
-    assert (result.outcome, rack.store.run(run.id).state) == ("superseded", "superseded")
+    assert (result.outcome, rack.store.runs.get(run.id).state) == ("superseded", "superseded")
     assert rack.acts()[-1] == ("transmit", "s0-gpu0-b", True)
     assert rack.on[LANE] is True
-    (said,) = [e.data for e in rack.store.entries(run.id) if e.kind == "abort"]
+    (said,) = [e.data for e in rack.store.journal.of_run(run.id) if e.kind == "abort"]
     assert said["left_alone"] == {"steps": ["1"], "why": [f"{LANE} transmit was last set by {other}"]}
     assert not [odd for odd in rack.store.verify(plan_digest) if run.id in odd.reason]
 
@@ -112,7 +112,7 @@ def fabric_was_applied(rack):
     with pytest.raises(HalfDoneError, match="s0-gpu0-b hears"):
         later(rack, unlit)
     rack.events.clear()
-    return rack.store.run(run.id), rack.store.runs()[0].id
+    return rack.store.runs.get(run.id), rack.store.runs.all()[0].id
 
 
 def test_a_fabric_that_is_written_anew_lights_what_a_cut_swap_has_put_out(rack):
@@ -147,7 +147,7 @@ def test_after_that_the_rack_can_be_changed_again(rack):
     run, _ = fabric_was_applied(rack)
     abort(rack.site, run, who="you", leave_later=True)
     with pytest.raises(RefusedError, match="it ended superseded"):
-        plan_rollback(rack.site, rack.store.run(run.id))
+        plan_rollback(rack.site, rack.store.runs.get(run.id))
     later(rack, plan_fabric(rack.site, "prototype", forget=True))
     assert rack.site.known_states("mesh") == rack.twin.cells
     assert rack.apply(rack.plan()).outcome == "done"

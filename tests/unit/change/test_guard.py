@@ -52,7 +52,7 @@ class Started:
 @pytest.fixture
 def lease(rack):
     rack.site.endpoints = None  # nobody asks where things answer
-    return rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time)
+    return rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
 
 
 @pytest.fixture
@@ -125,11 +125,11 @@ def test_without_a_guard_nothing_is_touched(rack, error):
     def none_to_be_had(*_words, **_more):
         raise error
 
-    runs = rack.store.runs()
+    runs = rack.store.runs.all()
     with pytest.raises(RefusedError, match=r"no revert guard can be started: .*(No such file|no more processes)"):
         rack.apply(plan, arm=lambda *words: arm(*words, start=none_to_be_had))
     assert rack.acts() == []
-    assert rack.store.runs() == runs
+    assert rack.store.runs.all() == runs
     assert rack.events[-1] == ("release",)
 
 

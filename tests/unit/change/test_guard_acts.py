@@ -29,7 +29,7 @@ class Left:
 
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed) -> None:
         self.rack, self.said, self.pauses = rack, [], []
-        self.lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+        self.lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
         self.run = RunInProgress.begun(rack.site, plan, rack.store, self.lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
@@ -42,7 +42,7 @@ class Left:
 
     def guard(self):
         take_over(self.rack.site, self.lease, "it is gone", say=self.said.append, pause=self.pauses.append)
-        return self.rack.store.run(self.run.id)
+        return self.rack.store.runs.get(self.run.id)
 
 
 def is_as_it_was(rack, before) -> None:
@@ -50,7 +50,7 @@ def is_as_it_was(rack, before) -> None:
     assert rack.placed() == PLACED
     assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
     assert rack.store.first_break() is None
-    rack.store.acquire("prototype", "the next one", term_s=30.0, now=rack.time)
+    rack.store.leases.acquire("prototype", "the next one", term_s=30.0, now=rack.time)
 
 
 @pytest.mark.parametrize("steps", range(8))
@@ -76,7 +76,7 @@ def test_so_is_one_that_was_left_in_a_step(rack, at):
 def test_what_a_guard_writes_is_signed_and_under_a_number_of_its_own(rack):
     left = Left(rack, rack.plan(), steps=6)
     run = left.guard()
-    entries = rack.store.entries(run.id)
+    entries = rack.store.journal.of_run(run.id)
     mine = [entry for entry in entries if entry.fence != left.lease.fence]
     assert [e.kind for e in mine] == [*["undo-intent", "undo-outcome"] * 6, "end"]
     assert {entry.fence for entry in mine} == {left.lease.fence + 1} == {run.fence}
@@ -120,7 +120,7 @@ def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
     before = dict(rack.twin.cells)
     left = Left(rack, plan, steps=6)
     (verify,) = [step for step in plan.steps if step.do is Do.VERIFY]
-    rack.store.intend(left.lease, left.run.id, left.run.journal.record("intent", verify, {}))
+    rack.store.runs.intend(left.lease, left.run.id, left.run.journal.record("intent", verify, {}))
     rack.on["s3-gpu0-a"] = False
     rack.events.clear()
     left.guard()
@@ -161,9 +161,13 @@ def test_a_run_whose_undo_had_begun_is_never_done(rack):
 
 def test_a_rollback_that_is_closed_marks_the_run_that_it_took_back(rack):
     first = rack.apply(rack.plan()).run
-    left = Left(rack, plan_rollback(rack.site, rack.store.run(first)))
+    left = Left(rack, plan_rollback(rack.site, rack.store.runs.get(first)))
     run = left.guard()
-    assert (run.state, rack.store.run(first).state, rack.store.run(first).undone_by) == ("done", "undone", run.id)
+    assert (run.state, rack.store.runs.get(first).state, rack.store.runs.get(first).undone_by) == (
+        "done",
+        "undone",
+        run.id,
+    )
 
 
 def test_what_was_written_whole_stays_and_is_told(rack):
@@ -177,8 +181,8 @@ def test_a_device_that_does_not_answer_leaves_it_half_done(rack):
     rack.at("roll_back", do=UNREACHABLE)
     run = left.guard()
     assert run.state == "half-done"
-    assert rack.store.uncertain_since("mesh") == run.id
-    assert rack.store.entries(run.id)[-1].data["by"] == f"revert guard of {run.id}"
+    assert rack.store.fabric.uncertain_since("mesh") == run.id
+    assert rack.store.journal.of_run(run.id)[-1].data["by"] == f"revert guard of {run.id}"
 
 
 # -- when there is nothing to do -------------------------------------------------------------------------------------
@@ -187,40 +191,40 @@ def test_a_device_that_does_not_answer_leaves_it_half_done(rack):
 def test_a_run_that_has_ended_is_left_alone_and_its_lease_given_back(rack):
     left = Left(rack, rack.plan())
     left.run.end("done", {})
-    entries = rack.store.entries(left.run.id)
+    entries = rack.store.journal.of_run(left.run.id)
     rack.events.clear()
     left.guard()
     assert rack.events == [("release",)]
-    assert rack.store.entries(left.run.id) == entries
+    assert rack.store.journal.of_run(left.run.id) == entries
     assert left.said == []
-    rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time)
+    rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
 
 
 def test_a_lease_under_which_no_run_began_is_given_back(rack):
-    lease = rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
     take_over(rack.site, lease, "it is gone", say=pytest.fail)
-    rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time)
+    rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
 
 
 def test_whoever_took_a_newer_lease_is_not_disturbed(rack):
     left = Left(rack, rack.plan(), steps=6)
-    newer = rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time + 60)
+    newer = rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time + 60)
     rack.events.clear()
     assert left.guard().state == "running"
     assert (rack.acts(), left.said) == ([], [])
-    rack.store.renew(newer, term_s=30.0, now=rack.time + 60)  # it is still theirs
+    rack.store.leases.renew(newer, term_s=30.0, now=rack.time + 60)  # it is still theirs
 
 
 def test_a_store_that_is_held_is_waited_for(rack, monkeypatch):
     left = Left(rack, rack.plan(), steps=6)
-    real, troubles = rack.store.seize, iter([StoreError("it is locked"), StoreError("it is locked")])
+    real, troubles = rack.store.runs.seize, iter([StoreError("it is locked"), StoreError("it is locked")])
 
     def seize(*words, **more):
         for trouble in troubles:
             raise trouble
         return real(*words, **more)
 
-    monkeypatch.setattr(rack.store, "seize", seize)
+    monkeypatch.setattr(rack.store.runs.all, "seize", seize)
     assert left.guard().state == "rolled-back"
     assert left.pauses == [1.0, 1.0]
 
@@ -231,7 +235,7 @@ def test_a_store_that_stays_as_it_is_ends_the_guard_and_nothing_is_touched(rack,
     def seize(*_words, **_more):
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(rack.store, "seize", seize)
+    monkeypatch.setattr(rack.store.runs.all, "seize", seize)
     with pytest.raises(StoreError):
         left.guard()
     assert (rack.acts(), len(left.pauses)) == ([], ATTEMPTS)
@@ -258,7 +262,7 @@ def test_a_store_whose_folder_is_gone_is_waited_for_and_none_is_made_in_its_plac
 
     with elsewhere(rack, rack.folder) as site:
         take_over(site, left.lease, "it is gone", say=left.said.append, pause=back)
-        assert site.store("prototype").run(left.run.id).state == "rolled-back"
+        assert site.store("prototype").runs.get(left.run.id).state == "rolled-back"
 
 
 def test_one_that_stays_away_ends_the_guard(rack):

@@ -37,9 +37,9 @@ def test_one_that_comes_at_a_seam_takes_the_run_back(rack, monkeypatch, request_
     interrupted_before(monkeypatch, seam, request_)
     with pytest.raises(RolledBackError, match="it was interrupted"):
         rack.apply(plan)
-    assert rack.store.runs()[0].state == "rolled-back"
+    assert rack.store.runs.all()[0].state == "rolled-back"
     assert rack.twin.cells == before
-    assert rack.store.unfinished(now=rack.time + 31) == ()
+    assert rack.store.runs.unfinished(now=rack.time + 31) == ()
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -47,7 +47,7 @@ def test_one_that_comes_when_all_is_done_is_passed_over(rack, monkeypatch, reque
     plan = rack.plan()
     interrupted_before(monkeypatch, "undisturbed", request_)
     assert rack.apply(plan).outcome == "done"
-    assert rack.store.runs()[0].state == "done"
+    assert rack.store.runs.all()[0].state == "done"
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -75,15 +75,15 @@ def test_a_run_that_begins_waits_with_it_until_it_can_be_ended(rack):
     rack.at("begin", do=lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(RolledBackError, match="it was interrupted"):
         rack.apply(plan)
-    assert (rack.acts(), rack.store.runs()[0].state) == ([], "rolled-back")
+    assert (rack.acts(), rack.store.runs.all()[0].state) == ([], "rolled-back")
 
 
 def test_before_a_run_begins_it_ends_the_command_and_nothing_else(rack):
-    plan, runs = rack.plan(), len(rack.store.runs())
+    plan, runs = rack.plan(), len(rack.store.runs.all())
     rack.at("arm", do=lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rack.apply(plan)
-    assert len(rack.store.runs()) == runs
+    assert len(rack.store.runs.all()) == runs
     assert rack.seen("release") == [("release",)]
 
 

@@ -99,7 +99,7 @@ def test_a_job_is_paused_once_its_spare_reads_well_and_goes_on_when_all_is_writt
     assert [told["LUMCTL_RUN"] for told in program.told] == [result.run] * 2
     assert ("s1-gpu0" in program.told[0]["LUMCTL_RANKS"], "s3-gpu0" in program.told[1]["LUMCTL_RANKS"]) == (True, True)
     assert (program.told[0]["LUMCTL_FAILED"], program.told[0]["LUMCTL_SPARES"]) == ("s1-gpu0", "s3-gpu0")
-    outcome = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2"))
+    outcome = next(e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2"))
     assert outcome.data == {
         "done": True,
         "job": "finetune",
@@ -116,7 +116,7 @@ def test_a_job_without_one_is_warned_of(rack):
 def test_a_rollback_pauses_and_resumes_too(rack, program):
     run = rack.apply(rack.plan()).run
     rack.events.clear()
-    rack.apply(plan_rollback(rack.site, rack.store.run(run)))
+    rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
     assert (acts(rack)[0], acts(rack)[-1]) == (PAUSED, RESUMED)
     assert "s1-gpu0" in program.told[-1]["LUMCTL_RANKS"]
 
@@ -129,7 +129,7 @@ def test_where_it_says_no_nothing_is_touched(rack, program, says):
         rack.apply(plan)
     assert error.value.exit_code is ExitCode.REFUSED
     assert [event for event in acts(rack) if event[0] != "hook"] == []
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
     is_as_it_was(rack, before, program)
 
 
@@ -162,15 +162,15 @@ def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, progr
         HalfDoneError, match="all light is where it should be and stays there, but job finetune"
     ) as error:
         rack.apply(rack.plan())
-    run = rack.store.run(error.value.run)
+    run = rack.store.runs.get(error.value.run)
     assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target sim"
     assert (run.state, rack.placed(), program.state) == ("half-done", SWAPPED, "paused")
     assert "roll_back" not in [event[0] for event in rack.events]
-    assert "finetune" in rack.store.entries(run.id)[-1].data["not_resumed"]
+    assert "finetune" in rack.store.journal.of_run(run.id)[-1].data["not_resumed"]
     rack.events.clear()
     program.answers = {}
     assert resume(rack.site, run, who="you", arm=rack.guard.arm).outcome == "done"
-    assert (acts(rack), program.state, rack.store.run(run.id).state) == ([RESUMED], "running", "done")
+    assert (acts(rack), program.state, rack.store.runs.get(run.id).state) == ([RESUMED], "running", "done")
 
 
 def test_a_job_that_was_resumed_by_hand_is_only_asked(rack, program):
@@ -179,7 +179,7 @@ def test_a_job_that_was_resumed_by_hand_is_only_asked(rack, program):
         rack.apply(rack.plan())
     program.state = "running"
     rack.events.clear()
-    assert resume(rack.site, rack.store.run(error.value.run), who="you", arm=rack.guard.arm).outcome == "done"
+    assert resume(rack.site, rack.store.runs.get(error.value.run), who="you", arm=rack.guard.arm).outcome == "done"
     assert acts(rack) == []
 
 
@@ -189,9 +189,9 @@ def test_where_it_never_goes_on_the_swap_can_still_be_taken_back(rack, program):
     with pytest.raises(HalfDoneError) as error:
         rack.apply(plan)
     with pytest.raises(HalfDoneError, match="the resume hook of job finetune said no"):
-        abort(rack.site, rack.store.run(error.value.run), who="you")
+        abort(rack.site, rack.store.runs.get(error.value.run), who="you")
     program.answers = {}
-    abort(rack.site, rack.store.run(error.value.run), who="you")
+    abort(rack.site, rack.store.runs.get(error.value.run), who="you")
     is_as_it_was(rack, before, program)
 
 
@@ -200,7 +200,7 @@ class Killed(BaseException):
 
 
 def cut(rack, plan, event, do=Killed):
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     if do is not None:
         rack.at(*event, do=do())
@@ -268,7 +268,7 @@ def test_its_guard_is_told_before_its_hook_is_asked_that_this_may_take_long(rack
 def test_of_several_jobs_it_is_told_before_each_for_they_are_asked_one_after_the_other(rack, program):
     plan, told = rack.plan(), []
     pause = next(step for step in plan.steps if step.do is Do.JOB)
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope(rack.guard, 7.0))
     program.at_status = lambda: told.append(list(rack.guard.heard))
     run.journal.job_states_before([replace(pause, id=f"2.{number}") for number in range(5)])
@@ -303,7 +303,7 @@ def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
     assert (run.journal.state, acts(rack)) == ("half-done", [])
     assert "whether this run has paused job finetune is not known: it is left as it is" in said[-1]
     rack.time += 31.0
-    abort(rack.site, rack.store.run(run.id), who="you")
+    abort(rack.site, rack.store.runs.get(run.id), who="you")
     assert acts(rack) == [RESUMED]
     assert run.journal.state == "rolled-back"
 
@@ -311,7 +311,7 @@ def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
 @pytest.mark.usefixtures("program")
 def test_what_a_job_did_is_on_disk_before_it_is_paused(rack):
     result = rack.apply(rack.plan())
-    intent = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("intent", "2"))
+    intent = next(e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("intent", "2"))
     assert intent.data["was"] == "running"
     assert rack.events.index(("intent", "2")) < rack.events.index(PAUSED)
 
@@ -320,7 +320,7 @@ def test_a_job_that_runs_again_is_paused_again_before_the_rest_is_done(rack, pro
     plan = rack.plan()
     _, run = cut(rack, plan, ("commit", "mesh", None))
     program.state = "running"
-    resume(rack.site, rack.store.run(run.id), who="you", arm=rack.guard.arm)
+    resume(rack.site, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
     assert [event for event in acts(rack) if event[0] in {"hook", "commit"}] == [
         PAUSED,
         ("commit", "mesh", None),
@@ -335,7 +335,7 @@ def test_one_that_was_paused_by_the_cut_run_is_set_going_when_that_is_taken_back
     program.state = "paused"  # by the hook that was cut: the run never heard of it
     rack.dark.add("s3-gpu0-a")
     with pytest.raises(RolledBackError):
-        resume(rack.site, rack.store.run(run.id), who="you", arm=rack.guard.arm)
+        resume(rack.site, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
     is_as_it_was(rack, before, program)
 
 
@@ -345,7 +345,7 @@ def test_on_a_simulator_it_is_passed_over_unless_it_is_meant_for_one(rack, progr
     rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
     result = rack.apply(rack.plan())
     assert program.told == []
-    outcome = next(e for e in rack.store.entries(result.run) if (e.kind, e.step) == ("outcome", "2"))
+    outcome = next(e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2"))
     assert outcome.data["hook"]["passed_over"].startswith("hooks are not run on a simulator")
 
 
@@ -369,7 +369,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
     assert program.state == "paused"
     assert RESUMED not in acts(rack)
     rack.dark.clear()
-    abort(rack.site, rack.store.run(error.value.run), who="you")
+    abort(rack.site, rack.store.runs.get(error.value.run), who="you")
     assert program.state == "running"
 
 
@@ -411,4 +411,4 @@ def test_a_job_whose_hook_says_that_it_runs_elsewhere_is_not_reported_as_resumed
     else:
         with pytest.raises(HalfDoneError, match=rf"runs at .*, and is placed at {', '.join(SWAPPED)}: stop it there"):
             rack.apply(plan)
-        assert rack.store.runs()[0].state == "half-done"
+        assert rack.store.runs.all()[0].state == "half-done"

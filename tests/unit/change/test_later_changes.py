@@ -14,14 +14,14 @@ def overtakes(rack):
     """The guard takes over at this moment, and has done its work when the engine asks."""
 
     def seize():
-        rack.seized = rack.store.seize(rack.guard.lease, holder="revert guard of", term_s=30.0, now=rack.time)
+        rack.seized = rack.store.runs.seize(rack.guard.lease, holder="revert guard of", term_s=30.0, now=rack.time)
 
     def work():
         stored, lease = rack.seized
         again = RunInProgress.resumed(rack.site, rack.store, lease, stored, "revert guard")
         rack.troubles = again.undo()
         again.end("half-done" if rack.troubles else "rolled-back", {})
-        rack.store.release(lease)
+        rack.store.leases.release(lease)
 
     rack.guard.takes_over = work
     return seize
@@ -34,7 +34,7 @@ def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, ste
     with pytest.raises(RolledBackError, match=r"stood still for so long that .* it is rolled-back$") as error:
         rack.apply(plan)
     assert rack.guard.heard[-2:] == ["finish", "dismiss"]
-    assert rack.store.run(error.value.run).state == "rolled-back"
+    assert rack.store.runs.get(error.value.run).state == "rolled-back"
     assert rack.twin.cells == before == rack.site.known_states("mesh")
 
 
@@ -52,7 +52,7 @@ def test_one_that_was_overtaken_in_a_stage_tells_what_may_have_acted_since(rack,
     rack.at(*at, do=overtakes(rack))
     with pytest.raises(HalfDoneError, match=f"it is rolled-back; and what stood still was {named}: it may") as error:
         rack.apply(plan)
-    doubted = rack.store.uncertain_since("mesh")
+    doubted = rack.store.fabric.uncertain_since("mesh")
     assert doubted == (None if at[1] == "4" else error.value.run)
 
 
@@ -93,7 +93,7 @@ def test_one_that_wakes_up_after_a_person_has_taken_it_back_says_who_did(rack):
 
     def aborts():
         rack.time += 31.0
-        (run,) = [run for run in rack.store.runs() if run.state == "running"]
+        (run,) = [run for run in rack.store.runs.all() if run.state == "running"]
         abort(rack.site, run, who="bob@console")
 
     rack.at("intent", "7", do=aborts)
@@ -108,7 +108,7 @@ def test_one_whose_lease_went_to_another_run_says_whose_it_is(rack):
 
     def takes():
         rack.time += 31.0
-        rack.store.acquire("prototype", "bob@console", term_s=30.0, now=rack.time)
+        rack.store.leases.acquire("prototype", "bob@console", term_s=30.0, now=rack.time)
 
     rack.at("intent", "6", do=takes)
     with pytest.raises(HalfDoneError, match="was lost to a newer holder, bob@console"):

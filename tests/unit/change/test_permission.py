@@ -13,7 +13,7 @@ from lumctl.store.lease import LeaseHeldError
 
 @pytest.fixture
 def run(rack):
-    lease = rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
     found = RunInProgress.begun(rack.site, rack.plan(), rack.store, lease, "me", GuardScope())
     found.lease = lease
     rack.events.clear()
@@ -21,7 +21,7 @@ def run(rack):
 
 
 def taken_over(rack):
-    rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time + 60)
+    rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time + 60)
 
 
 def test_a_lease_that_lasts_is_not_asked_for_again(rack, run):
@@ -37,7 +37,7 @@ def test_one_that_ended_while_this_process_was_frozen_is_renewed_before_anything
         require_permission()
     rack.time += 29
     with pytest.raises(LeaseHeldError, match="being changed by me"):
-        rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time)
+        rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
 
 
 def test_where_somebody_else_has_it_now_nothing_is_sent(rack, run):
@@ -63,7 +63,7 @@ def test_where_the_store_cannot_be_asked_nothing_is_sent(rack, run, monkeypatch)
     def gone(*_, **__):
         raise StoreError("the store is gone")
 
-    monkeypatch.setattr(rack.store, "renew", gone)
+    monkeypatch.setattr(rack.store.leases, "renew", gone)
     run.lease.deadline.end()
     with pytest.raises(StaleFenceError, match="the store is gone; nothing was sent"), run.journal.sending():
         raise AssertionError("the step must not begin")

@@ -42,15 +42,6 @@ def test_a_plan_survives_json() -> None:
     assert from_document(json.loads(json.dumps(to_document(PLAN)))) == PLAN
 
 
-def test_a_plan_from_before_there_were_joins_can_be_run_and_read_again() -> None:
-    old = to_document(PLAN)
-    del old["join_changes"]
-    old |= {"digest": plan_digest(old)}
-    old |= {"id": f"plan-{old['digest'][:8]}"}
-    plan = from_document(old)
-    assert from_document(to_document(plan)) == plan  # as the journal holds it
-
-
 def test_its_id_comes_from_its_digest() -> None:
     assert PLAN.id == f"plan-{PLAN.digest[:8]}"
 

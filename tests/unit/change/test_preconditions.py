@@ -29,13 +29,13 @@ def cut(rack, plan):
     """A run of a plan that was killed while it wrote the mesh; what stood before had been found sound."""
     values = {"kind": plan.kind, "title": plan.title, "target": plan.target, "who": "me"}
     digests = {"plan_digest": plan.digest, "inventory_digest": plan.inventory_digest}
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = rack.store.begin_run(lease, values | digests, to_document(plan), now=rack.time)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    run = rack.store.runs.begin(lease, values | digests, to_document(plan), now=rack.time)
     program = next(step for step in plan.steps if step.do == "program")
     sound = dict(pair for circuit in (*plan.remove, *plan.keep) for pair in receivers(circuit))
-    rack.store.conclude(lease, run, Record(rack.time, "outcome", "1", {"done": True, "sound": sound}))
-    rack.store.intend(lease, run, Record(rack.time, "intent", program.id, {}), unsure="mesh")
-    rack.store.release(lease)
+    rack.store.runs.conclude(lease, run, Record(rack.time, "outcome", "1", {"done": True, "sound": sound}))
+    rack.store.runs.intend(lease, run, Record(rack.time, "intent", program.id, {}), unsure="mesh")
+    rack.store.leases.release(lease)
     rack.events.clear()
     return run
 
@@ -93,7 +93,7 @@ def test_only_the_rollback_of_the_run_that_was_cut_may_write_what_is_not_certain
     before = dict(rack.twin.cells)
     plan = rack.plan()
     run = cut(rack, plan)
-    back = plan_rollback(rack.site, rack.store.run(run))
+    back = plan_rollback(rack.site, rack.store.runs.get(run))
     refused(rack, replace(back, undoes="swap-0099"), "is not certain")
     rack.events.clear()
     rack.apply(back)
@@ -108,7 +108,7 @@ def test_a_mesh_that_was_never_programmed_from_this_store_is_not_built_on(rack):
     with pytest.raises(RefusedError, match="never programmed from this store"):
         rack.apply(plan)
     assert not rack.acts()
-    assert empty.runs() == ()
+    assert empty.runs.all() == ()
     rack.store.close()
 
 
@@ -189,11 +189,11 @@ def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
 
 
 def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_again(rack):
-    run = rack.store.run(rack.apply(rack.plan()).run)
+    run = rack.store.runs.get(rack.apply(rack.plan()).run)
     early = plan_rollback(rack.site, run)
     late = replace(early, created_at=rack.time + 1).sealed()
     rack.apply(early)
     again = rack.apply(rack.plan()).run
     with pytest.raises(RefusedError, match=f"{run.id} was rolled back already by rollback-"):
         rack.apply(late)
-    assert rack.store.run(again).state == "done"
+    assert rack.store.runs.get(again).state == "done"

@@ -38,7 +38,7 @@ def job_is(rack, **changed) -> None:
 
 def vouched(rack):
     """What the journal of the newest run says of jobs that are stopped."""
-    return [entry.data for entry in rack.store.entries(rack.store.runs()[0].id) if entry.kind == "vouched"]
+    return [entry.data for entry in rack.store.journal.of_run(rack.store.runs.all()[0].id) if entry.kind == "vouched"]
 
 
 def test_a_swap_is_refused_and_nothing_is_touched(rack):
@@ -121,7 +121,7 @@ def test_a_fabric_by_hand_is_judged_by_its_cells_whatever_it_says(rack, says):
 
 def test_a_rollback_is_a_change_like_the_swap(rack):
     run = rack.apply(rack.plan(), stopped_by="ann@console").run
-    back = plan_rollback(rack.site, rack.store.run(run))
+    back = plan_rollback(rack.site, rack.store.runs.get(run))
     with pytest.raises(RefusedError, match=MUST):
         rack.apply(back)
     rack.apply(back, stopped_by="ann@console")
@@ -131,12 +131,12 @@ def test_a_rollback_is_a_change_like_the_swap(rack):
 def cut(rack, steps=6):
     """A swap that its engine has left after some steps."""
     plan = rack.plan()
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()
-    return rack.store.run(run.id)
+    return rack.store.runs.get(run.id)
 
 
 @pytest.mark.parametrize("way", ["rollback", "abort", "resume"])
@@ -159,7 +159,7 @@ def test_it_goes_on_only_where_somebody_says_again_that_the_job_is_stopped(rack,
     with pytest.raises(RefusedError, match=MUST) as error:
         resume(rack.site, run, who="you", arm=rack.guard.arm)
     assert "--job-is-stopped" in error.value.hint
-    assert (rack.acts(), rack.seen("arm"), rack.store.run(run.id).state) == ([], [], "running")
+    assert (rack.acts(), rack.seen("arm"), rack.store.runs.get(run.id).state) == ([], [], "running")
     resume(rack.site, run, who="you", stopped_by="ann@console", arm=rack.guard.arm)
     assert vouched(rack) == [{"stopped": "finetune", "by": "ann@console"}]
     assert rack.placed() != PLACED
@@ -173,7 +173,7 @@ def test_where_no_light_is_left_to_move_nobody_is_asked(rack):
 @pytest.mark.parametrize("forged", ["undoes", "kind", "fabric", "fabric without replacements"])
 def test_a_plan_that_calls_itself_something_else_passes_no_more_than_a_swap(rack, forged):
     """A plan is a file: a word of it and an honest digest are written quickly."""
-    lease = rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time - 31.0)
+    lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time - 31.0)
     run = RunInProgress.begun(rack.site, rack.plan(), rack.store, lease, "me", GuardScope())
     run.end("half-done", {})
     said = {"undoes": {"undoes": run.id}, "kind": {"kind": "finishing"}}.get(forged, {"kind": "fabric"})

@@ -30,7 +30,7 @@ class Left:
 
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed, ago_s=31.0) -> None:
         self.rack, self.plan, self.before = rack, plan, dict(rack.twin.cells)
-        lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time - ago_s)
+        lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - ago_s)
         self.run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
@@ -43,7 +43,7 @@ class Left:
 
     @property
     def stored(self):
-        return self.rack.store.run(self.run.id)
+        return self.rack.store.runs.get(self.run.id)
 
     def resume(self):
         return resume(self.rack.site, self.stored, who="you", arm=self.rack.guard.arm)
@@ -52,7 +52,7 @@ class Left:
         return abort(self.rack.site, self.stored, who="you")
 
     def kinds(self, *kinds):
-        return [(e.kind, e.step) for e in self.rack.store.entries(self.run.id) if e.kind in kinds]
+        return [(e.kind, e.step) for e in self.rack.store.journal.of_run(self.run.id) if e.kind in kinds]
 
 
 def is_swapped(left) -> None:
@@ -77,7 +77,7 @@ def is_as_it_was(left, state="rolled-back") -> None:
 
 def is_free(rack) -> None:
     assert rack.store.first_break() is None
-    rack.store.release(rack.store.acquire("prototype", "the next one", term_s=30.0, now=rack.time))
+    rack.store.leases.release(rack.store.leases.acquire("prototype", "the next one", term_s=30.0, now=rack.time))
 
 
 @pytest.mark.parametrize("steps", range(9))
@@ -135,9 +135,9 @@ def test_what_was_done_twice_is_taken_back_to_what_was_found_first(rack, step):
 def test_who_goes_on_is_written_down_with_what_is_left(rack):
     left = Left(rack, rack.plan(), steps=6)
     left.resume()
-    entry = next(e for e in rack.store.entries(left.run.id) if e.kind == "resume")
+    entry = next(e for e in rack.store.journal.of_run(left.run.id) if e.kind == "resume")
     assert entry.data == {"by": "you", "was": "running", "steps": ["7", "8"]}
-    later = [e for e in rack.store.entries(left.run.id) if e.seq > entry.seq]
+    later = [e for e in rack.store.journal.of_run(left.run.id) if e.seq > entry.seq]
     assert {e.data["by"] for e in later} == {"you"}
     assert {e.fence for e in later} == {entry.fence} == {left.stored.fence}
     assert left.stored.who == "me"
@@ -253,9 +253,9 @@ def test_light_that_was_left_dark_in_mid_blink_is_lit_before_it_is_proved(rack):
 def test_a_rollback_that_was_cut_goes_on_and_settles_what_it_takes_back(rack):
     first = rack.apply(rack.plan()).run
     swapped = dict(rack.twin.cells)
-    left = Left(rack, plan_rollback(rack.site, rack.store.run(first)), steps=4)
+    left = Left(rack, plan_rollback(rack.site, rack.store.runs.get(first)), steps=4)
     left.resume()
-    assert (left.stored.state, rack.store.run(first).state) == ("done", "undone")
+    assert (left.stored.state, rack.store.runs.get(first).state) == ("done", "undone")
     assert rack.placed() == PLACED
     assert rack.twin.cells != swapped
 
@@ -273,13 +273,13 @@ def test_a_fabric_that_was_written_whole_goes_on_and_is_never_taken_back(rack):
 
 def refused(left, match, *, hint=""):
     rack = left.rack
-    entries = rack.store.entries(left.run.id)
+    entries = rack.store.journal.of_run(left.run.id)
     for do in (left.resume, left.abort):
         with pytest.raises(RefusedError, match=match) as error:
             do()
         assert hint in (error.value.hint or "")
     assert rack.acts() == []
-    assert rack.store.entries(left.run.id) == entries
+    assert rack.store.journal.of_run(left.run.id) == entries
 
 
 def test_a_run_whose_engine_may_be_at_work_is_let_alone(rack):
@@ -288,7 +288,7 @@ def test_a_run_whose_engine_may_be_at_work_is_let_alone(rack):
 
 def test_while_another_run_is_at_work_both_wait(rack):
     left = Left(rack, rack.plan(), steps=6)
-    rack.store.acquire("prototype", "somebody", term_s=30.0, now=rack.time)
+    rack.store.leases.acquire("prototype", "somebody", term_s=30.0, now=rack.time)
     rack.events.clear()
     refused(left, "is being changed by somebody")
 
@@ -304,10 +304,10 @@ def test_a_run_that_has_ended_is_not_gone_on_with(rack):
 
 def test_what_a_later_run_has_changed_is_not_touched(rack):
     left = Left(rack, rack.plan(), steps=6)
-    lease = rack.store.acquire("prototype", "you", term_s=30.0, now=rack.time)
-    later = rack.store.begin_run(lease, RUN, {"digest": "d"}, now=rack.time)
-    rack.store.intend(lease, later, Record(rack.time, "intent", "1", {}), unsure="mesh")
-    rack.store.release(lease)
+    lease = rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
+    later = rack.store.runs.begin(lease, RUN, {"digest": "d"}, now=rack.time)
+    rack.store.runs.intend(lease, later, Record(rack.time, "intent", "1", {}), unsure="mesh")
+    rack.store.leases.release(lease)
     rack.events.clear()
     refused(left, f"a later run has changed what {left.run.id} left: mesh was last written by {later}")
 
@@ -315,11 +315,11 @@ def test_what_a_later_run_has_changed_is_not_touched(rack):
 def test_a_run_that_was_cut_is_ended_before_another_begins(rack):
     plan = rack.plan()
     left = Left(rack, plan, steps=5)
-    before = rack.store.newest_fence("prototype")
+    before = rack.store.leases.newest("prototype")
     with pytest.raises(RefusedError, match=f"{left.run.id} was cut and is still open: bring it to its end") as error:
         rack.apply(plan)
     assert error.value.hint == ways_to_finish(left.run.id, "sim")
-    assert rack.store.newest_fence("prototype") == before, "its guard would stand down before a newer lease"
+    assert rack.store.leases.newest("prototype") == before, "its guard would stand down before a newer lease"
     left.abort()
     assert rack.apply(rack.plan()).outcome == "done"
 

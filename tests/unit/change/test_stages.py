@@ -26,13 +26,13 @@ def abreast(rack, monkeypatch):
     """The rack, whose transmitters are switched in threads; ``sizes`` tells how much is written at once."""
     monkeypatch.setattr("lumctl.change.run.MOST_AT_A_HOST", 8)
     rack.sizes = []
-    real = rack.store.advance
+    real = rack.store.runs.advance
 
     def advance(lease, run, entries, **more):
         real(lease, run, entries, **more)
         rack.sizes.append([f"{entry.kind} {entry.step}" for entry in entries])
 
-    monkeypatch.setattr(rack.store, "advance", advance)
+    monkeypatch.setattr(rack.store.runs.all, "advance", advance)
     return rack
 
 
@@ -58,36 +58,38 @@ def test_intents_go_to_disk_with_the_outcomes_before_them_and_the_last_with_the_
         ["outcome 6", "intent 7"],
         ["outcome 7", "intent 8"],
     ]
-    kinds = [(entry.kind, entry.step) for entry in abreast.store.entries("swap-0002")]
+    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0002")]
     assert kinds[-3:] == [("intent", "8"), ("outcome", "8"), ("end", "")]
 
 
 def test_every_intent_of_a_stage_is_on_disk_before_any_of_its_steps_acts(abreast):
     plan, seen = abreast.plan(), []
     for lane in LANES:
-        abreast.at("transmit", lane, do=lambda: seen.append({e.step for e in abreast.store.entries("swap-0002")}))
+        abreast.at(
+            "transmit", lane, do=lambda: seen.append({e.step for e in abreast.store.journal.of_run("swap-0002")})
+        )
     abreast.apply(plan)
     assert [steps >= set("2345") for steps in seen] == [True] * 4
 
 
 def test_no_step_acts_whose_intent_could_not_be_written(abreast, monkeypatch):
-    plan, before, real = abreast.plan(), dict(abreast.twin.cells), abreast.store.advance
+    plan, before, real = abreast.plan(), dict(abreast.twin.cells), abreast.store.runs.advance
 
     def full(lease, run, entries, **more):
         if any(entry.kind == "intent" and entry.step == "3" for entry in entries):
             raise StoreError("the disk is full")
         real(lease, run, entries, **more)
 
-    monkeypatch.setattr(abreast.store, "advance", full)
+    monkeypatch.setattr(abreast.store.runs, "advance", full)
     with pytest.raises(StoreError, match="disk is full"):
         abreast.apply(plan)
     assert abreast.acts() == []
-    assert abreast.store.runs()[0].state == "refused"
+    assert abreast.store.runs.all()[0].state == "refused"
     is_as_it_was(abreast, before)
 
 
 def test_what_a_full_disk_did_not_take_is_written_in_its_order_when_there_is_room(abreast, monkeypatch):
-    plan, before, real, full = abreast.plan(), dict(abreast.twin.cells), abreast.store.advance, []
+    plan, before, real, full = abreast.plan(), dict(abreast.twin.cells), abreast.store.runs.advance, []
 
     def advance(lease, run, entries, **more):
         said = {(entry.kind, entry.step) for entry in entries}
@@ -97,10 +99,10 @@ def test_what_a_full_disk_did_not_take_is_written_in_its_order_when_there_is_roo
         full.clear()
         real(lease, run, entries, **more)
 
-    monkeypatch.setattr(abreast.store, "advance", advance)
+    monkeypatch.setattr(abreast.store.runs, "advance", advance)
     with pytest.raises(RolledBackError, match="disk is full"):
         abreast.apply(plan)
-    kinds = [(entry.kind, entry.step) for entry in abreast.store.entries("swap-0002")]
+    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0002")]
     programmed = kinds.index(("outcome", "6"))
     assert kinds[programmed : programmed + 4] == [
         ("outcome", "6"),
@@ -123,7 +125,7 @@ def test_a_step_that_fails_beside_a_slow_one_waits_for_it_and_takes_it_back_too(
     abreast.at("transmit", "s3-gpu0-b", do=lambda: failed.wait(PATIENCE_S) or pytest.fail("it did not fail"))
     with pytest.raises(RolledBackError, match="no answer came"):
         abreast.apply(plan)
-    said = {(e.kind, e.step): e.data for e in abreast.store.entries("swap-0002")}
+    said = {(e.kind, e.step): e.data for e in abreast.store.journal.of_run("swap-0002")}
     assert said["outcome", "4"] == {"failed": "no answer came"}
     assert said["outcome", "5"]["done"]
     assert [s for kind, s in said if kind == "undo-outcome"] == ["5", "4", "3", "2", "1"]
@@ -135,7 +137,7 @@ def test_a_bug_in_one_step_keeps_what_the_others_did(abreast):
     abreast.at("transmit", "s3-gpu0-a", do=ValueError("a bug"))
     with pytest.raises(RolledBackError, match="unexpected ValueError: a bug"):
         abreast.apply(plan)
-    assert {e.step for e in abreast.store.entries("swap-0002") if e.kind == "outcome"} == set("1235")
+    assert {e.step for e in abreast.store.journal.of_run("swap-0002") if e.kind == "outcome"} == set("1235")
     is_as_it_was(abreast, before)
 
 
@@ -174,18 +176,18 @@ def test_a_lease_that_is_lost_in_a_stage_leaves_it_to_the_newer_holder(abreast):
     abreast.at(
         "transmit",
         "s3-gpu0-a",
-        do=lambda: abreast.store.acquire("prototype", "you", term_s=30.0, now=abreast.time + 60),
+        do=lambda: abreast.store.leases.acquire("prototype", "you", term_s=30.0, now=abreast.time + 60),
     )
     with pytest.raises(HalfDoneError, match="was lost to a newer holder"):
         abreast.apply(plan)
     assert len(abreast.acts()) == len(LANES)
-    assert abreast.store.runs()[0].state == "running"
+    assert abreast.store.runs.all()[0].state == "running"
 
 
 @pytest.mark.parametrize("acted", range(5))
 def test_a_run_that_was_cut_in_the_middle_of_a_stage_is_taken_back_to_what_it_was(rack, acted):
     plan, before = rack.plan(), dict(rack.twin.cells)
-    lease = rack.store.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
+    lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
     run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
     check, stage, *_ = stages(plan.steps)
     run.perform(*check)
@@ -193,7 +195,7 @@ def test_a_run_that_was_cut_in_the_middle_of_a_stage_is_taken_back_to_what_it_wa
     for step in stage[:acted]:  # and then it was killed
         rack.on[step.data["transponder"]] = step.data["enabled"]
     take_over(rack.site, lease, "it is gone", say=[].append)
-    assert rack.store.run(run.id).state == "rolled-back"
+    assert rack.store.runs.get(run.id).state == "rolled-back"
     is_as_it_was(rack, before)
 
 

@@ -18,7 +18,7 @@ def standby(rack):
 
 @pytest.fixture
 def lease(rack):
-    return rack.store.acquire("prototype", "me", term_s=30.0, now=rack.time)
+    return rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
 
 
 def test_the_one_that_stands_by_is_armed(rack, standby, lease):

@@ -266,5 +266,5 @@ def test_a_placement_is_written_down_with_its_step_and_taken_back_with_it(rack, 
     rack.at("end", do=lambda: placed.append(rack.placed()))
     run = rack.apply(plan).run
     assert placed == [("s0-gpu0", "s3-gpu0", "s2-gpu0")]
-    rack.apply(plan_rollback(rack.site, rack.store.run(run)))
+    rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
     assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")

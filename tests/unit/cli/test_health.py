@@ -69,7 +69,7 @@ def test_findings_are_acknowledged_with_a_reason(health, rack, store):
     code, out, _ = health("ack", GPU, "--comment", "part ordered", "--for", "2h")
     assert (code, out.startswith(f"{GPU}: gpu.lost acknowledged until ")) == (ExitCode.DONE, True)
     at = rack.observation().at
-    (said,) = store.acknowledgements(now=at)
+    (said,) = store.health.acknowledgements(now=at)
     assert (said.component, said.rule, said.comment) == (GPU, None, "part ordered")
     assert (said.at, said.until) == (at, at + 7200)
     assert "@" in said.by
@@ -83,7 +83,7 @@ def test_one_rule_can_be_named_and_the_document_says_it_all(health, rack, store)
     assert said["schema"] == "lumctl/acknowledgement/v1"
     assert (said["component"], said["rule"], said["until"], said["rack"]) == (GPU, "gpu.xid", None, "rack64")
     assert said["findings"] == ["gpu.xid"]
-    assert [a.rule for a in store.acknowledgements(now=0.0)] == ["gpu.xid"]
+    assert [a.rule for a in store.health.acknowledgements(now=0.0)] == ["gpu.xid"]
 
 
 def test_a_rack_a_circuit_and_a_link_can_be_acknowledged(health, rack, store):
@@ -92,7 +92,7 @@ def test_a_rack_a_circuit_and_a_link_can_be_acknowledged(health, rack, store):
     for component in ("rack64", CIRCUIT, "h01-gpu0-b"):
         code, out, err = health("ack", component, "--comment", "known", "-o", "name")
         assert (code, out) == (ExitCode.DONE, f"{component}\n"), err
-    assert {a.component for a in store.acknowledgements(now=0.0)} == {"rack64", CIRCUIT, "h01-gpu0-b"}
+    assert {a.component for a in store.health.acknowledgements(now=0.0)} == {"rack64", CIRCUIT, "h01-gpu0-b"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_cannot_be_acknowledged_is_one_line_and_changes_nothing(health, rac
     done, out, err = health("ack", *arguments)
     assert (done, out) == (code, "")
     assert words in err
-    assert store.acknowledgements(now=0.0) == ()
+    assert store.health.acknowledgements(now=0.0) == ()
 
 
 def test_what_lies_behind_a_lost_host_points_at_it(health, rack):
@@ -139,7 +139,7 @@ def test_a_note_is_nothing_to_acknowledge(health, rack, store):
     code, _, err = health("ack", GPU, "--comment", "x")
     assert code == ExitCode.REFUSED
     assert f"{GPU} is ok and has no faults" in err
-    assert store.acknowledgements(now=0.0) == ()
+    assert store.health.acknowledgements(now=0.0) == ()
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_an_acknowledgement_is_taken_back_in_whole_or_by_rule(health, rack, stor
     for rule in ("gpu.lost", "gpu.xid"):
         health("ack", GPU, "--rule", rule, "--comment", "x")
     assert health("ack", GPU, "--clear", "--rule", "gpu.lost")[:2] == (0, f"{GPU}: 1 acknowledgement taken back\n")
-    assert [a.rule for a in store.acknowledgements(now=0.0)] == ["gpu.xid"]
+    assert [a.rule for a in store.health.acknowledgements(now=0.0)] == ["gpu.xid"]
     assert document(health, "ack", GPU, "--clear")[1]["cleared"] == 1
-    assert store.acknowledgements(now=0.0) == ()
+    assert store.health.acknowledgements(now=0.0) == ()
 
 
 # -- clear ------------------------------------------------------------------------------------------------------------
@@ -189,10 +189,10 @@ def test_events_are_cleared_with_a_reason(health, rack, store):
     code, out, _ = health("clear", GPU, "--reason", "reseated")
     assert code == ExitCode.DONE
     assert out == f"{GPU}: cleared gpu.xid: fell off the bus (XID 79)\n"
-    (said,) = store.cleared_events()
+    (said,) = store.health.cleared_events()
     assert (said.component, said.rule, said.reason, said.at) == (GPU, None, "reseated", rack.observation().at)
     assert "@" in said.by
-    (kept,) = store.remarks("events-cleared")
+    (kept,) = store.journal.remarks("events-cleared")
     assert (kept.data["component"], kept.data["reason"], kept.data["who"]) == (GPU, "reseated", said.by)
 
 
@@ -244,14 +244,14 @@ def test_what_cannot_be_cleared_is_one_line_and_changes_nothing(health, store, a
     done, out, err = health("clear", *arguments)
     assert (done, out) == (code, "")
     assert words in err
-    assert store.cleared_events() == ()
+    assert store.health.cleared_events() == ()
 
 
 def test_what_nvidia_smi_says_now_is_no_event(health, rack, store):
     rack.host(HOST, boot_id="boot-1")
     rack.gpu(GPU, recovery_action="Reset")
     assert health("clear", GPU, "--reason", "x")[0] == ExitCode.REFUSED
-    assert store.cleared_events() == ()
+    assert store.health.cleared_events() == ()
 
 
 # -- maintain ---------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_a_window_is_opened_now_or_later_and_ended(health, rack, store):
     at = rack.observation().at
     code, out, _ = health("maintain", HOST, "--for", "30m", "--comment", "new fans")
     assert (code, out.startswith("h03: maintenance until ")) == (ExitCode.DONE, True)
-    (window,) = store.windows(now=at)
+    (window,) = store.health.windows(now=at)
     assert (window.component, window.starts, window.ends, window.comment) == (HOST, at, at + 1800, "new fans")
     code, said = document(health, "maintain", "rack64", "--from", "2100-01-01", "--for", "1d", "--comment", "moving")
     assert (code, said["schema"], said["rack"], said["ended"]) == (0, "lumctl/maintenance/v1", "rack64", False)
@@ -269,7 +269,7 @@ def test_a_window_is_opened_now_or_later_and_ended(health, rack, store):
     assert (later["component"], later["open"], later["ends"] - later["starts"]) == ("rack64", False, 86_400)
     assert health("maintain", HOST, "--end")[:2] == (0, "h03: maintenance ended\n")
     assert health("maintain", "rack64", "--end")[0] == 0
-    assert store.windows(now=at) == ()
+    assert store.health.windows(now=at) == ()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_what_is_no_window_is_one_line_and_opens_none(health, store, arguments, 
     done, out, err = health("maintain", *arguments)
     assert (done, out) == (code, "")
     assert words in err
-    assert store.windows(now=0.0) == ()
+    assert store.health.windows(now=0.0) == ()
 
 
 # -- list -------------------------------------------------------------------------------------------------------------
@@ -327,7 +327,9 @@ def test_a_simulator_has_attention_of_its_own(health, rack, monkeypatch):
 def test_a_state_is_explained_by_its_rules_readings_and_history(health, rack, store):
     rack.gpu(GPU, ecc_volatile_uncorrectable=2)
     at = rack.observation().at
-    store.add_transitions([Transition(at - 60, GPU, "accelerator", State.OK, State.DEGRADED, ("gpu.ecc",), "2 errors")])
+    store.health.add_transitions(
+        [Transition(at - 60, GPU, "accelerator", State.OK, State.DEGRADED, ("gpu.ecc",), "2 errors")]
+    )
     health("ack", GPU, "--comment", "part ordered")
     code, said = document(health, "explain", GPU)
     assert (code, said["schema"], said["component"]) == (0, "lumctl/explanation/v1", GPU)

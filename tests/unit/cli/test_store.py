@@ -28,7 +28,7 @@ def kept(tmp_path: Path, inventory: Path) -> Path:
     """The folder of the rack's store, in which something is journalled."""
     del inventory
     store = store_at(str(tmp_path / "old"), rack="prototype")
-    store.remark("said", {}, at=1.0, who="me")
+    store.journal.remark("said", {}, at=1.0, who="me")
     store.close()
     return tmp_path / "old"
 

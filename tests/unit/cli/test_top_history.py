@@ -27,7 +27,7 @@ def kept(inventory):
         "temperature": Values(50.0, 51.0, 52.0),
         "of tomorrow": Values(1, 1, 1),
     }
-    store.add_readings({int(NOW // 60) - back: {GPU: one} for back in range(1, 11)})
+    store.readings.add({int(NOW // 60) - back: {GPU: one} for back in range(1, 11)})
     store.close()
 
 
@@ -56,7 +56,7 @@ def test_a_store_that_failed_is_opened_anew(inventory, monkeypatch):
         def fails(*_, **__):
             raise StoreError("the store cannot be read")
 
-        monkeypatch.setattr(store, "readings", fails)
+        monkeypatch.setattr(store.readings, "of", fails)
         with pytest.raises(StoreError):
             history(GPU, 300)
         assert history(GPU, 300)

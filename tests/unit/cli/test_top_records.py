@@ -19,8 +19,8 @@ def test_a_store_is_read_when_something_was_written_and_else_now_and_then(invent
     (rack,) = inventory.racks
     kept, other = (store_at(str(tmp_path), rack=rack) for _ in range(2))
     reads: list[float] = []
-    head = kept.head
-    monkeypatch.setattr(kept, "head", lambda: reads.append(clock[0]) or head())
+    head = kept.journal.head
+    monkeypatch.setattr(kept.journal, "head", lambda: reads.append(clock[0]) or head())
     asked: list[float] = []
     clock = [100.0]
     with Recorder(
@@ -32,7 +32,7 @@ def test_a_store_is_read_when_something_was_written_and_else_now_and_then(invent
     ) as records:
         assert records().log == ()
         assert (records().log, reads, asked) == ((), [100.0], [100.0])
-        other.remark("said", {}, at=100.5, who="me")
+        other.journal.remark("said", {}, at=100.5, who="me")
         clock[0] = 101.0
         assert len(records().log) == 1
         records()
@@ -52,9 +52,9 @@ def test_what_could_not_be_read_is_read_again_though_nothing_was_written(invento
 
     with Recorder(inventory, "sim", opened=lambda _rack: store) as records:
         records()
-        store.remark("said", {}, at=100.0, who="me")
+        store.journal.remark("said", {}, at=100.0, who="me")
         with monkeypatch.context() as patched:
-            patched.setattr(store, "latest_entries", fails)
+            patched.setattr(store.journal, "latest", fails)
             assert records().trouble == "the disk is tired"
         shown = records()
         assert (shown.trouble, len(shown.log)) == (None, 1)

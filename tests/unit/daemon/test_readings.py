@@ -26,7 +26,11 @@ class Store:
         self.opened += 1
         return self
 
-    def add_readings(self, minutes):
+    @property
+    def readings(self):
+        return self
+
+    def add(self, minutes):
         if self.full:
             raise OSError(28, "No space left on device")
         self.kept |= minutes

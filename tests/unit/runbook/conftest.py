@@ -1,4 +1,4 @@
-"""Runbooks of real runs: those of the golden journal that this version of the program has recorded."""
+"""Runbooks of real runs: those of the golden store."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def golden_rack() -> Inventory:
 def golden(tmp_path: Path) -> Iterator[Store]:
     """A store with a run of every kind."""
     with closing(sqlite3.connect(tmp_path / "lumctl.db")) as database:
-        database.executescript((GOLDEN / "schema-3.sql").read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / "schema-7.sql").read_text(encoding="utf-8"))
     store = store_at(str(tmp_path), rack="golden")
     yield store
     store.close()
@@ -34,4 +34,4 @@ def golden(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def text_of(golden: Store, golden_rack: Inventory):
     """The runbook of a run as its file has it."""
-    return lambda run: dump(make(golden.run(run), golden, golden_rack))
+    return lambda run: dump(make(golden.runs.get(run), golden, golden_rack))

@@ -38,16 +38,16 @@ def store(tmp_path: Path) -> Store:
 
 
 def recorded(store: Store, state: str) -> str:
-    lease = store.acquire("prototype", "me", term_s=30.0, now=1.0)
+    lease = store.leases.acquire("prototype", "me", term_s=30.0, now=1.0)
     values = {"kind": "swap", "target": "sim", "title": PLAN.title, "plan_digest": PLAN.digest, "who": "me"}
-    run = store.begin_run(lease, {**values, "inventory_digest": INVENTORY.digest}, to_document(PLAN), now=1.0)
-    store.conclude(lease, run, Record(2.0, "outcome", "1", {"done": True, "cells": 2}))
-    store.end_run(lease, run, Record(3.0, "end", "", {}), state)
+    run = store.runs.begin(lease, {**values, "inventory_digest": INVENTORY.digest}, to_document(PLAN), now=1.0)
+    store.runs.conclude(lease, run, Record(2.0, "outcome", "1", {"done": True, "cells": 2}))
+    store.runs.end(lease, run, Record(3.0, "end", "", {}), state)
     return run
 
 
 def test_it_says_what_was_before_what_was_done_and_what_is_after(store: Store) -> None:
-    book = load(dump(make(store.run(recorded(store, "done")), store, INVENTORY)), "x")
+    book = load(dump(make(store.runs.get(recorded(store, "done")), store, INVENTORY)), "x")
     assert book.start.crosses == {"mesh": (3, 4)}
     assert book.end.crosses == {"mesh": (4, 9)}
     assert book.end.assignment == {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")}
@@ -58,7 +58,7 @@ def test_it_says_what_was_before_what_was_done_and_what_is_after(store: Store) -
 
 
 def test_a_run_that_was_rolled_back_ends_where_it_began(store: Store) -> None:
-    book = parse(make(store.run(recorded(store, "rolled-back")), store, INVENTORY), "x")
+    book = parse(make(store.runs.get(recorded(store, "rolled-back")), store, INVENTORY), "x")
     assert book.end == book.start
 
 
@@ -73,20 +73,20 @@ def test_a_run_that_was_rolled_back_ends_where_it_began(store: Store) -> None:
 def test_what_later_runs_wrote_over_is_not_what_a_run_left_behind(
     store: Store, left_alone: list[str], crosses: object, assignment: object
 ) -> None:
-    lease = store.acquire("prototype", "me", term_s=30.0, now=1.0)
+    lease = store.leases.acquire("prototype", "me", term_s=30.0, now=1.0)
     values = {"kind": "swap", "target": "sim", "title": PLAN.title, "plan_digest": PLAN.digest, "who": "me"}
-    run = store.begin_run(lease, {**values, "inventory_digest": INVENTORY.digest}, to_document(PLAN), now=1.0)
+    run = store.runs.begin(lease, {**values, "inventory_digest": INVENTORY.digest}, to_document(PLAN), now=1.0)
     for step in ("1", "2"):
-        store.conclude(lease, run, Record(2.0, "outcome", step, {"done": True}))
+        store.runs.conclude(lease, run, Record(2.0, "outcome", step, {"done": True}))
     said = {"left_alone": {"steps": left_alone, "why": ["mesh was last written by fabric-0002"]}} if left_alone else {}
-    store.conclude(lease, run, Record(3.0, "abort", "", {"by": "me", **said}))
-    store.end_run(lease, run, Record(4.0, "end", "", {}), "superseded" if left_alone else "half-done")
-    book = parse(make(store.run(run), store, INVENTORY), "x")
+    store.runs.conclude(lease, run, Record(3.0, "abort", "", {"by": "me", **said}))
+    store.runs.end(lease, run, Record(4.0, "end", "", {}), "superseded" if left_alone else "half-done")
+    book = parse(make(store.runs.get(run), store, INVENTORY), "x")
     assert (book.end.crosses, book.end.assignment) == (crosses, assignment)
 
 
 def test_comments_and_edits_survive(store: Store) -> None:
-    text = dump(make(store.run(recorded(store, "done")), store, INVENTORY))
+    text = dump(make(store.runs.get(recorded(store, "done")), store, INVENTORY))
     edited = text.replace("title: program 2 PUCs", "title: program two  # as agreed on Friday")
     assert load(edited, "x").steps[0].step.title == "program two"
 
@@ -106,14 +106,14 @@ def test_what_is_no_runbook_is_one_line(text: str, says: str) -> None:
 
 
 def test_an_unknown_kind_of_step_is_named(store: Store) -> None:
-    document = make(store.run(recorded(store, "done")), store, INVENTORY)
+    document = make(store.runs.get(recorded(store, "done")), store, INVENTORY)
     document["steps"][0]["do"] = "explode"
     with pytest.raises(UsageError, match="explode"):
         load(yaml.safe_dump(document), "x")
 
 
 def test_a_step_without_what_it_needs_is_named(store: Store) -> None:
-    document = make(store.run(recorded(store, "done")), store, INVENTORY)
+    document = make(store.runs.get(recorded(store, "done")), store, INVENTORY)
     document["steps"][0]["data"] = {}
     with pytest.raises(UsageError, match=r"step 1 .program. needs changes, device"):
         load(yaml.safe_dump(document), "x")

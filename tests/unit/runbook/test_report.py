@@ -5,17 +5,17 @@ from lumctl.runbook.report import report
 
 
 def of(golden, golden_rack, state, kind="swap"):
-    run = next(run for run in golden.runs() if (run.kind, run.state) == (kind, state))
-    return run, report(make(run, golden, golden_rack), golden.head())
+    run = next(run for run in golden.runs.all() if (run.kind, run.state) == (kind, state))
+    return run, report(make(run, golden, golden_rack), golden.journal.head())
 
 
 def test_a_run_that_failed_says_where_and_what_was_taken_back(golden, golden_rack):
     run, text = of(golden, golden_rack, "rolled-back")
     assert "It failed and everything it did was taken back: the rack is as it was before." in text
-    failed = next(e for e in golden.entries(run.id) if e.kind == "outcome" and "failed" in e.data)
+    failed = next(e for e in golden.journal.of_run(run.id) if e.kind == "outcome" and "failed" in e.data)
     assert f"- Step {failed.step} (" in text
     assert failed.data["failed"].split(";")[0] in text
-    undone = [e.step for e in golden.entries(run.id) if e.kind == "undo-outcome"]
+    undone = [e.step for e in golden.journal.of_run(run.id) if e.kind == "undo-outcome"]
     assert undone
     back = text.partition("## What was taken back at once")[2].partition("\n## ")[0]
     assert [line.split("|")[1].strip() for line in back.strip().splitlines()[2:]] == undone
@@ -31,7 +31,7 @@ def test_a_run_that_was_taken_back_later_names_by_which(golden, golden_rack):
     assert "## What replaced what" in text
     assert "## What was taken back at once" not in text
     assert "- Jobs that run elsewhere than before: pair." in text
-    assert f"`{golden.head().hash}`" in text
+    assert f"`{golden.journal.head().hash}`" in text
     assert run.who in text
 
 
@@ -43,10 +43,10 @@ def test_the_light_before_and_the_expected_power_are_in_it(golden, golden_rack):
 
 
 def test_of_one_that_later_runs_have_written_over_no_way_back_is_told_that_is_refused(golden, golden_rack):
-    run = next(run for run in golden.runs() if (run.kind, run.state) == ("swap", "undone"))
+    run = next(run for run in golden.runs.all() if (run.kind, run.state) == ("swap", "undone"))
     document = make(run, golden, golden_rack)
     document["recorded"] |= {"outcome": "superseded", "undone_by": None}
-    text = report(document, golden.head())
+    text = report(document, golden.journal.head())
     assert "closed after later runs had written over what it did" in text
     assert "there is nothing to undo" in text
     assert "swap rollback" not in text

@@ -37,7 +37,7 @@ def test_the_same_runbook_differs_in_nothing(text_of):
 
 def test_a_runbook_and_the_plan_it_was_made_from_do_the_same(golden, text_of):
     book = plain(load(text_of("swap-0002"), "x").document)
-    assert unlike(book, golden.run("swap-0002").plan) == ()
+    assert unlike(book, golden.runs.get("swap-0002").plan) == ()
 
 
 def test_differences_are_told_by_what_they_are(text_of):
@@ -55,7 +55,7 @@ def test_differences_are_told_by_what_they_are(text_of):
 
 
 def test_an_incident_report_says_who_when_why_what_and_how_to_undo_it(text_of, golden):
-    told = report(plain(load(text_of("swap-0002"), "x").document), golden.head())
+    told = report(plain(load(text_of("swap-0002"), "x").document), golden.journal.head())
     for piece in (
         "# swap-0002: pair: replace g2-gpu0 by g3-gpu0",
         "ops@console from 10.0.0.7",
@@ -63,7 +63,7 @@ def test_an_incident_report_says_who_when_why_what_and_how_to_undo_it(text_of, g
         "g3-gpu0 for g2-gpu0: taken",
         "rollback-0003 has taken it back",
         "## Light that was proved",
-        golden.head().hash,
+        golden.journal.head().hash,
     ):
         assert piece in told, piece
     assert "Nothing of it stands" in report(plain(load(text_of("swap-0004"), "x").document))

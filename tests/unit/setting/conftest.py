@@ -213,12 +213,12 @@ class Rack:
             store=lambda _rack: self.store,
             now=lambda: 1000.0,
         )
-        lease = self.store.acquire("switched", "me", term_s=30.0, now=900.0)
-        run = self.store.begin_run(lease, RUN, {"digest": "d"}, now=900.0)
+        lease = self.store.leases.acquire("switched", "me", term_s=30.0, now=900.0)
+        run = self.store.runs.begin(lease, RUN, {"digest": "d"}, now=900.0)
         held = {n: str(JOINS.get(n, "-")) for n in range(8)}
-        self.store.conclude(lease, run, Record(900.0, "outcome", "1", {}), states={"ocs": held})
-        self.store.end_run(lease, run, Record(900.0, "end", "", {}), "done")
-        self.store.release(lease)
+        self.store.runs.conclude(lease, run, Record(900.0, "outcome", "1", {}), states={"ocs": held})
+        self.store.runs.end(lease, run, Record(900.0, "end", "", {}), "done")
+        self.store.leases.release(lease)
 
     def plan(self, component, *words, **more):
         return plan_settings(self.site, component, words, **more)
@@ -230,7 +230,7 @@ class Rack:
         return self.apply(self.plan(component, *words, **more))
 
     def take_back(self, run):
-        return self.apply(plan_rollback(self.site, self.store.run(run)))
+        return self.apply(plan_rollback(self.site, self.store.runs.get(run)))
 
     def acts(self, *kinds):
         return [call for call in self.world.calls if call[0].startswith(kinds or ("set_", "reset", "commit", "roll"))]

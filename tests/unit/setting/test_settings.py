@@ -34,11 +34,11 @@ SPARE = "h4-gpu0-a"
 def test_what_is_set_is_told_journalled_and_taken_back(rack, component, word, act, before):
     result = rack.set(component, word)
     assert rack.acts() == [act]
-    run = rack.store.run(result.run)
+    run = rack.store.runs.get(result.run)
     assert (run.kind, run.state, [step.do for step in result.plan.steps]) == ("set", "done", [Do.SET])
     back = rack.take_back(result.run)
     assert rack.acts() == [act, before]
-    assert rack.store.run(result.run).undone_by == back.run
+    assert rack.store.runs.get(result.run).undone_by == back.run
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_was_surely_not_sent_is_refused_and_nothing_is_undone(rack, error):
     with pytest.raises(type(error)):
         rack.apply(plan)
     assert len(rack.acts()) == 1
-    assert rack.store.runs()[0].state == "refused"
+    assert rack.store.runs.all()[0].state == "refused"
 
 
 def test_a_component_that_cannot_be_read_back_is_put_back(rack):
@@ -209,7 +209,7 @@ def test_what_a_job_would_lose_is_refused_by_name_unless_it_is_meant(rack, compo
     assert names <= set(plan.steps[0].data["disturbs"])
     rack.apply(plan)
     assert len(rack.acts()) == 1
-    told = moving([rack.store.runs()[0]])
+    told = moving([rack.store.runs.all()[0]])
     assert {component.removesuffix("/power"), *names} <= told
 
 

@@ -82,8 +82,8 @@ class Rack:
         """The site closes what it was given."""
 
     def begin_run(self, *, now, plan=PLAN, term_s=30.0):
-        lease = self.store.acquire("rack64", "me", term_s=term_s, now=now)
-        return lease, self.store.begin_run(lease, RUN, plan, now=now)
+        lease = self.store.leases.acquire("rack64", "me", term_s=term_s, now=now)
+        return lease, self.store.runs.begin(lease, RUN, plan, now=now)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def since(observation):
 
 
 def told(store):
-    return [(t.component, t.before, t.after) for t in store.transitions()]
+    return [(t.component, t.before, t.after) for t in store.health.transitions()]
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_an_event_is_known_to_another_process_and_ends_there_too(seen, rack):
     assert seen.site().recollection.events(seen.collect(), seen.now)[HOST].xids[0].xid == 79
     # The age of what was remembered, a day without a look, does not end it.
     assert seen.look(after=3 * 86_400.0).report.accelerators[GPU].state is State.FAILED
-    seen.store.clear_events(EventClear(GPU, None, "kim", "reseated", seen.now))
+    seen.store.health.clear_events(EventClear(GPU, None, "kim", "reseated", seen.now))
     assert seen.look().report.accelerators[GPU].state is State.OK
     assert seen.look(daemon, remember=True).report.accelerators[GPU].state is State.OK
 
@@ -133,8 +133,8 @@ def test_a_look_that_is_not_to_be_remembered_writes_nothing(seen, rack):
     site = seen.site()
     rack.lose_gpu(GPU)
     seen.look(site)
-    assert seen.store.last_look() is None
-    assert seen.store.transitions() == ()
+    assert seen.store.health.last_look() is None
+    assert seen.store.health.transitions() == ()
     assert since(seen.look(site, after=30.0)) <= seen.now - 30.0  # but this process knows
 
 
@@ -144,7 +144,7 @@ def test_an_older_look_does_not_replace_a_newer_one(seen):
     newest = seen.now
     seen.now -= 30.0
     seen.look(slow, remember=True)
-    assert seen.store.last_look()[0] == newest
+    assert seen.store.health.last_look()[0] == newest
 
 
 def test_a_look_that_cannot_be_kept_says_why_and_is_given_all_the_same(seen, rack, monkeypatch):
@@ -154,7 +154,7 @@ def test_a_look_that_cannot_be_kept_says_why_and_is_given_all_the_same(seen, rac
     site = seen.site()
     rack.lose_gpu(GPU)
     with monkeypatch.context() as broken:
-        broken.setattr(seen.store, "remember_health", full)
+        broken.setattr(seen.store.health, "remember", full)
         blind = seen.look(site, remember=True)
     assert blind.not_kept == "the store cannot be written: disk full"
     assert blind.report.accelerators[GPU].state is State.FAILED
@@ -165,11 +165,11 @@ def test_a_look_that_cannot_be_kept_says_why_and_is_given_all_the_same(seen, rac
 def test_ticks_ask_for_what_is_due_and_remember_as_well(seen):
     assert seen.look(tick=True, remember=True).report.accelerators[GPU].state is State.OK
     assert seen.ticks == 1
-    assert seen.store.last_look()[0] == seen.now
+    assert seen.store.health.last_look()[0] == seen.now
 
 
 def test_a_memory_that_makes_no_sense_is_as_good_as_none(seen):
-    seen.store.remember_health({"version": 1, "standing": ["?"], "history": 7}, now=seen.now)
+    seen.store.health.remember({"version": 1, "standing": ["?"], "history": 7}, now=seen.now)
     assert seen.look(remember=True).report.accelerators[GPU].state is State.OK
 
 
@@ -199,7 +199,7 @@ def test_an_acknowledgement_is_laid_over_the_report_and_forgotten_when_it_is_spe
     site = seen.site()
     seen.look(site, remember=True)
     said = Acknowledgement(GPU, None, "ops", "known", seen.now)
-    seen.store.acknowledge(said)
+    seen.store.health.acknowledge(said)
     known = seen.look(site, remember=True)
     assert known.report.accelerators[GPU].findings[0].acknowledged == "by ops: known"
     assert known.acknowledgements == (said,)
@@ -207,15 +207,15 @@ def test_an_acknowledgement_is_laid_over_the_report_and_forgotten_when_it_is_spe
     for _ in range(3):
         over = seen.look(site, after=7200.0)
     assert over.acknowledgements == ()
-    assert seen.store.acknowledgements(now=seen.now) == (said,)  # status writes nothing
+    assert seen.store.health.acknowledgements(now=seen.now) == (said,)  # status writes nothing
     seen.look(site, remember=True)
-    assert seen.store.acknowledgements(now=seen.now) == ()
+    assert seen.store.health.acknowledgements(now=seen.now) == ()
 
 
 def test_maintenance_disables_a_host_and_all_on_it_while_it_lasts(seen, rack):
     rack.lose_gpu(GPU)
     window = MaintenanceWindow("w1", HOST, "ops", "new fans", seen.now + 10, seen.now + 20)
-    seen.store.add_window(window)
+    seen.store.health.add_window(window)
     site = seen.site()
     states = []
     for after in (5.0, 10.0, 10.0):
@@ -230,7 +230,7 @@ def test_maintenance_disables_a_host_and_all_on_it_while_it_lasts(seen, rack):
 
 
 def moved(seen, *, since):
-    return moving(seen.store.moves(since=since, now=seen.now))
+    return moving(seen.store.runs.moves(since=since, now=seen.now))
 
 
 def test_a_run_at_work_moves_what_its_plan_adds_and_removes_and_switches(seen):
@@ -240,8 +240,8 @@ def test_a_run_at_work_moves_what_its_plan_adds_and_removes_and_switches(seen):
 
 def test_a_run_that_ended_moved_it_until_then(seen):
     lease, run = seen.begin_run(now=seen.now)
-    seen.store.end_run(lease, run, Record(seen.now + 5, "end", "", {}), "done")
-    seen.store.release(lease)
+    seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
+    seen.store.leases.release(lease)
     seen.now += 60
     assert moved(seen, since=seen.now - 56) == MOVED
     assert moved(seen, since=seen.now - 54) == frozenset()
@@ -250,26 +250,26 @@ def test_a_run_that_ended_moved_it_until_then(seen):
 def test_when_light_was_last_moved_is_known_for_as_long_as_readings_are_of_use(seen):
     moves = Moved(keep_s=600.0)
     lease, run = seen.begin_run(now=seen.now)
-    assert set(moves.taking(seen.store.runs(), seen.now).values()) == {seen.now}
-    seen.store.end_run(lease, run, Record(seen.now + 9, "end", "", {}), "done")  # by a clock that is ahead of ours
-    ended = moves.taking(seen.store.runs(), seen.now + 5)
+    assert set(moves.taking(seen.store.runs.all(), seen.now).values()) == {seen.now}
+    seen.store.runs.end(lease, run, Record(seen.now + 9, "end", "", {}), "done")  # by a clock that is ahead of ours
+    ended = moves.taking(seen.store.runs.all(), seen.now + 5)
     assert (ended.keys(), set(ended.values())) == (MOVED, {seen.now + 5})
-    assert moves.taking(seen.store.runs(), seen.now + 10) == ended
+    assert moves.taking(seen.store.runs.all(), seen.now + 10) == ended
     assert moves.taking([], seen.now + 604) == ended
     assert moves.taking([], seen.now + 605) == {}
 
 
 def test_a_run_that_ended_far_in_the_future_says_nothing_of_when_it_was(seen):
     lease, run = seen.begin_run(now=seen.now)
-    seen.store.end_run(lease, run, Record(seen.now + 60, "end", "", {}), "done")  # the clock was set back since
-    assert Moved(keep_s=600.0).taking(seen.store.runs(), seen.now + 5) == {}
+    seen.store.runs.end(lease, run, Record(seen.now + 60, "end", "", {}), "done")  # the clock was set back since
+    assert Moved(keep_s=600.0).taking(seen.store.runs.all(), seen.now + 5) == {}
 
 
 def test_what_a_cut_run_left_in_motion_comes_to_rest(seen):
     began = seen.now
     seen.begin_run(now=began, term_s=30.0)
     seen.now += 40  # its lease has ended
-    assert seen.store.unfinished(now=seen.now)
+    assert seen.store.runs.unfinished(now=seen.now)
     assert moved(seen, since=began + COMES_TO_REST_S - 1) == MOVED
     assert moved(seen, since=began + COMES_TO_REST_S + 1) == frozenset()
 
@@ -286,8 +286,8 @@ def test_a_run_between_two_looks_excuses_what_it_did(seen, rack):
     site = seen.site()
     seen.look(site, remember=True)
     lease, run = seen.begin_run(now=seen.now)
-    seen.store.end_run(lease, run, Record(seen.now + 5, "end", "", {}), "done")
-    seen.store.release(lease)
+    seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
+    seen.store.leases.release(lease)
     rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
     assert seen.look(site, after=100.0, remember=True).report.circuits["train-a/0-1"].state is State.UNKNOWN
     assert seen.look(site).report.circuits["train-a/0-1"].state is State.FAILED
@@ -296,8 +296,8 @@ def test_a_run_between_two_looks_excuses_what_it_did(seen, rack):
 def test_but_not_for_ever_where_looks_are_not_kept(seen, rack):
     seen.look(remember=True)
     lease, run = seen.begin_run(now=seen.now)
-    seen.store.end_run(lease, run, Record(seen.now + 5, "end", "", {}), "done")
-    seen.store.release(lease)
+    seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
+    seen.store.leases.release(lease)
     rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
     assert seen.look(after=100.0).report.circuits["train-a/0-1"].state is State.UNKNOWN
     assert seen.look(after=3600.0).report.circuits["train-a/0-1"].state is State.FAILED

@@ -8,16 +8,16 @@ from lumctl.store import Store, store_at
 
 
 def remark(store: Store) -> None:
-    store.remark("said", {}, at=100.0, who="me")
+    store.journal.remark("said", {}, at=100.0, who="me")
 
 
 def test_a_mark_changes_with_every_commit_and_with_nothing_else(tmp_path: Path) -> None:
     store, other = store_at(str(tmp_path)), store_at(str(tmp_path))
     mark = store.mark()
     assert mark is not None
-    store.runs()
-    store.head()
-    other.remarks()
+    store.runs.all()
+    store.journal.head()
+    other.journal.remarks()
     assert store.mark() == mark
     seen = {mark}
     for writer in (store, other, store, other):

@@ -10,8 +10,8 @@ import pytest
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.attention import Acknowledgement
 from lumctl.store import Record, Store, StoreError, store_at
-from lumctl.store.copying import copy
 from lumctl.store.packing import Values
+from lumctl.store.transfer import copy
 
 NOW = 100.0
 RUN = {"kind": "swap", "target": "rack", "title": "t", "inventory_digest": "i", "who": "me"}
@@ -43,34 +43,34 @@ def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 
 def lived(store: Store, *, rack: str = "r1", ends: bool = True) -> str:
     """A store in which a run has placed a job and written a mesh, and an operator has said something."""
-    lease = store.acquire(rack, "me", term_s=30.0, now=NOW)
+    lease = store.leases.acquire(rack, "me", term_s=30.0, now=NOW)
     plan = {**PLAN, "rack": rack}
-    run = store.begin_run(lease, {**RUN, "plan_digest": PLAN["digest"]}, plan, now=NOW)
+    run = store.runs.begin(lease, {**RUN, "plan_digest": PLAN["digest"]}, plan, now=NOW)
     record = Record(NOW + 1 / 3, "outcome", "1", {"done": True, "said": "é\udcff", "none": None})
-    store.conclude(lease, run, record, states={"mesh": {0: "bar", 1: "cross"}}, placed={"job": ("a", "b")})
+    store.runs.conclude(lease, run, record, states={"mesh": {0: "bar", 1: "cross"}}, placed={"job": ("a", "b")})
     if ends:
-        store.end_run(lease, run, Record(NOW + 2, "end", "", {"state": "done"}), "done")
-        store.release(lease)
+        store.runs.end(lease, run, Record(NOW + 2, "end", "", {"state": "done"}), "done")
+        store.leases.release(lease)
     return run
 
 
 def test_all_is_there_and_back_again(place: str, folder: str, opening: Callable[..., Store], tmp_path: Path) -> None:
     old = opening(folder)
     run = lived(old)
-    old.acknowledge(Acknowledgement("a", None, "me", "known", NOW, None))
+    old.health.acknowledge(Acknowledgement("a", None, "me", "known", NOW, None))
     done = copy(folder, place, "r1", digest=digest, now=NOW)
     back = str(tmp_path / "back")
     assert copy(place, back, "r1", digest=digest, now=NOW) == done
     assert done.rows["journal"] == done.head.count == 3
     for new in (opening(place), opening(back)):
-        assert new.head() == old.head()
-        assert new.run(run) == old.run(run)
-        assert new.entries(run) == old.entries(run)
-        assert new.assignment() == {"job": ("a", "b")}
-        assert new.device_cells("mesh") == {0: "bar", 1: "cross"}
-        assert new.acknowledgements(now=NOW) == old.acknowledgements(now=NOW) != ()
+        assert new.journal.head() == old.journal.head()
+        assert new.runs.get(run) == old.runs.get(run)
+        assert new.journal.of_run(run) == old.journal.of_run(run)
+        assert new.fabric.assignment() == {"job": ("a", "b")}
+        assert new.fabric.device_cells("mesh") == {0: "bar", 1: "cross"}
+        assert new.health.acknowledgements(now=NOW) == old.health.acknowledgements(now=NOW) != ()
         assert new.verify(digest) == ()
-        assert new.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence == 2
+        assert new.leases.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence == 2
 
 
 def test_readings_over_time_stay_behind_and_do_not_stand_in_the_way(
@@ -79,7 +79,7 @@ def test_readings_over_time_stay_behind_and_do_not_stand_in_the_way(
     old, new = opening(folder), opening(place)
     lived(old)
     for store in (old, new):
-        store.add_readings({int(NOW // 60): {"a": {"power": Values(1.0, 2.0, 3.0)}}})
+        store.readings.add({int(NOW // 60): {"a": {"power": Values(1.0, 2.0, 3.0)}}})
     assert "readings" not in copy(folder, place, "r1", digest=digest, now=NOW).rows
 
 
@@ -93,7 +93,7 @@ def test_a_rack_that_is_being_changed_or_has_an_open_run_stays(
     with pytest.raises(RefusedError, match="swap-0001 of rack r1 is open") as refused:
         copy(folder, place, "r1", digest=digest, now=NOW + 31)
     assert refused.value.hint == "finish it first: lumctl swap resume swap-0001 or lumctl swap abort swap-0001"
-    assert opening(place).runs() == ()
+    assert opening(place).runs.all() == ()
 
 
 def test_a_database_that_keeps_something_of_the_rack_stays_as_it_is(
@@ -103,10 +103,10 @@ def test_a_database_that_keeps_something_of_the_rack_stays_as_it_is(
     other, mine = opening(place, "r2"), opening(place)
     lived(other, rack="r2")
     copy(folder, place, "r1", digest=digest, now=NOW + 3)  # which another rack may share
-    head = mine.head()
+    head = mine.journal.head()
     with pytest.raises(RefusedError, match=r"already keeps .* of rack r1"):
         copy(folder, place, "r1", digest=digest, now=NOW + 3)
-    assert (mine.head(), other.head().count) == (head, 3)
+    assert (mine.journal.head(), other.journal.head().count) == (head, 3)
 
 
 def test_a_journal_that_was_changed_is_not_copied(place: str, folder: str, opening: Callable[..., Store]) -> None:
@@ -116,7 +116,7 @@ def test_a_journal_that_was_changed_is_not_copied(place: str, folder: str, openi
         database.commit()
     with pytest.raises(RefusedError, match="is not what was written: its content was changed"):
         copy(folder, place, "r1", digest=digest, now=NOW + 3)
-    assert opening(place).head().count == 0
+    assert opening(place).journal.head().count == 0
 
 
 def test_what_a_database_does_not_keep_as_it_was_is_not_copied_at_all(
@@ -124,10 +124,10 @@ def test_what_a_database_does_not_keep_as_it_was_is_not_copied_at_all(
 ) -> None:
     old = opening(folder)
     lived(old)
-    old.acknowledge(Acknowledgement("a", None, "me", "no\0text", NOW, None))
+    old.health.acknowledge(Acknowledgement("a", None, "me", "no\0text", NOW, None))
     with pytest.raises(StoreError):
         copy(folder, emptied, "r1", digest=digest, now=NOW + 3)
-    assert opening(emptied).head().count == 0
+    assert opening(emptied).journal.head().count == 0
 
 
 def test_while_it_is_copied_nobody_writes(
@@ -141,7 +141,7 @@ def test_while_it_is_copied_nobody_writes(
     def now_and_then(document: object) -> str:
         if not tried:
             with pytest.raises(StoreError) as held:
-                opening(folder).remark("x", {}, at=NOW, who="me")
+                opening(folder).journal.remark("x", {}, at=NOW, who="me")
             tried.append(held.value.message)
         return digest(document)
 

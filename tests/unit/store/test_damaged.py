@@ -16,8 +16,8 @@ ABOUT = {"kind": "fabric", "target": "rack", "title": "t", "plan_digest": "d", "
 def used(folder: Path, rack: str) -> None:
     """A store that keeps a run of this rack."""
     store = store_at(str(folder), rack=rack)
-    lease = store.acquire(rack, "me", term_s=30.0, now=100.0)
-    store.begin_run(lease, ABOUT, {"digest": "d"}, now=100.0)
+    lease = store.leases.acquire(rack, "me", term_s=30.0, now=100.0)
+    store.runs.begin(lease, ABOUT, {"digest": "d"}, now=100.0)
     store.close()
 
 
@@ -38,7 +38,7 @@ def test_a_file_without_content_is_no_new_store(tmp_path: Path, url: bool) -> No
 
 def test_a_log_whose_file_is_gone_is_not_read_into_a_new_store(tmp_path: Path) -> None:
     store = store_at(str(tmp_path), rack="r1")
-    store.remember_health({"newest": 1}, now=200.0)
+    store.health.remember({"newest": 1}, now=200.0)
     (tmp_path / "lumctl.db").unlink()
     with pytest.raises(StoreError, match=r"is gone, and lumctl\.db-wal with its last entries is there"):
         store_at(str(tmp_path))
@@ -54,7 +54,7 @@ def test_a_store_that_is_new_is_whole_as_soon_as_it_has_its_name(tmp_path: Path)
 
 def opened(place: str) -> int:
     store = store_at(place, rack="r1")
-    count = len(store.runs())
+    count = len(store.runs.all())
     store.close()
     return count
 

@@ -15,7 +15,7 @@ from sqlalchemy import event
 
 from lumctl.errors import ExitCode
 from lumctl.processes import find, this_process
-from lumctl.store import Store, StoreHeldError, holders, postgres, sqlite, store_at
+from lumctl.store import Store, StoreHeldError, lock_holders, postgres, sqlite, store_at
 
 WRITER = """
 import os, signal, sys
@@ -29,7 +29,7 @@ if sys.argv[2] == "inside":
     with writing(store._engine) as connection:
         os.kill(os.getpid(), signal.SIGSTOP)
 else:
-    store.remark("before", {}, at=1.0, who="me")
+    store.journal.remark("before", {}, at=1.0, who="me")
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 CLOSING = """
@@ -71,7 +71,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def write(store: Store) -> None:
-    store.remark("decision", {}, at=1.0, who="me")
+    store.journal.remark("decision", {}, at=1.0, who="me")
 
 
 def refused(store: Store) -> StoreHeldError:
@@ -103,11 +103,11 @@ def test_a_stopped_writer_of_a_file_is_named_and_its_end_frees_the_store(
     assert error.process is not None
     assert error.hint is not None
     assert error.hint.startswith(f"end it: kill -KILL {writer.pid} ")
-    assert store.remarks() == ()  # reading never waits
+    assert store.journal.remarks() == ()  # reading never waits
     follow(error.hint)
     writer.wait()
     write(store)
-    assert len(store.remarks()) == 1
+    assert len(store.journal.remarks()) == 1
 
 
 def test_after_one_wait_in_vain_the_next_writes_of_a_command_wait_shortly(
@@ -164,7 +164,7 @@ def test_a_system_that_does_not_show_locks_says_so(
     frozen: Freeze, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen(WRITER, str(tmp_path), "inside", "0")
-    monkeypatch.setattr(holders, "_LOCKS", tmp_path / "none")
+    monkeypatch.setattr(lock_holders, "_LOCKS", tmp_path / "none")
     error = refused(store)
     assert error.message.endswith("by another process, and this machine does not show by which")
     assert error.hint == f"wait for it, or see who has it open: fuser -v {tmp_path}/lumctl.db, then repeat this command"
@@ -176,7 +176,7 @@ def test_a_lock_of_a_process_with_another_device_number_is_found_by_its_open_fil
     writer = frozen(WRITER, str(tmp_path), "inside", "0")
     elsewhere = tmp_path / "locks"  # as on btrfs and overlayfs
     elsewhere.write_text(re.sub(r" [0-9a-f]+:[0-9a-f]+:", " 00:7f:", Path("/proc/locks").read_text()))
-    monkeypatch.setattr(holders, "_LOCKS", elsewhere)
+    monkeypatch.setattr(lock_holders, "_LOCKS", elsewhere)
     assert f"process {writer.pid} " in refused(store).message
 
 
@@ -210,14 +210,14 @@ def test_a_stopped_session_is_named_and_its_end_frees_the_database(frozen: Freez
     assert error.hint.startswith("end it: psql ")
     follow(error.hint)
     write(served)
-    assert len(served.remarks()) == 1
+    assert len(served.journal.remarks()) == 1
 
 
 def test_a_session_of_another_machine_is_named_by_what_it_said(
     frozen: Freeze, served: Store, emptied: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = frozen(WRITER, emptied, "inside", "0")
-    monkeypatch.setattr(holders, "_short", lambda _boot_id: "00000000")
+    monkeypatch.setattr(lock_holders, "_short", lambda _boot_id: "00000000")
     error = refused(served)
     assert error.process is None
     assert f"process {writer.pid} on {this_process().host}; it is session" in error.message
@@ -237,4 +237,4 @@ def test_the_server_itself_ends_who_stops_inside_a_write(frozen: Freeze, emptied
 def test_who_stops_outside_a_write_holds_nobody_up(frozen: Freeze, served: Store, emptied: str) -> None:
     frozen(WRITER, emptied, "outside", "0")
     write(served)
-    assert [entry.kind for entry in served.remarks()] == ["before", "decision"]
+    assert [entry.kind for entry in served.journal.remarks()] == ["before", "decision"]

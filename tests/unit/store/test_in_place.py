@@ -11,14 +11,14 @@ from lumctl.store import StoreError, store_at
 @pytest.fixture
 def store(tmp_path):
     opened = store_at(str(tmp_path / "store"))
-    lease = opened.acquire("r1", "ops", term_s=30.0, now=time.time())
+    lease = opened.leases.acquire("r1", "ops", term_s=30.0, now=time.time())
     yield opened
-    opened.release(lease)
+    opened.leases.release(lease)
     opened.close()
 
 
 def taken(store):
-    return store.acquire("r2", "ops", term_s=30.0, now=time.time())
+    return store.leases.acquire("r2", "ops", term_s=30.0, now=time.time())
 
 
 def test_a_file_that_is_gone_is_missed_until_it_is_back(store, tmp_path) -> None:
@@ -26,7 +26,7 @@ def test_a_file_that_is_gone_is_missed_until_it_is_back(store, tmp_path) -> None
     with pytest.raises(StoreError, match=r"its file is gone from .*/store/lumctl\.db, or was replaced"):
         taken(store)
     (tmp_path / "away").rename(tmp_path / "store")
-    store.release(store.acquire("r3", "ops", term_s=30.0, now=time.time()))
+    store.leases.release(store.leases.acquire("r3", "ops", term_s=30.0, now=time.time()))
 
 
 def test_a_copy_in_its_place_is_not_it(store, tmp_path) -> None:

@@ -18,13 +18,13 @@ reader.close()
 
 def test_a_store_opened_twice_is_not_taken_from_under_itself(tmp_path: Path) -> None:
     first = store_at(str(tmp_path))
-    first.remember_health({"at": 1}, now=1.0)
+    first.health.remember({"at": 1}, now=1.0)
     second = store_at(str(tmp_path))
     # The last one out folds the log into the file and takes it away; this one is not the last.
     subprocess.run([sys.executable, "-c", ANOTHER_PROCESS, str(tmp_path / "lumctl.db")], check=True)
     assert (tmp_path / "lumctl.db-wal").exists()
-    first.remember_health({"at": 2}, now=2.0)
-    assert second.health_memory() == {"at": 2}
+    first.health.remember({"at": 2}, now=2.0)
+    assert second.health.memory() == {"at": 2}
     first.close()
     second.close()
     with closing(sqlite3.connect(tmp_path / "lumctl.db")) as whole:

@@ -30,27 +30,32 @@ def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def live(store: Store) -> None:
-    lease = store.acquire("prototype", "me", term_s=30.0, now=1.0)
-    run = store.begin_run(lease, RUN, {"digest": "d"}, now=1.0)
-    store.conclude(lease, run, Record(2.0, "outcome", "1", {}), states={"mesh": {0: "="}}, placed={"job": ("a",)})
-    store.release(lease)
+    lease = store.leases.acquire("prototype", "me", term_s=30.0, now=1.0)
+    run = store.runs.begin(lease, RUN, {"digest": "d"}, now=1.0)
+    store.runs.conclude(lease, run, Record(2.0, "outcome", "1", {}), states={"mesh": {0: "="}}, placed={"job": ("a",)})
+    store.leases.release(lease)
 
 
 @pytest.mark.usefixtures("named")
 def test_a_simulator_shares_no_record_with_its_rack(inventory: Inventory) -> None:
     rack, sim = open_store(inventory, "prototype", "rack"), open_store(inventory, "prototype", "sim")
     live(sim)
-    assert (rack.runs(), rack.assignment(), rack.head().count, rack.newest_fence("prototype")) == ((), {}, 0, 0)
+    assert (rack.runs.all(), rack.fabric.assignment(), rack.journal.head().count, rack.leases.newest("prototype")) == (
+        (),
+        {},
+        0,
+        0,
+    )
     live(rack)
     live(rack)
-    assert (len(rack.runs()), len(sim.runs())) == (2, 1)
+    assert (len(rack.runs.all()), len(sim.runs.all())) == (2, 1)
     assert rack.files != sim.files
     assert sim.files == files_of(inventory, "prototype", "sim")
     rack.close()
     # Another process, such as a revert guard, opens it by its place.
     again = store_at(sim.place, files=sim.files, rack="prototype", make=False)
-    assert [run.state for run in again.runs()] == ["running"]
-    assert again.assignment() == {"job": ("a",)}
+    assert [run.state for run in again.runs.all()] == ["running"]
+    assert again.fabric.assignment() == {"job": ("a",)}
     again.close()
     sim.close()
 
@@ -72,7 +77,7 @@ def test_a_simulator_and_its_rack_do_not_wait_for_each_other(
     monkeypatch.setitem(postgres._SETTINGS, "lock_timeout", "200ms")
     rack, sim = open_store(inventory, "prototype", "rack"), open_store(inventory, "prototype", "sim")
     with writing(rack._engine):
-        sim.remark("decision", {}, at=1.0, who="me")
+        sim.journal.remark("decision", {}, at=1.0, who="me")
     rack.close()
     sim.close()
 

@@ -20,7 +20,6 @@ from lumctl.store.postgres import postgres_at
 from lumctl.store.schema import SCHEMA_VERSION
 
 RUN = {"kind": "swap", "target": "rack", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
-GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 
 
 @pytest.fixture
@@ -62,17 +61,19 @@ def _write(url: str, rack: str, number: int) -> tuple[list[str], int]:
     """What an engine does, and what `watch` does beside it: gives its runs' ids, and how often it was refused."""
     store, runs, refused = store_at(url, files=Path(), rack=rack), [], 0
     while len(runs) < 6:
-        store.remark("decision", {"number": number}, at=1.0, who="watch")
+        store.journal.remark("decision", {"number": number}, at=1.0, who="watch")
         try:
-            lease = store.acquire(rack, f"engine {number}", term_s=30.0, now=0.0)
+            lease = store.leases.acquire(rack, f"engine {number}", term_s=30.0, now=0.0)
         except LeaseHeldError:
             refused += 1
             continue
-        run = store.begin_run(lease, RUN, {"digest": "d"}, now=1.0)
-        store.intend(lease, run, Record(2.0, "intent", "1", {}), unsure="mesh")
-        store.conclude(lease, run, Record(3.0, "outcome", "1", {}), states={"mesh": {0: "="}}, placed={"job": ("a",)})
-        store.end_run(lease, run, Record(4.0, "end", "", {"state": "done"}), "done")
-        store.release(lease)
+        run = store.runs.begin(lease, RUN, {"digest": "d"}, now=1.0)
+        store.runs.intend(lease, run, Record(2.0, "intent", "1", {}), unsure="mesh")
+        store.runs.conclude(
+            lease, run, Record(3.0, "outcome", "1", {}), states={"mesh": {0: "="}}, placed={"job": ("a",)}
+        )
+        store.runs.end(lease, run, Record(4.0, "end", "", {"state": "done"}), "done")
+        store.leases.release(lease)
         runs.append(run)
     store.close()
     return runs, refused
@@ -86,67 +87,50 @@ def test_engines_on_several_machines_change_a_rack_one_after_the_other(url: str,
         store = opened(rack)
         assert store.first_break() is None
         ids = [run for (_, which, _), (runs, _) in zip(work, done, strict=True) if which == rack for run in runs]
-        assert sorted(ids) == sorted(run.id for run in store.runs()) == [f"swap-{n:04d}" for n in range(1, 13)]
-        assert len({run.fence for run in store.runs()}) == 12
+        assert sorted(ids) == sorted(run.id for run in store.runs.all()) == [f"swap-{n:04d}" for n in range(1, 13)]
+        assert len({run.fence for run in store.runs.all()}) == 12
         # Between the first entry of a run and its last one there is none of another run.
-        everything = [entry for run in store.runs() for entry in store.entries(run.id)]
+        everything = [entry for run in store.runs.all() for entry in store.journal.of_run(run.id)]
         in_order = [entry.run for entry in sorted(everything, key=lambda entry: entry.seq)]
         assert in_order == [run for run in dict.fromkeys(in_order) for _ in range(4)]
-        assert len(store.remarks("decision")) == 12 + sum(
+        assert len(store.journal.remarks("decision")) == 12 + sum(
             refused for (_, which, _), (_, refused) in zip(work, done, strict=True) if which == rack
         )
 
 
 def _open(url: str) -> str:
     store = store_at(url, files=Path(), rack="r1")
-    store.remember_health({}, now=1.0)
+    store.health.remember({}, now=1.0)
     store.close()
     return "well"
 
 
-@pytest.mark.parametrize("left", [None, "racks-2.sql"])
-def test_several_processes_may_make_or_migrate_it_at_once(url: str, opened, left: str | None) -> None:
-    if left:
-        ask(url, (GOLDEN / left).read_text(encoding="utf-8"))
+def test_several_processes_may_make_it_at_once(url: str) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_open, [url] * 2)) == ["well"] * 2
     assert ask(url, "SELECT value FROM meta WHERE key = 'schema_version'") == [(str(SCHEMA_VERSION),)]
-    for rack in ("r1", "r2") if left else ():
-        store = opened(rack)
-        assert store.assignment() == {f"{rack}-job": ("a", "b")}
-        assert store.device_cells("r1-mesh") == ({0: "=", 1: "x"} if rack == "r1" else {})
-        assert store.plan(f"plan-0000000{rack[1]}") is not None
-        assert store.first_break() is None
 
 
-def test_a_migrated_database_is_like_a_new_one(url: str, postgres: Postgres, tmp_path: Path) -> None:
-    def columns(place: str) -> set[tuple[object, ...]]:
-        store_at(place, files=tmp_path).close()
-        return set(
-            ask(
-                place,
-                "SELECT table_name, column_name, data_type, character_maximum_length, is_nullable"
-                " FROM information_schema.columns WHERE table_schema = 'public'",
-            )
-        ) | set(ask(place, "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"))
-
-    old, new = url, postgres.fresh()
-    ask(old, (GOLDEN / "racks-2.sql").read_text(encoding="utf-8"))
-    assert columns(old) == columns(new)
+def test_a_store_of_another_schema_is_refused(url: str, opened) -> None:
+    opened()
+    ask(url, "UPDATE meta SET value = '6' WHERE key = 'schema_version'")
+    with pytest.raises(RefusedError, match="has schema 6") as refused:
+        opened()
+    assert "lumctl store adopt" in refused.value.hint
 
 
 def test_reading_waits_for_no_writer_and_sees_one_moment(opened) -> None:
     store = opened()
-    lease = store.acquire("r1", "me", term_s=30.0, now=0.0)
-    run = store.begin_run(lease, RUN, {"digest": "d"}, now=1.0)
+    lease = store.leases.acquire("r1", "me", term_s=30.0, now=0.0)
+    run = store.runs.begin(lease, RUN, {"digest": "d"}, now=1.0)
     with database.writing(store._engine) as writer:
         writer.exec_driver_sql("LOCK TABLE journal, runs, leases, assignment IN ROW EXCLUSIVE MODE")
         other = opened()
-        assert [r.id for r in other.runs()] == [run]
-        assert len(other.entries(run)) == 1
+        assert [r.id for r in other.runs.all()] == [run]
+        assert len(other.journal.of_run(run)) == 1
     with store._engine.connect() as reader:
         assert reader.exec_driver_sql("SELECT count(*) FROM journal").scalar() == 1
-        store.remark("decision", {}, at=1.0, who="me")
+        store.journal.remark("decision", {}, at=1.0, who="me")
         assert reader.exec_driver_sql("SELECT count(*) FROM journal").scalar() == 1
 
 
@@ -172,26 +156,26 @@ def test_who_stands_still_in_the_middle_of_a_write_holds_nobody_up(url: str, ope
     with subprocess.Popen([sys.executable, "-c", STOPPED, url], stdout=subprocess.PIPE, text=True) as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
-        store.remark("early", {}, at=2.0, who="me")
+        store.journal.remark("early", {}, at=2.0, who="me")
         os.kill(process.pid, signal.SIGCONT)
         assert "that write was taken back" in process.communicate()[0]
-    assert [entry.kind for entry in store.remarks()] == ["early"]
+    assert [entry.kind for entry in store.journal.remarks()] == ["early"]
 
 
 def test_a_lease_ends_by_the_clock_of_the_database(opened) -> None:
     mine, yours = opened(), opened()
-    lease = mine.acquire("r1", "me", term_s=30.0, now=1e6)
-    run = mine.begin_run(lease, RUN, {"digest": "d"}, now=1e6)
+    lease = mine.leases.acquire("r1", "me", term_s=30.0, now=1e6)
+    run = mine.runs.begin(lease, RUN, {"digest": "d"}, now=1e6)
     for now in (0.0, 4e9):  # another machine's clock is wrong
         with pytest.raises(LeaseHeldError, match=r"ends in (30|29) s"):
-            yours.acquire("r1", "you", term_s=30.0, now=now)
-        assert yours.unfinished(now=now) == ()
-        assert [moved.id for moved in yours.moves(since=now, now=now)] == [run]
+            yours.leases.acquire("r1", "you", term_s=30.0, now=now)
+        assert yours.runs.unfinished(now=now) == ()
+        assert [moved.id for moved in yours.runs.moves(since=now, now=now)] == [run]
     ask_ends = "UPDATE leases SET expires_at = extract(epoch FROM clock_timestamp()) - 1"
     with database.writing(mine._engine) as connection:
         connection.exec_driver_sql(ask_ends)
-    assert yours.unfinished(now=0.0) == (run,)
-    assert yours.acquire("r1", "you", term_s=30.0, now=0.0).fence == lease.fence + 1
+    assert yours.runs.unfinished(now=0.0) == (run,)
+    assert yours.leases.acquire("r1", "you", term_s=30.0, now=0.0).fence == lease.fence + 1
 
 
 # -- a server that is not there ---------------------------------------------------------------------------------------
@@ -200,17 +184,21 @@ def test_a_lease_ends_by_the_clock_of_the_database(opened) -> None:
 def test_a_server_that_comes_back_is_used_again(own: Postgres, tmp_path: Path) -> None:
     url = own.fresh()
     store = store_at(url, files=tmp_path, rack="r1")
-    store.remark("before", {}, at=1.0, who="me")
+    store.journal.remark("before", {}, at=1.0, who="me")
     own.stop()
-    for call in (store.runs, lambda: store.remark("lost", {}, at=2.0, who="me"), lambda: store_at(url, files=tmp_path)):
+    for call in (
+        store.runs.all,
+        lambda: store.journal.remark("lost", {}, at=2.0, who="me"),
+        lambda: store_at(url, files=tmp_path),
+    ):
         with pytest.raises(StoreUnreachableError) as caught:
             call()
         assert caught.value.exit_code == ExitCode.UNREACHABLE
         assert "\n" not in caught.value.message
         assert "can be reached from here" in str(caught.value.hint)
     own.start()
-    store.remark("after", {}, at=3.0, who="me")
-    assert [entry.kind for entry in store.remarks()] == ["before", "after"]
+    store.journal.remark("after", {}, at=3.0, who="me")
+    assert [entry.kind for entry in store.journal.remarks()] == ["before", "after"]
     assert store.first_break() is None
     store.close()
 
@@ -247,13 +235,13 @@ def test_a_server_that_stands_still_does_not_hold_us_for_ever(
         stopped.append(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
     monkeypatch.setattr(postgres, "ANSWERS_WITHIN_S", 0.3)
     os.kill(stopped[-1], signal.SIGSTOP)
-    store.remark("by another connection", {}, at=1.0, who="me")
+    store.journal.remark("by another connection", {}, at=1.0, who="me")
     with pytest.raises(StoreUnreachableError, match="no answer within"):
         write()
     for backend in stopped:
         os.kill(backend, signal.SIGCONT)
-    store.remark("after", {}, at=3.0, who="me")
-    assert [entry.kind for entry in store.remarks()] == ["by another connection", "after"]
+    store.journal.remark("after", {}, at=3.0, who="me")
+    assert [entry.kind for entry in store.journal.remarks()] == ["by another connection", "after"]
     store.close()
 
 
@@ -270,12 +258,12 @@ def test_a_lock_that_somebody_keeps_is_waited_for_only_so_long(opened, monkeypat
         holder = pool.submit(hold)
         held.wait()
         with pytest.raises(StoreError, match="its lock is held by this process itself") as caught:
-            yours.remark("decision", {}, at=1.0, who="me")
+            yours.journal.remark("decision", {}, at=1.0, who="me")
         assert caught.value.hint
-        opened("r2").remark("decision", {}, at=1.0, who="me")  # another rack is not held up
+        opened("r2").journal.remark("decision", {}, at=1.0, who="me")  # another rack is not held up
         done.set()
         holder.result()
-    yours.remark("decision", {}, at=1.0, who="me")
+    yours.journal.remark("decision", {}, at=1.0, who="me")
 
 
 # -- what it must be like ---------------------------------------------------------------------------------------------
@@ -301,7 +289,7 @@ def test_a_database_that_does_not_keep_text_is_refused(url: str, tmp_path: Path)
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_each_way_to_write_a_url_is_understood(url: str, tmp_path: Path, scheme: str) -> None:
     store = store_at(url.replace("postgresql+psycopg", scheme), files=tmp_path)
-    assert store.runs() == ()
+    assert store.runs.all() == ()
     store.close()
 
 
@@ -323,25 +311,25 @@ def test_no_message_shows_a_password(tmp_path: Path, login: str) -> None:
 
 
 def test_who_may_only_read_can_read(url: str, opened, tmp_path: Path) -> None:
-    opened().remark("decision", {}, at=1.0, who="me")
+    opened().journal.remark("decision", {}, at=1.0, who="me")
     ask(url, "DROP ROLE IF EXISTS reader")
     ask(url, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
     store = store_at(url.replace("lumctl@", "reader@"), files=tmp_path, rack="r1")
-    assert len(store.remarks()) == 1
+    assert len(store.journal.remarks()) == 1
     with pytest.raises(StoreError, match="may not do that"):
-        store.remark("decision", {}, at=2.0, who="me")
+        store.journal.remark("decision", {}, at=2.0, who="me")
     store.close()
     ask(url, "DROP OWNED BY reader; DROP ROLE reader")
 
 
 def test_names_at_length_are_kept(opened) -> None:
     store, long = opened(), "step " * 200
-    lease = store.acquire("r1", long, term_s=30.0, now=0.0)
-    run = store.begin_run(lease, {**RUN, "who": long}, {"digest": "d"}, now=1.0)
-    store.intend(lease, run, Record(2.0, "intent", long, {"said": "\udcff\x00"}), unsure=long)
-    store.conclude(lease, run, Record(3.0, "outcome", long, {}), states={long: {0: long}}, placed={long: (long,)})
-    assert store.assignment() == {long: (long,)}
-    assert store.entries(run)[1].data == {"said": "\udcff\x00"}
+    lease = store.leases.acquire("r1", long, term_s=30.0, now=0.0)
+    run = store.runs.begin(lease, {**RUN, "who": long}, {"digest": "d"}, now=1.0)
+    store.runs.intend(lease, run, Record(2.0, "intent", long, {"said": "\udcff\x00"}), unsure=long)
+    store.runs.conclude(lease, run, Record(3.0, "outcome", long, {}), states={long: {0: long}}, placed={long: (long,)})
+    assert store.fabric.assignment() == {long: (long,)}
+    assert store.journal.of_run(run)[1].data == {"said": "\udcff\x00"}
     assert store.first_break() is None
 
 
@@ -350,7 +338,7 @@ def test_a_connection_is_made_only_when_it_is_needed() -> None:
 
 
 def test_two_engines_do_not_change_a_rack_at_once(opened) -> None:
-    opened().acquire("r1", "me", term_s=30.0, now=0.0)
+    opened().leases.acquire("r1", "me", term_s=30.0, now=0.0)
     with pytest.raises(RefusedError, match="being changed by me"):
-        opened("r2").acquire("r1", "you", term_s=30.0, now=0.0)
-    assert opened("r2").acquire("r2", "you", term_s=30.0, now=0.0).fence == 1
+        opened("r2").leases.acquire("r1", "you", term_s=30.0, now=0.0)
+    assert opened("r2").leases.acquire("r2", "you", term_s=30.0, now=0.0).fence == 1

@@ -9,10 +9,9 @@ import pytest
 
 from lumctl.daemon.gateway.fencing import Fence, HighestLease
 from lumctl.errors import RefusedError
-from lumctl.store import LeaseLostError, Record, Store, StoreError, copying, store_at
-from lumctl.store.copying import copy
+from lumctl.store import LeaseLostError, Record, Store, StoreError, store_at, transfer
 from lumctl.store.database import shown
-from lumctl.store.retiring import Retirement
+from lumctl.store.transfer import Retirement, copy
 
 NOW = 100.0
 RUN = {"kind": "swap", "target": "rack", "title": "t", "inventory_digest": "i", "who": "me", "plan_digest": "d" * 64}
@@ -45,13 +44,13 @@ def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 
 
 def ran(store: Store) -> None:
-    lease = store.acquire("r1", "me", term_s=30.0, now=NOW)
-    run = store.begin_run(lease, RUN, PLAN, now=NOW)
-    store.end_run(lease, run, Record(NOW + 2, "end", "", {"state": "done"}), "done")
-    store.release(lease)
+    lease = store.leases.acquire("r1", "me", term_s=30.0, now=NOW)
+    run = store.runs.begin(lease, RUN, PLAN, now=NOW)
+    store.runs.end(lease, run, Record(NOW + 2, "end", "", {"state": "done"}), "done")
+    store.leases.release(lease)
 
 
-def moved(source: str, target: str, retire: Retirement | None = RETIRE) -> copying.Copied:
+def moved(source: str, target: str, retire: Retirement | None = RETIRE) -> transfer.Copied:
     return copy(source, target, "r1", digest=digest, now=NOW + 3, retire=retire)
 
 
@@ -62,59 +61,59 @@ def test_the_old_store_gives_no_lease_by_any_clock(
     source, target = (place, folder) if back else (folder, place)
     old = opening(source)
     ran(old)
-    before = old.head()
+    before = old.journal.head()
     done = moved(source, target)
     assert (done.head, done.was_there) == (before, False)
-    there = old.moved_to("r1")
+    there = old.leases.moved_to("r1")
     assert there == shown(target)
     for now in CLOCKS:
         with pytest.raises(RefusedError, match=r"the store of rack r1 was moved to .*; the one here is retired") as no:
-            old.acquire("r1", "me", term_s=30.0, now=now)
+            old.leases.acquire("r1", "me", term_s=30.0, now=now)
         assert f"write `store: {there}` under racks, r1 in the inventory" in str(no.value.hint)
-    assert (old.unfinished(now=NOW), old.moves(since=NOW + 3, now=NOW + 3)) == ((), ())
-    (said,) = old.remarks("retired")
-    number = old.newest_fence("r1")
+    assert (old.runs.unfinished(now=NOW), old.runs.moves(since=NOW + 3, now=NOW + 3)) == ((), ())
+    (said,) = old.journal.remarks("retired")
+    number = old.leases.newest("r1")
     assert dict(said.data) == {"who": "ops@console", "to": there, "from": 1, "lease": number}
     assert (said.seq, said.fence) == (before.seq + 1, number)
     assert old.verify(digest) == old.verify(digest, before) == ()
     new = opening(target)
-    assert (new.head(), new.moved_to("r1"), new.verify(digest, before)) == (before, None, ())
-    assert new.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence > number
+    assert (new.journal.head(), new.leases.moved_to("r1"), new.verify(digest, before)) == (before, None, ())
+    assert new.leases.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence > number
 
 
 def test_whoever_held_a_lease_of_the_old_store_has_lost_it(
     place: str, folder: str, opening: Callable[..., Store]
 ) -> None:
     old = opening(folder)
-    lease = old.acquire("r1", "me", term_s=1.0, now=NOW)
+    lease = old.leases.acquire("r1", "me", term_s=1.0, now=NOW)
     moved(folder, place)  # its engine stood still, and its lease has ended meanwhile
     for late in (
-        lambda: old.renew(lease, term_s=30.0, now=NOW + 4),
-        lambda: old.begin_run(lease, RUN, PLAN, now=NOW + 4),
+        lambda: old.leases.renew(lease, term_s=30.0, now=NOW + 4),
+        lambda: old.runs.begin(lease, RUN, PLAN, now=NOW + 4),
     ):
         with pytest.raises(LeaseLostError, match=r"was lost to a newer holder, the move of its store to "):
             late()
-    old.release(lease)
-    assert old.skip_fences("r1", 50, now=NOW, who="gateway") == 51  # a gateway that still uses it
-    assert old.moved_to("r1") is not None
+    old.leases.release(lease)
+    assert old.leases.skip("r1", 50, now=NOW, who="gateway") == 51  # a gateway that still uses it
+    assert old.leases.moved_to("r1") is not None
     with pytest.raises(RefusedError, match="is retired"):
-        old.acquire("r1", "me", term_s=30.0, now=NOW + 60)
+        old.leases.acquire("r1", "me", term_s=30.0, now=NOW + 60)
 
 
 def test_a_rack_that_never_had_a_lease_can_be_moved(place: str, folder: str, opening: Callable[..., Store]) -> None:
     old = opening(folder)
-    old.remark("said", {}, at=NOW, who="me")
+    old.journal.remark("said", {}, at=NOW, who="me")
     moved(folder, place)
-    assert (old.newest_fence("r1"), old.verify(digest)) == (1, ())
-    assert opening(place).acquire("r1", "me", term_s=30.0, now=NOW + 3).fence > 1
+    assert (old.leases.newest("r1"), old.verify(digest)) == (1, ())
+    assert opening(place).leases.acquire("r1", "me", term_s=30.0, now=NOW + 3).fence > 1
 
 
 def gateway(store: Store, file: Path, told: list[str]) -> Fence:
     def shut_out(number: int) -> int:
         told.append(f"shut out up to {number}")
-        return store.skip_fences("r1", number, now=NOW, who="gateway")
+        return store.leases.skip("r1", number, now=NOW, who="gateway")
 
-    return Fence("r1", lambda: store.newest_fence("r1"), shut_out, HighestLease(file, told.append))
+    return Fence("r1", lambda: store.leases.newest("r1"), shut_out, HighestLease(file, told.append))
 
 
 def test_a_gateway_lets_nobody_through_by_the_old_store_and_the_next_lease_by_the_new(
@@ -125,16 +124,16 @@ def test_a_gateway_lets_nobody_through_by_the_old_store_and_the_next_lease_by_th
     file.write_text("7\n")  # seen while the store could not be read
     moved(folder, place, Retirement("ops", seen=7))
     new = opening(place)
-    lease = new.acquire("r1", "me", term_s=30.0, now=NOW + 3)
+    lease = new.leases.acquire("r1", "me", term_s=30.0, now=NOW + 3)
     stale = gateway(old, file, told)
     for number in (1, 7, lease.fence):
         with pytest.raises(Exception, match="nothing was sent"), stale.writing(number):
             pytest.fail(f"{number} was let through")
-    assert stale.highest == old.newest_fence("r1") == 8
+    assert stale.highest == old.leases.newest("r1") == 8
     with gateway(new, file, told).writing(lease.fence):
         pass
     assert told == []
-    new.renew(lease, term_s=30.0, now=NOW + 4)
+    new.leases.renew(lease, term_s=30.0, now=NOW + 4)
 
 
 def test_an_earlier_copy_will_do_if_it_goes_on_from_the_end(
@@ -143,15 +142,15 @@ def test_an_earlier_copy_will_do_if_it_goes_on_from_the_end(
     old, new = opening(folder), opening(place)
     ran(old)
     head = moved(folder, place, None).head
-    assert old.moved_to("r1") is None
-    new.remark("said", {}, at=NOW, who="me")
-    lease = new.acquire("r1", "me", term_s=30.0, now=NOW)
+    assert old.leases.moved_to("r1") is None
+    new.journal.remark("said", {}, at=NOW, who="me")
+    lease = new.leases.acquire("r1", "me", term_s=30.0, now=NOW)
     with pytest.raises(RefusedError, match="rack r1 is being changed by me"):
         moved(folder, place)
-    new.release(lease)
+    new.leases.release(lease)
     done = moved(folder, place)
-    assert (done.head, done.was_there, old.moved_to("r1") is not None) == (head, True, True)
-    assert new.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence > old.newest_fence("r1") > lease.fence
+    assert (done.head, done.was_there, old.leases.moved_to("r1") is not None) == (head, True, True)
+    assert new.leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence > old.leases.newest("r1") > lease.fence
 
 
 def test_an_old_store_that_was_used_since_is_not_retired(
@@ -160,10 +159,10 @@ def test_an_old_store_that_was_used_since_is_not_retired(
     old = opening(folder)
     ran(old)
     moved(folder, place, None)
-    old.remark("said", {}, at=NOW, who="me")
+    old.journal.remark("said", {}, at=NOW, who="me")
     with pytest.raises(RefusedError, match=r"already keeps .* of rack r1"):
         moved(folder, place)
-    assert old.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2
+    assert old.leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2
 
 
 def test_a_retired_store_is_moved_no_more_and_nothing_is_moved_to_it(
@@ -177,9 +176,9 @@ def test_a_retired_store_is_moved_no_more_and_nothing_is_moved_to_it(
             moved(folder, str(tmp_path / "third"), retire)
         with pytest.raises(RefusedError, match=r"the store at .*old was retired when rack r1 was moved to"):
             moved(place, folder, retire)
-    assert not opening(str(tmp_path / "third")).head().count
+    assert not opening(str(tmp_path / "third")).journal.head().count
     moved(place, str(tmp_path / "back"))
-    assert opening(str(tmp_path / "back")).acquire("r1", "me", term_s=30.0, now=NOW + 5).fence > 4
+    assert opening(str(tmp_path / "back")).leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence > 4
 
 
 def test_the_old_store_is_closed_after_the_new_one_is_on_disk(
@@ -190,10 +189,10 @@ def test_the_old_store_is_closed_after_the_new_one_is_on_disk(
     with full_disk(), pytest.raises(StoreError, match=r"the copy at .* is made, but .*old was not retired") as half:
         moved(folder, emptied)
     assert half.value.hint == "say it again, with --retire: the copy is taken as it is"
-    assert old.moved_to("r1") is None
-    assert opening(emptied).verify(digest, old.head()) == ()
+    assert old.leases.moved_to("r1") is None
+    assert opening(emptied).verify(digest, old.journal.head()) == ()
     assert moved(folder, emptied).was_there
-    assert old.moved_to("r1") is not None
+    assert old.leases.moved_to("r1") is not None
 
 
 def test_where_the_copy_cannot_be_made_the_old_store_stays_in_use(
@@ -204,8 +203,8 @@ def test_where_the_copy_cannot_be_made_the_old_store_stays_in_use(
     new = opening(target)
     with full_disk(), pytest.raises(StoreError, match="cannot be written"):
         moved(folder, target)
-    assert (old.moved_to("r1"), new.head().count) == (None, 0)
-    assert old.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2
+    assert (old.leases.moved_to("r1"), new.journal.head().count) == (None, 0)
+    assert old.leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2
 
 
 def test_a_store_that_cannot_be_written_is_not_copied_to_be_retired(
@@ -216,4 +215,4 @@ def test_a_store_that_cannot_be_written_is_not_copied_to_be_retired(
     new = opening(place)
     with full_disk(), pytest.raises(StoreError, match=r"so it cannot be retired: .*; nothing was copied"):
         moved(folder, place)
-    assert new.head().count == 0
+    assert new.journal.head().count == 0

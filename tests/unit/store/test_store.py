@@ -30,11 +30,11 @@ def in_folder(tmp_path: Path) -> Store:
 
 
 def lease_of(store: Store, *, now: float = 100.0, holder: str = "me") -> Lease:
-    return store.acquire("r1", holder, term_s=30.0, now=now)
+    return store.leases.acquire("r1", holder, term_s=30.0, now=now)
 
 
 def begin(store: Store, lease: Lease) -> str:
-    return store.begin_run(lease, RUN, {"digest": "d"}, now=100.0)
+    return store.runs.begin(lease, RUN, {"digest": "d"}, now=100.0)
 
 
 def record(kind: str, step: str = "1", at: float = 101.0, **data: object) -> Record:
@@ -49,7 +49,7 @@ def test_a_lease_that_is_held_is_refused_and_names_its_holder(store: Store) -> N
 
 def test_fencing_numbers_only_grow(store: Store) -> None:
     first = lease_of(store)
-    store.release(first)
+    store.leases.release(first)
     second = lease_of(store, now=101.0)
     third = lease_of(store, now=200.0)  # the second one ran out
     assert first.fence < second.fence < third.fence
@@ -60,20 +60,20 @@ def test_a_holder_whose_lease_was_taken_over_may_write_nothing_more(store: Store
     run = begin(store, old)
     lease_of(store, now=200.0, holder="you")
     with pytest.raises(RefusedError, match="lost to a newer holder"):
-        store.intend(old, run, record("intent", at=201.0))
-    assert [e.kind for e in store.entries(run)] == ["begin"]
+        store.runs.intend(old, run, record("intent", at=201.0))
+    assert [e.kind for e in store.journal.of_run(run)] == ["begin"]
 
 
 def test_numbers_that_came_from_elsewhere_are_given_to_nobody(store: Store) -> None:
     held = lease_of(store)
-    assert store.skip_fences("r1", 57, now=101.0, who="gateway") == 58
-    assert store.skip_fences("r1", 57, now=101.0, who="gateway") == 58  # a second time it is known
+    assert store.leases.skip("r1", 57, now=101.0, who="gateway") == 58
+    assert store.leases.skip("r1", 57, now=101.0, who="gateway") == 58  # a second time it is known
     with pytest.raises(LeaseLostError):
-        store.renew(held, term_s=30.0, now=102.0)
+        store.leases.renew(held, term_s=30.0, now=102.0)
     assert lease_of(store, now=200.0).fence == 59
-    assert store.skip_fences("r2", 4, now=101.0, who="gateway") == 5
-    assert store.acquire("r2", "me", term_s=30.0, now=100.0).fence == 6
-    told = [(entry.rack, dict(entry.data)) for entry in store.remarks("leases-skipped")]
+    assert store.leases.skip("r2", 4, now=101.0, who="gateway") == 5
+    assert store.leases.acquire("r2", "me", term_s=30.0, now=100.0).fence == 6
+    told = [(entry.rack, dict(entry.data)) for entry in store.journal.remarks("leases-skipped")]
     assert told == [("r1", {"who": "gateway", "from": 1, "to": 58}), ("r2", {"who": "gateway", "from": 0, "to": 5})]
     assert store.first_break() is None
 
@@ -84,31 +84,31 @@ def test_who_has_lost_the_lease_begins_no_run(store: Store) -> None:
     run = begin(store, new)
     with pytest.raises(LeaseLostError):
         begin(store, old)
-    assert [each.id for each in store.runs()] == [run]
-    assert store.newest_fence("r1") == new.fence
+    assert [each.id for each in store.runs.all()] == [run]
+    assert store.leases.newest("r1") == new.fence
 
 
 def test_nor_may_it_close_what_it_began(store: Store) -> None:
     old = lease_of(store)
     run = begin(store, old)
-    store.intend(old, run, record("intent"), unsure="mesh")
+    store.runs.intend(old, run, record("intent"), unsure="mesh")
     lease_of(store, now=200.0, holder="you")
     with pytest.raises(LeaseLostError):
-        store.conclude(old, run, record("outcome"), states={"mesh": {0: PucState.BAR}})
+        store.runs.conclude(old, run, record("outcome"), states={"mesh": {0: PucState.BAR}})
     with pytest.raises(LeaseLostError):
-        store.end_run(old, run, record("end"), "done")
-    assert store.device_states("mesh") == {}
-    assert store.run(run).state == "running"
+        store.runs.end(old, run, record("end"), "done")
+    assert store.fabric.device_states("mesh") == {}
+    assert store.runs.get(run).state == "running"
 
 
 def test_a_rollback_that_is_taken_back_puts_its_run_in_force_again(store: Store) -> None:
     lease = lease_of(store)
     swap, rollback, again = (begin(store, lease) for _ in range(3))
-    store.end_run(lease, swap, record("end"), "done")
-    store.end_run(lease, rollback, record("end"), "done", undid=swap)
-    assert (store.run(swap).state, store.run(swap).undone_by) == ("undone", rollback)
-    store.end_run(lease, again, record("end"), "done", undid=rollback)
-    assert (store.run(swap).state, store.run(swap).undone_by) == ("done", None)
+    store.runs.end(lease, swap, record("end"), "done")
+    store.runs.end(lease, rollback, record("end"), "done", undid=swap)
+    assert (store.runs.get(swap).state, store.runs.get(swap).undone_by) == ("undone", rollback)
+    store.runs.end(lease, again, record("end"), "done", undid=rollback)
+    assert (store.runs.get(swap).state, store.runs.get(swap).undone_by) == ("done", None)
 
 
 def test_a_database_url_gives_the_same_guarantees(tmp_path: Path) -> None:
@@ -124,26 +124,26 @@ def test_a_device_is_uncertain_between_intent_and_outcome(store: Store) -> None:
     lease = lease_of(store)
     run = begin(store, lease)
     states = {0: PucState.BAR, 1: PucState.CROSS}
-    store.conclude(lease, run, record("outcome"), states={"mesh": states})
-    assert store.device_states("mesh") == states
-    store.intend(lease, run, record("intent"), unsure="mesh")
-    assert store.device_states("mesh") == {}
-    assert store.uncertain_since("mesh") == run
+    store.runs.conclude(lease, run, record("outcome"), states={"mesh": states})
+    assert store.fabric.device_states("mesh") == states
+    store.runs.intend(lease, run, record("intent"), unsure="mesh")
+    assert store.fabric.device_states("mesh") == {}
+    assert store.fabric.uncertain_since("mesh") == run
 
 
 def test_assignment_is_replaced_job_by_job(store: Store) -> None:
     lease = lease_of(store)
     run = begin(store, lease)
-    store.conclude(lease, run, record("outcome"), placed={"a": ("x", "y"), "b": ("z",)})
-    store.conclude(lease, run, record("outcome"), placed={"a": ("x", "w")})
-    assert store.assignment() == {"a": ("x", "w"), "b": ("z",)}
+    store.runs.conclude(lease, run, record("outcome"), placed={"a": ("x", "y"), "b": ("z",)})
+    store.runs.conclude(lease, run, record("outcome"), placed={"a": ("x", "w")})
+    assert store.fabric.assignment() == {"a": ("x", "w"), "b": ("z",)}
 
 
 def test_what_is_written_is_there_for_another_process(store: Store, opened: Callable[..., Store]) -> None:
     lease = lease_of(store)
     run = begin(store, lease)
     other = opened()
-    assert other.run(run).who == "me"
+    assert other.runs.get(run).who == "me"
     with pytest.raises(RefusedError):
         lease_of(other, now=101.0, holder="you")
 
@@ -157,7 +157,7 @@ def test_the_database_is_private_to_its_owner(in_folder: Store, tmp_path: Path) 
 def test_an_unknown_run_names_the_nearest_one(store: Store) -> None:
     begin(store, lease_of(store))
     with pytest.raises(UsageError) as error:
-        store.run("swap-001")
+        store.runs.get("swap-001")
     assert error.value.hint == "did you mean swap-0001?"
 
 
@@ -185,7 +185,7 @@ def test_a_database_that_is_locked_too_long_is_a_domain_error(
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="its lock is held by this process itself"):
         lease_of(impatient)
-    assert impatient.runs() == ()  # reading never waits for a writer
+    assert impatient.runs.all() == ()  # reading never waits for a writer
     blocker.close()
     assert lease_of(in_folder).fence == 1
 
@@ -194,8 +194,8 @@ def journal_of_three(folder: Path) -> Store:
     store = store_at(str(folder))
     lease = lease_of(store)
     run = begin(store, lease)
-    store.intend(lease, run, record("intent", cells=3))
-    store.end_run(lease, run, record("end"), "done")
+    store.runs.intend(lease, run, record("intent", cells=3))
+    store.runs.end(lease, run, record("end"), "done")
     return store
 
 
@@ -232,27 +232,27 @@ def test_a_missing_entry_is_found(tmp_path: Path, seq: int) -> None:
 def test_nobody_gives_back_another_s_lease(store: Store) -> None:
     old = lease_of(store)
     lease_of(store, now=200.0, holder="you")
-    store.release(old)
+    store.leases.release(old)
     with pytest.raises(RefusedError, match="being changed by you"):
         lease_of(store, now=201.0)
 
 
 def test_a_lease_of_another_rack_is_not_given_back_either(store: Store) -> None:
     mine = lease_of(store)
-    store.acquire("r2", "you", term_s=30.0, now=100.0)
-    store.release(mine)
+    store.leases.acquire("r2", "you", term_s=30.0, now=100.0)
+    store.leases.release(mine)
     with pytest.raises(RefusedError, match="rack r2 is being changed by you"):
-        store.acquire("r2", "me", term_s=30.0, now=101.0)
+        store.leases.acquire("r2", "me", term_s=30.0, now=101.0)
 
 
 def test_a_renewed_lease_lasts_longer_and_one_that_was_lost_is_not_renewed(store: Store) -> None:
     mine = lease_of(store)
-    store.renew(mine, term_s=30.0, now=120.0)
+    store.leases.renew(mine, term_s=30.0, now=120.0)
     with pytest.raises(RefusedError, match="its lease ends in 9 s"):
         lease_of(store, now=141.0, holder="you")
     lease_of(store, now=151.0, holder="you")
     with pytest.raises(LeaseLostError):
-        store.renew(mine, term_s=30.0, now=152.0)
+        store.leases.renew(mine, term_s=30.0, now=152.0)
 
 
 # -- clocks that are set ----------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_its_holder_keeps_it_if_it_is_alive(store: Store) -> None:
     alive = lease_of(store, now=10_000.0)
     with pytest.raises(LeaseHeldError):
         lease_of(store, now=100.0, holder="you")
-    store.renew(alive, term_s=30.0, now=110.0)
+    store.leases.renew(alive, term_s=30.0, now=110.0)
     with pytest.raises(LeaseHeldError, match="ends in 9 s"):
         lease_of(store, now=131.0, holder="you")
 
@@ -279,22 +279,22 @@ def test_who_asks_for_a_shorter_one_does_not_shorten_it(store: Store) -> None:
     held = lease_of(store, now=100.0)
     for holder in ("me", "you"):
         with pytest.raises(LeaseHeldError, match="ends in 29 s"):
-            store.acquire(held.rack, holder, term_s=1.0, now=101.0)
+            store.leases.acquire(held.rack, holder, term_s=1.0, now=101.0)
     with pytest.raises(LeaseHeldError, match="ends in 1 s"):
-        store.acquire(held.rack, "you", term_s=1.0, now=129.0)
-    assert store.acquire(held.rack, "you", term_s=1.0, now=130.0).fence == held.fence + 1
+        store.leases.acquire(held.rack, "you", term_s=1.0, now=129.0)
+    assert store.leases.acquire(held.rack, "you", term_s=1.0, now=130.0).fence == held.fence + 1
 
 
 def test_nor_does_it_hide_a_run_that_was_cut(store: Store) -> None:
     run = begin(store, lease_of(store, now=10_000.0))
-    assert store.unfinished(now=100.0) == (run,)
-    assert store.unfinished(now=10_001.0) == ()
+    assert store.runs.unfinished(now=100.0) == (run,)
+    assert store.runs.unfinished(now=10_001.0) == ()
 
 
 def test_numbers_go_on_where_a_lease_was_taken_out_of_the_database(store: Store) -> None:
     lease = lease_of(store)
     begin(store, lease)
-    store.release(lease)
+    store.leases.release(lease)
     with writing(store._engine) as connection:
         connection.execute(delete(leases))
     assert lease_of(store).fence == lease.fence + 1
@@ -305,40 +305,40 @@ def test_numbers_go_on_where_a_lease_was_taken_out_of_the_database(store: Store)
 
 def test_what_belongs_to_no_run_is_remarked_in_the_same_chain(opened: Callable[..., Store]) -> None:
     mine, yours = opened("r1"), opened("r2")
-    mine.remark("decision", {"act": "nothing"}, at=1.0, who="watch")
+    mine.journal.remark("decision", {"act": "nothing"}, at=1.0, who="watch")
     run = begin(mine, lease_of(mine))
-    entry = mine.remark("autopilot", {"state": "stopped"}, at=2.0, who="ops@console")
-    yours.remark("decision", {}, at=3.0, who="watch")
+    entry = mine.journal.remark("autopilot", {"state": "stopped"}, at=2.0, who="ops@console")
+    yours.journal.remark("decision", {}, at=3.0, who="watch")
     assert (entry.seq, entry.run, entry.fence) == (3, "", 0)
     assert entry.data == {"state": "stopped", "who": "ops@console"}
-    assert [e.kind for e in mine.remarks()] == ["decision", "autopilot"]
-    assert mine.remarks(since=1.5) == mine.remarks("autopilot") == (entry,)
-    assert [e.kind for e in mine.entries(run)] == ["begin"]
-    assert [e.seq for e in yours.remarks()] == [1]
+    assert [e.kind for e in mine.journal.remarks()] == ["decision", "autopilot"]
+    assert mine.journal.remarks(since=1.5) == mine.journal.remarks("autopilot") == (entry,)
+    assert [e.kind for e in mine.journal.of_run(run)] == ["begin"]
+    assert [e.seq for e in yours.journal.remarks()] == [1]
     assert (mine.first_break(), yours.first_break()) == (None, None)
-    assert (mine.head().count, yours.head().count) == (3, 1)
+    assert (mine.journal.head().count, yours.journal.head().count) == (3, 1)
 
 
 def test_racks_that_share_a_database_do_not_see_each_other_s_runs(opened: Callable[..., Store]) -> None:
     stores = {rack: opened(rack) for rack in ("r1", "r2")}
     for rack, store in stores.items():
-        lease = store.acquire(rack, "me", term_s=30.0, now=100.0)
+        lease = store.leases.acquire(rack, "me", term_s=30.0, now=100.0)
         run = begin(store, lease)
-        store.conclude(lease, run, record("outcome"), states={"mesh": {0: rack}}, placed={"job": (rack,)})
-        store.save_plan({"id": "plan-1", "digest": rack, "created_at": 1.0, "target": "rack"})
+        store.runs.conclude(lease, run, record("outcome"), states={"mesh": {0: rack}}, placed={"job": (rack,)})
+        store.runs.save_plan({"id": "plan-1", "digest": rack, "created_at": 1.0, "target": "rack"})
         if rack == "r1":
-            store.intend(lease, run, record("intent"), unsure="mesh")
-            store.doubt("mesh", run)
+            store.runs.intend(lease, run, record("intent"), unsure="mesh")
+            store.runs.doubt("mesh", run)
     mine, yours = stores["r1"], stores["r2"]
-    assert [run.rack for run in yours.runs()] == ["r2"]
-    assert (mine.assignment(), yours.assignment()) == ({"job": ("r1",)}, {"job": ("r2",)})
-    assert (mine.device_cells("mesh"), yours.device_cells("mesh")) == ({}, {0: "r2"})
-    assert (mine.uncertain_since("mesh"), yours.uncertain_since("mesh")) == ("swap-0001", None)
-    assert mine.plan("plan-1")["digest"] == "r1"
-    assert len(mine.entries("swap-0001")) == 3
-    assert len(yours.entries("swap-0001")) == 2
-    assert [run.rack for run in mine.moves(since=100.0, now=100.0)] == ["r1"]
-    assert mine.unfinished(now=131.0) == yours.unfinished(now=131.0) == ("swap-0001",)
+    assert [run.rack for run in yours.runs.all()] == ["r2"]
+    assert (mine.fabric.assignment(), yours.fabric.assignment()) == ({"job": ("r1",)}, {"job": ("r2",)})
+    assert (mine.fabric.device_cells("mesh"), yours.fabric.device_cells("mesh")) == ({}, {0: "r2"})
+    assert (mine.fabric.uncertain_since("mesh"), yours.fabric.uncertain_since("mesh")) == ("swap-0001", None)
+    assert mine.runs.plan("plan-1")["digest"] == "r1"
+    assert len(mine.journal.of_run("swap-0001")) == 3
+    assert len(yours.journal.of_run("swap-0001")) == 2
+    assert [run.rack for run in mine.runs.moves(since=100.0, now=100.0)] == ["r1"]
+    assert mine.runs.unfinished(now=131.0) == yours.runs.unfinished(now=131.0) == ("swap-0001",)
 
 
 def test_every_connection_waits_until_a_commit_is_on_disk(tmp_path: Path) -> None:
@@ -355,16 +355,16 @@ def test_runs_that_were_cut_or_left_half_done_are_unfinished(store: Store) -> No
     for state in ("done", "refused", "rolled-back", "half-done", "undone"):
         lease = lease_of(store)
         ended[state] = begin(store, lease)
-        store.end_run(lease, ended[state], record("end"), state)
-        store.release(lease)
-    assert store.unfinished(now=101.0) == (ended["half-done"],)
+        store.runs.end(lease, ended[state], record("end"), state)
+        store.leases.release(lease)
+    assert store.runs.unfinished(now=101.0) == (ended["half-done"],)
     cut = begin(store, lease_of(store))
-    assert store.unfinished(now=129.0) == (ended["half-done"],)  # its lease has not ended: it may be at work
-    assert store.unfinished(now=131.0) == (ended["half-done"], cut)
+    assert store.runs.unfinished(now=129.0) == (ended["half-done"],)  # its lease has not ended: it may be at work
+    assert store.runs.unfinished(now=131.0) == (ended["half-done"], cut)
 
 
 def test_a_run_that_was_cut_is_unfinished_while_another_is_at_work(store: Store) -> None:
     cut = begin(store, lease_of(store))
     at_work = begin(store, lease_of(store, now=200.0))
-    assert store.unfinished(now=201.0) == (cut,)
-    assert store.unfinished(now=231.0) == (cut, at_work)
+    assert store.runs.unfinished(now=201.0) == (cut,)
+    assert store.runs.unfinished(now=231.0) == (cut, at_work)

@@ -20,9 +20,9 @@ def folder(tmp_path: Path) -> Path:
     """A store in which a job was placed."""
     place = tmp_path / "a store?#%"
     store = store_at(str(place))
-    lease = store.acquire("r1", "me", term_s=30.0, now=100.0)
-    run = store.begin_run(lease, RUN, {"digest": "d"}, now=100.0)
-    store.conclude(lease, run, Record(101.0, "outcome", "1", {}), placed={"job": ("x", "y")})
+    lease = store.leases.acquire("r1", "me", term_s=30.0, now=100.0)
+    run = store.runs.begin(lease, RUN, {"digest": "d"}, now=100.0)
+    store.runs.conclude(lease, run, Record(101.0, "outcome", "1", {}), placed={"job": ("x", "y")})
     store.close()
     return place
 
@@ -50,57 +50,57 @@ def closed_to_writers(monkeypatch):
 def test_a_store_on_a_full_disk_is_read(folder: Path, full_disk) -> None:
     with full_disk():
         store = store_at(str(folder))
-        assert store.assignment() == {"job": ("x", "y")}
-        assert store.unfinished(now=200.0) == ("swap-0001",)
+        assert store.fabric.assignment() == {"job": ("x", "y")}
+        assert store.runs.unfinished(now=200.0) == ("swap-0001",)
 
 
 def test_and_every_write_to_it_is_a_domain_error(folder: Path, full_disk) -> None:
     with full_disk():
         store = store_at(str(folder))
         for write in (
-            lambda: store.acquire("r1", "you", term_s=30.0, now=200.0),
-            lambda: store.remember_health({}, now=200.0),
-            lambda: store.unacknowledge("x"),
+            lambda: store.leases.acquire("r1", "you", term_s=30.0, now=200.0),
+            lambda: store.health.remember({}, now=200.0),
+            lambda: store.health.unacknowledge("x"),
         ):
             with pytest.raises(StoreError, match="cannot be written"):
                 write()
-    assert store_at(str(folder)).assignment() == {"job": ("x", "y")}
+    assert store_at(str(folder)).fabric.assignment() == {"job": ("x", "y")}
 
 
 def test_a_disk_that_fills_up_while_a_store_is_open_is_a_domain_error(folder: Path, full_disk) -> None:
     store = store_at(str(folder))
-    assert store.assignment() == {"job": ("x", "y")}
+    assert store.fabric.assignment() == {"job": ("x", "y")}
     with full_disk():
         with pytest.raises(StoreError, match="cannot be written"):
-            store.remember_health({}, now=200.0)
-        assert store.assignment() == {"job": ("x", "y")}
-    assert store.remember_health({}, now=201.0)
+            store.health.remember({}, now=200.0)
+        assert store.fabric.assignment() == {"job": ("x", "y")}
+    assert store.health.remember({}, now=201.0)
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
 def test_a_store_that_may_only_be_read_is_read(folder: Path, closed_to_writers, code: int) -> None:
     closed_to_writers(code)
     store = store_at(str(folder))
-    assert store.assignment() == {"job": ("x", "y")}
+    assert store.fabric.assignment() == {"job": ("x", "y")}
     with pytest.raises(StoreError, match=os.strerror(code)):
-        store.acquire("r1", "you", term_s=30.0, now=200.0)
+        store.leases.acquire("r1", "you", term_s=30.0, now=200.0)
 
 
 def test_what_another_process_has_just_written_is_seen(folder: Path, closed_to_writers) -> None:
     writer = store_at(str(folder))
-    writer.remember_health({"newest": 1}, now=200.0)  # still in the log beside the file
+    writer.health.remember({"newest": 1}, now=200.0)  # still in the log beside the file
     closed_to_writers(errno.EROFS)
-    assert store_at(str(folder)).health_memory() == {"newest": 1}
+    assert store_at(str(folder)).health.memory() == {"newest": 1}
     writer.close()
 
 
 def test_where_there_is_no_store_and_no_room_for_one_it_is_empty(tmp_path: Path, full_disk) -> None:
     with full_disk():
         store = store_at(str(tmp_path / "new"))
-        assert (store.assignment(), store.runs(), store.health_memory()) == ({}, (), None)
+        assert (store.fabric.assignment(), store.runs.all(), store.health.memory()) == ({}, (), None)
         with pytest.raises(StoreError, match="cannot be written"):
-            store.acquire("r1", "me", term_s=30.0, now=100.0)
-    store_at(str(tmp_path / "new")).acquire("r1", "me", term_s=30.0, now=100.0)
+            store.leases.acquire("r1", "me", term_s=30.0, now=100.0)
+    store_at(str(tmp_path / "new")).leases.acquire("r1", "me", term_s=30.0, now=100.0)
 
 
 def test_where_a_store_may_not_be_made_the_operator_has_to_name_a_place(tmp_path: Path, closed_to_writers) -> None:
@@ -130,7 +130,7 @@ def test_a_file_that_is_no_database_is_an_error(tmp_path: Path, full_disk) -> No
 def test_a_database_url_is_read_as_well(folder: Path, full_disk) -> None:
     with full_disk():
         store = store_at(f"sqlite:///{folder.parent / 'plain' / 'lumctl.db'}", files=folder)
-        assert store.runs() == ()
+        assert store.runs.all() == ()
 
 
 def spoil(file: Path, first: int, last: int) -> None:
@@ -147,7 +147,7 @@ def test_a_damaged_file_is_named_and_says_what_to_do(folder):
     spoil(file, (page - 1) * size, page * size)
     store = store_at(str(folder))
     with pytest.raises(StoreError, match=r"cannot be read: .*malformed") as caught:
-        store.assignment()
+        store.fabric.assignment()
     assert str(folder) in caught.value.message
     assert "move it away" in str(caught.value.hint)
     store.close()

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from lumctl.change.plan import plan_digest
-from lumctl.store import Break, Head, Record, Store, database, journal, raw, store_at
+from lumctl.store import Break, Head, Record, Store, database, journal, store_at, verification
 from lumctl.store.schema import journal as table
 from lumctl.store.schema import leases, plans, runs
-from lumctl.store.verify import _of_plans
-from lumctl.store.verify_runs import History
+from lumctl.store.verification import History, _of_plans
 
 GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 ONE_IN = 1 if os.environ.get("LUMCTL_CAMPAIGN") == "1" else 11
@@ -32,30 +31,16 @@ Rows = list[SimpleNamespace]
 
 
 def laid(folder: Path) -> Path:
-    """A store as a swap and its rollback have left it under version 2."""
-    with closing(sqlite3.connect(folder / "lumctl.db")) as old:
-        old.executescript((GOLDEN / "swap-2.sql").read_text(encoding="utf-8"))
+    """A store as a swap and its rollback have left it."""
+    with closing(sqlite3.connect(folder / "lumctl.db")) as database:
+        database.executescript((GOLDEN / "swap-7.sql").read_text(encoding="utf-8"))
     return folder
 
 
 @pytest.fixture(scope="module")
-def swap_2(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    """Its journal, which was sealed in the older way."""
-    store = store_at(str(laid(tmp_path_factory.mktemp("old"))), rack="prototype")
-    found = rows_of(store)
-    store.close()
-    return found
-
-
-@pytest.fixture(scope="module")
-def swap_3(tmp_path_factory: pytest.TempPathFactory, swap_2: Rows) -> Rows:
-    """The same, as it is sealed today."""
-    store = store_at(str(tmp_path_factory.mktemp("new")), rack="prototype")
-    with database.writing(store._engine) as connection:
-        for row in swap_2[:-1]:
-            entry = journal.entry(row)
-            values = {name: getattr(entry, name) for name in ("rack", "run", "at", "kind", "step", "data", "fence")}
-            journal.append(connection, **values)
+def swap(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """Its journal."""
+    store = store_at(str(laid(tmp_path_factory.mktemp("swap"))), rack="prototype")
     found = rows_of(store)
     store.close()
     return found
@@ -81,15 +66,15 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """One of everything, as this version writes it."""
     folder = tmp_path_factory.mktemp("golden")
     with closing(sqlite3.connect(folder / "lumctl.db")) as database:
-        database.executescript((GOLDEN / "schema-3.sql").read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / "schema-7.sql").read_text(encoding="utf-8"))
     store = store_at(str(folder), rack="golden")
-    for run in store.runs():
-        store.save_plan(run.plan)
+    for run in store.runs.all():
+        store.runs.save_plan(run.plan)
     assert store.verify(plan_digest) == ()
     with store._engine.connect() as connection:
         found = Kept(
             *(
-                list(raw.rows(connection, t, "golden", by))
+                list(verification.stored_rows(connection, t, "golden", by))
                 for t, by in ((table, table.c.seq), (runs, runs.c.started_at), (plans, plans.c.id))
             )
         )
@@ -98,7 +83,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 @pytest.fixture(scope="module")
-def golden_3(golden: Kept) -> Rows:
+def golden_journal(golden: Kept) -> Rows:
     """Its journal."""
     return golden.journal
 
@@ -112,7 +97,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def rows_of(store: Store) -> Rows:
     with store._engine.connect() as connection:
-        return list(raw.rows(connection, table, "prototype", table.c.seq))
+        return list(verification.stored_rows(connection, table, "prototype", table.c.seq))
 
 
 def altered(value: Any) -> Iterator[Any]:
@@ -134,7 +119,7 @@ def changed(row: SimpleNamespace, **values: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(row), **values})
 
 
-@pytest.mark.parametrize("sealed", ["swap_2", "swap_3", "golden_3"])
+@pytest.mark.parametrize("sealed", ["swap", "golden_journal"])
 def test_every_changed_byte_of_a_journal_is_found(request: pytest.FixtureRequest, sealed: str) -> None:
     rows: Rows = request.getfixturevalue(sealed)
     assert len(rows) > 40
@@ -190,20 +175,15 @@ def test_a_changed_number_of_the_lease_is_found_where_it_went_back(store: Store,
     assert bool(store.verify(plan_digest)) is (given ^ 1 << bit < given)
 
 
-def test_a_changed_rack_is_found_as_well(swap_2: Rows, swap_3: Rows) -> None:
+def test_a_changed_rack_is_found_as_well(swap: Rows) -> None:
     """It puts a row into another journal: here it is missing, and there its number or its seal is wrong."""
-    for rows in (swap_2, swap_3):
-        for at, row in enumerate(rows[:-1]):
-            assert journal.first_break([*rows[:at], *rows[at + 1 :]]).seq == row.seq
-    assert all(journal.first_break([changed(row, rack="protptype")]) is not None for row in swap_3)
-    assert all(journal.first_break([changed(row, rack="protptype")]) is not None for row in swap_2[1:])
+    for at, row in enumerate(swap[:-1]):
+        assert journal.first_break([*swap[:at], *swap[at + 1 :]]).seq == row.seq
+    assert all(journal.first_break([changed(row, rack="protptype")]) is not None for row in swap)
 
 
-@pytest.mark.parametrize("sealed", ["swap_2", "swap_3"])
-def test_entries_that_are_missing_swapped_doubled_or_put_in_are_found(
-    request: pytest.FixtureRequest, sealed: str
-) -> None:
-    rows: Rows = request.getfixturevalue(sealed)
+def test_entries_that_are_missing_swapped_doubled_or_put_in_are_found(swap: Rows) -> None:
+    rows = swap
     last = len(rows) - 1
     for at, row in enumerate(rows):
         before, after = rows[:at], rows[at + 1 :]
@@ -221,13 +201,6 @@ def test_entries_that_are_missing_swapped_doubled_or_put_in_are_found(
         assert journal.first_break([*before, forged, *doubled])
 
 
-def test_an_entry_in_the_older_form_is_none_after_one_of_today(swap_3: Rows) -> None:
-    """Nobody gets around the rack's seal by sealing anew as it was done before."""
-    last = swap_3[-1]
-    content = [getattr(last, name) for name in COLUMNS[:-1]]
-    assert journal.first_break([*swap_3[:-1], changed(last, hash=journal._digest(content))]).seq == last.seq
-
-
 # -- what is made from the journal ------------------------------------------------------------------------------------
 
 
@@ -238,7 +211,7 @@ def edit(store: Store, statement: str, *values: object) -> None:
 
 def test_a_store_that_nobody_touched_is_as_it_was_written(store: Store) -> None:
     assert store.verify(plan_digest) == ()
-    assert store.verify(plan_digest, store.head()) == ()
+    assert store.verify(plan_digest, store.journal.head()) == ()
 
 
 CHANGES = [
@@ -301,7 +274,7 @@ def test_a_lease_whose_number_went_back_is_found(store: Store) -> None:
         "the newest lease has number 1, and the journal knows number 3"
     ]
     edit(store, "DELETE FROM leases")
-    assert store.acquire("prototype", "me", term_s=30.0, now=1.0).fence == 4
+    assert store.leases.acquire("prototype", "me", term_s=30.0, now=1.0).fence == 4
 
 
 def test_text_that_is_none_any_more_is_found(store: Store) -> None:
@@ -315,7 +288,7 @@ def test_text_that_is_none_any_more_is_found(store: Store) -> None:
 
 
 def test_an_end_that_was_cut_off_is_found_by_a_head_only(store: Store) -> None:
-    head = store.head()
+    head = store.journal.head()
     edit(store, "DELETE FROM journal WHERE seq > 42")
     assert store.verify(plan_digest) == ()
     (found,) = store.verify(plan_digest, head)
@@ -324,8 +297,8 @@ def test_an_end_that_was_cut_off_is_found_by_a_head_only(store: Store) -> None:
 
 
 def test_a_journal_that_has_gone_on_is_well(store: Store) -> None:
-    head = store.head()
-    store.remark("decision", {}, at=1.0, who="me")
+    head = store.journal.head()
+    store.journal.remark("decision", {}, at=1.0, who="me")
     assert store.verify(plan_digest, head) == ()
 
 
@@ -333,21 +306,21 @@ def test_an_older_copy_that_was_put_back_is_found_also_when_it_has_gone_on(store
     copy = tmp_path / "copy"
     copy.mkdir()
     shutil.copy(tmp_path / "lumctl.db", copy)
-    store.remark("decision", {}, at=1.0, who="me")
-    head = store.head()
+    store.journal.remark("decision", {}, at=1.0, who="me")
+    head = store.journal.head()
     older = store_at(str(copy), rack="prototype")
     assert "an older copy was put in its place" in older.verify(plan_digest, head)[0].reason
-    older.remark("decision", {}, at=2.0, who="me")
+    older.journal.remark("decision", {}, at=2.0, who="me")
     assert older.verify(plan_digest) == ()
     assert older.verify(plan_digest, head)[0].reason.startswith("entry 44 is not the one whose head was exported")
     older.close()
 
 
-def test_a_journal_that_was_written_anew_as_a_whole_is_found(store: Store, swap_3: Rows) -> None:
-    head = store.head()
+def test_a_journal_that_was_written_anew_as_a_whole_is_found(store: Store, swap: Rows) -> None:
+    head = store.journal.head()
     with database.writing(store._engine) as connection:
         connection.execute(table.delete())
-        connection.execute(table.insert(), [vars(row) for row in swap_3])
+        connection.execute(table.insert(), [vars(row) for row in swap[:-1]])
         journal.append(connection, rack="prototype", run="", at=1.0, kind="x", step="", data={}, fence=0)
     assert store.verify(plan_digest) == ()
     assert store.verify(plan_digest, head)[0].seq == 43
@@ -355,7 +328,7 @@ def test_a_journal_that_was_written_anew_as_a_whole_is_found(store: Store, swap_
 
 @pytest.mark.parametrize("part", ["at", "count"])
 def test_a_head_that_was_changed_is_found(store: Store, part: str) -> None:
-    head = store.head()
+    head = store.journal.head()
     values = {name: getattr(head, name) for name in ("rack", "seq", "hash", "at", "count")}
     altered_head = Head(**{**values, part: values[part] + 1})
     assert "the exported head was changed" in store.verify(plan_digest, altered_head)[0].reason
@@ -363,9 +336,9 @@ def test_a_head_that_was_changed_is_found(store: Store, part: str) -> None:
 
 def test_a_journal_without_entries_has_a_head(tmp_path: Path) -> None:
     empty = store_at(str(tmp_path), rack="r1")
-    head = empty.head()
+    head = empty.journal.head()
     assert (head.seq, head.count, head.hash) == (0, 0, journal.GENESIS)
-    empty.remark("decision", {}, at=1.0, who="me")
+    empty.journal.remark("decision", {}, at=1.0, who="me")
     assert empty.verify(plan_digest, head) == ()
     empty.close()
 
@@ -383,34 +356,34 @@ def test_whatever_runs_end_as_and_take_back_follows_from_the_journal(
 ) -> None:
     store, at = opened_fresh(), 100.0
     for state, which, undoing in acts:
-        known = sorted(run.id for run in store.runs())
+        known = sorted(run.id for run in store.runs.all())
         undoes = known[which % len(known)] if undoing and known else None
         plan = {"title": "t", "undoes": undoes}
         plan["digest"] = plan_digest(plan)
         values = {"target": "rack", "title": "t", "plan_digest": plan["digest"], "inventory_digest": "i", "who": "me"}
-        lease = store.acquire("r1", "me", term_s=30.0, now=at)
-        run = store.begin_run(lease, {"kind": "swap", **values}, plan, now=at)
-        store.intend(lease, run, Record(at + 1, "intent", "1", {}))
+        lease = store.leases.acquire("r1", "me", term_s=30.0, now=at)
+        run = store.runs.begin(lease, {"kind": "swap", **values}, plan, now=at)
+        store.runs.intend(lease, run, Record(at + 1, "intent", "1", {}))
         if state != "cut":
             undid = undoes if state == "done" else None
-            store.end_run(lease, run, Record(at + 2, "end", "", {"state": state}), state, undid=undid)
+            store.runs.end(lease, run, Record(at + 2, "end", "", {"state": state}), state, undid=undid)
         elif which % 2:
-            taken = store.seize(lease, holder="guard", term_s=30.0, now=at + 3)
+            taken = store.runs.seize(lease, holder="guard", term_s=30.0, now=at + 3)
             assert taken is not None
             lease = taken[1]
             assert store.verify(plan_digest) == ()
             if which % 4 == 1:
-                store.end_run(lease, run, Record(at + 4, "end", "", {"state": "rolled-back"}), "rolled-back")
-        store.release(lease)
+                store.runs.end(lease, run, Record(at + 4, "end", "", {"state": "rolled-back"}), "rolled-back")
+        store.leases.release(lease)
         at += 100.0
-        still_open = store.unfinished(now=at)
+        still_open = store.runs.unfinished(now=at)
         if still_open and which % 3 == 0:
-            lease = store.acquire("r1", "me", term_s=30.0, now=at)
-            assert store.reopen(lease, still_open[0], Record(at, "resume", "", {})) is not None
+            lease = store.leases.acquire("r1", "me", term_s=30.0, now=at)
+            assert store.runs.reopen(lease, still_open[0], Record(at, "resume", "", {})) is not None
             assert store.verify(plan_digest) == ()
-            undid = store.run(still_open[0]).plan["undoes"]
-            store.end_run(lease, still_open[0], Record(at + 1, "end", "", {"state": "done"}), "done", undid=undid)
-            store.release(lease)
+            undid = store.runs.get(still_open[0]).plan["undoes"]
+            store.runs.end(lease, still_open[0], Record(at + 1, "end", "", {"state": "done"}), "done", undid=undid)
+            store.leases.release(lease)
         at += 100.0
     assert store.verify(plan_digest) == ()
 

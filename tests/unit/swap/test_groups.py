@@ -47,7 +47,9 @@ def made(tmp_path, programmed):
         path = tmp_path / "rack.yaml"
         path.write_text(text)
         inventory, held = load_inventory(path), programmed(path)
-        store = SimpleNamespace(transitions=lambda **_: (), latest_entries=lambda _: ())
+        store = SimpleNamespace(
+            health=SimpleNamespace(transitions=lambda **_: ()), journal=SimpleNamespace(latest=lambda _: ())
+        )
         drivers = SimpleNamespace(changing=lambda _: SimpleNamespace(capabilities=frozenset()))
         return SimpleNamespace(
             inventory=inventory,

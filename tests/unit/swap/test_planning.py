@@ -25,10 +25,9 @@ def site(rack64, states):
     """Just what a plan asks of a site."""
     driver = SimpleNamespace(capabilities=frozenset())
     store = SimpleNamespace(
-        uncertain_since=lambda _device: None,
-        last_written_by=lambda _device: "fabric-0001",
-        transitions=lambda **_: (),
-        latest_entries=lambda _count: (),
+        fabric=SimpleNamespace(uncertain_since=lambda _device: None, last_written_by=lambda _device: "fabric-0001"),
+        health=SimpleNamespace(transitions=lambda **_: ()),
+        journal=SimpleNamespace(latest=lambda _count: ()),
     )
     return SimpleNamespace(
         inventory=rack64,

@@ -157,13 +157,11 @@ def test_only_spares_are_reserved(rack):
 
 
 def history(*rows):
-    return SimpleNamespace(
-        transitions=lambda since: tuple(
-            Transition(NOW + at, who, kind, before, after, (), "")
-            for at, who, kind, before, after in rows
-            if NOW + at >= since
-        )
-    )
+    def transitions(since):
+        found = [Transition(NOW + at, who, kind, before, after, (), "") for at, who, kind, before, after in rows]
+        return tuple(each for each in found if each.at >= since)
+
+    return SimpleNamespace(health=SimpleNamespace(transitions=transitions))
 
 
 def test_the_store_s_history_tells_faults_lanes_and_returns(rack):

@@ -26,7 +26,9 @@ def states(rack64, programmed):
 def site(rack64, states):
     driver = SimpleNamespace(capabilities=frozenset())
     store = SimpleNamespace(
-        uncertain_since=lambda _device: None, transitions=lambda **_: (), latest_entries=lambda _count: ()
+        fabric=SimpleNamespace(uncertain_since=lambda _device: None),
+        health=SimpleNamespace(transitions=lambda **_: ()),
+        journal=SimpleNamespace(latest=lambda _count: ()),
     )
     return SimpleNamespace(
         inventory=rack64,

@@ -20,7 +20,7 @@ def journal(*acts):
         entries.append(SimpleNamespace(run=run, step=step, kind="intent", at=100.0 * at, data=data))
         ended = {"done": True} if done else {"failed": "no light"}
         entries.append(SimpleNamespace(run=run, step=step, kind="outcome", at=100.0 * at + seconds, data=ended))
-    return SimpleNamespace(latest_entries=lambda _count: tuple(entries))
+    return SimpleNamespace(journal=SimpleNamespace(latest=lambda _count: tuple(entries)))
 
 
 def test_steps_of_one_kind_on_one_device_are_compared():
@@ -44,6 +44,6 @@ def test_a_run_counts_once_with_its_longest_step():
 def test_a_clock_that_was_set_back_and_entries_without_a_beginning_count_for_nothing():
     acts = [(f"swap-{run}", "1", "check", "c", -5.0, True) for run in range(5)]
     store = journal(*acts)
-    entries = store.latest_entries(1)
+    entries = store.journal.latest(1)
     assert timed(store, STEPS) == (STEPS, {})
-    assert timed(SimpleNamespace(latest_entries=lambda _: entries[1::2]), STEPS) == (STEPS, {})
+    assert timed(SimpleNamespace(journal=SimpleNamespace(latest=lambda _: entries[1::2])), STEPS) == (STEPS, {})

@@ -82,7 +82,7 @@ class Flight:
         return self.ends
 
     def events(self) -> list[str]:
-        return [remark.data["event"] for remark in self.store.remarks("autopilot")]
+        return [remark.data["event"] for remark in self.store.journal.remarks("autopilot")]
 
 
 @pytest.fixture
@@ -110,18 +110,18 @@ def test_a_decision_is_written_down_once(flight):
     flight.scene.fail(GPU)
     for _ in range(20):
         flight.look(1)
-    (remark,) = flight.store.remarks("decision")
+    (remark,) = flight.store.journal.remarks("decision")
     (told,) = remark.data["decisions"]
     assert (told["component"], told["act"], told["reason"]) == (GPU, "nothing", "stands")
     assert [c["name"] for c in told["conditions"]] == ["stands"]
     flight.begin()
     flight.look(1)
-    assert len(flight.store.remarks("decision")) == 1
+    assert len(flight.store.journal.remarks("decision")) == 1
     flight.scene.heal(GPU)
     flight.look(1)
     flight.look(1)
-    assert [d["because"] for d in flight.store.remarks("decision")[1].data["decisions"]] == ["it is over"]
-    assert len(flight.store.remarks("decision")) == 2
+    assert [d["because"] for d in flight.store.journal.remarks("decision")[1].data["decisions"]] == ["it is over"]
+    assert len(flight.store.journal.remarks("decision")) == 2
 
 
 def test_what_is_over_by_a_fresh_reading_is_left(flight):
@@ -163,14 +163,14 @@ def test_one_who_dies_in_mid_swap_finds_out_how_it_ended(flight):
     flight.begin()
     flight.look(1)
     assert flight.events()[:2] == ["attempt", "outcome"]
-    assert flight.store.remarks("autopilot")[1].data["outcome"] == "refused"  # its run had not begun
+    assert flight.store.journal.remarks("autopilot")[1].data["outcome"] == "refused"  # its run had not begun
     assert flight.pilot.memory.halted is None
 
 
 def test_a_stop_in_the_last_moment_counts(flight):
     flight.scene.policy()
     flight.scene.fail(GPU)
-    remark = flight.store.remark
+    remark = flight.store.journal.remark
 
     def stopped_meanwhile(kind, data, **more):
         entry = remark(kind, data, **more)
@@ -178,7 +178,7 @@ def test_a_stop_in_the_last_moment_counts(flight):
             remark("autopilot", {"event": "stop"}, at=more["at"], who="ops@elsewhere")
         return entry
 
-    flight.store.remark = stopped_meanwhile
+    flight.store.journal.remark = stopped_meanwhile
     flight.look(31)
     assert flight.applied == []
     assert flight.events() == ["attempt", "stop", "outcome"]
@@ -191,7 +191,7 @@ def test_a_stop_after_the_attempt_was_written_down_is_seen_by_the_run_that_begin
 
     def stop():
         if said == "journal":
-            flight.store.remark("autopilot", {"event": "stop"}, at=flight.scene.now, who="ops@elsewhere")
+            flight.store.journal.remark("autopilot", {"event": "stop"}, at=flight.scene.now, who="ops@elsewhere")
         elif said == "file":
             stop_switch.throw(stop_switch.places([RACK], [flight.store.files]), "ops")
         else:
@@ -225,7 +225,7 @@ def test_without_a_store_nothing_is_done(flight):
     def full(*_: object, **__: object) -> None:
         raise StoreError("the store cannot be written: no room")
 
-    flight.store.remark = full
+    flight.store.journal.remark = full
     with pytest.raises(StoreError):
         flight.look(31)
     assert flight.applied == []
@@ -248,15 +248,15 @@ def test_a_plan_is_applied_after_a_yes_and_people_are_reminded_before(flight):
     flight.scene.fail(GPU)
     flight.look(31)
     flight.look(1)
-    (asked,) = flight.store.approvals()
+    (asked,) = flight.store.approvals.all()
     assert (flight.told, flight.applied) == (["approval-wanted"], [])
     flight.look(900)
     flight.look(1)
     assert flight.told == ["approval-wanted", "approval-overdue"]
-    flight.store.answer_approval(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
+    flight.store.approvals.answer(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
     flight.look(1)
     assert (flight.applied, flight.told[-1]) == ([asked.plan], "applied")
-    assert flight.store.approval(asked.digest).state == "spent"
+    assert flight.store.approvals.get(asked.digest).state == "spent"
 
 
 def test_a_storm_is_told_once(flight):
@@ -274,8 +274,8 @@ def test_what_was_approved_under_a_name_that_another_plan_has_now_is_not_applied
     flight.scene.policy(How.APPROVE)
     flight.scene.fail(GPU)
     flight.look(31)
-    (asked,) = flight.store.approvals()
-    flight.store.answer_approval(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
+    (asked,) = flight.store.approvals.all()
+    flight.store.approvals.answer(asked.digest, APPROVED, by="ops@console", comment="", at=flight.scene.now)
     with writing(flight.store._engine) as connection:
         connection.execute(update(approvals).values(plan=asked.digest[:8] + "0" * 56))
     flight.look(1)

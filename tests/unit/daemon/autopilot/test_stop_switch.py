@@ -72,9 +72,9 @@ def test_one_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch):
 def test_a_stop_in_the_journal_alone_stops_the_recovery_of_a_job_on_another_machine(tmp_path: Path):
     with closing(store_at(str(tmp_path / "store"), rack="r1")) as store:
         assert stopped_by_anybody("r1", store) is None
-        store.remark("autopilot", {"event": "stop", "comment": "smoke"}, at=1.0, who="ops@elsewhere")
+        store.journal.remark("autopilot", {"event": "stop", "comment": "smoke"}, at=1.0, who="ops@elsewhere")
         assert stopped_by_anybody("r1", store) == "by ops@elsewhere: smoke"
-        store.remark("autopilot", {"event": "start"}, at=2.0, who="ops@elsewhere")
+        store.journal.remark("autopilot", {"event": "start"}, at=2.0, who="ops@elsewhere")
         assert stopped_by_anybody("r1", store) is None
 
 
@@ -82,6 +82,6 @@ def test_a_stop_in_the_journal_alone_stops_the_recovery_of_a_job_on_another_mach
 def test_whoever_stops_waits_for_runs_that_no_person_started_by_hand(tmp_path: Path, who: str, awaited: int):
     words = ("kind", "target", "title", "plan_digest", "inventory_digest")
     with closing(store_at(str(tmp_path / "store"), rack="r1")) as store:
-        lease = store.acquire("r1", who, term_s=30.0, now=1.0)
-        store.begin_run(lease, {**dict.fromkeys(words, "swap"), "who": who}, {"digest": "d", "id": "p"}, now=1.0)
+        lease = store.leases.acquire("r1", who, term_s=30.0, now=1.0)
+        store.runs.begin(lease, {**dict.fromkeys(words, "swap"), "who": who}, {"digest": "d", "id": "p"}, now=1.0)
         assert len(stop_switch.own_runs(store, now=2.0)) == awaited

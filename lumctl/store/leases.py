@@ -1,15 +1,21 @@
-"""The part of a store that gives leases: see :mod:`lumctl.store.lease` for what each of them means."""
+"""The leases of one rack; see :mod:`lumctl.store.lease` for what each call means."""
+
+from pathlib import Path
 
 from sqlalchemy import select
 
-from lumctl.store import clock, journal, lease, unwritten
+from lumctl.store import clock, journal, lease, unwritten_ends
 from lumctl.store.database import writing
-from lumctl.store.memory import Memory
+from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import runs
 
 
-class LeaseStore(Memory):
-    """Leases of one rack, by the clock that counts."""
+class Leases:
+    """Leases of one rack, by the clock that counts. ``files`` is the folder beside the store."""
+
+    def __init__(self, rows: RackRows, files: Path) -> None:
+        self._rows = rows
+        self._files = files
 
     def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
         """Take the rack's lease; see :func:`lumctl.store.lease.acquire`.
@@ -19,8 +25,8 @@ class LeaseStore(Memory):
         """
         asked_at = clock.since_boot()
         self._end_lapsed(rack, now)
-        with writing(self._engine) as connection:
-            noted = unwritten.given_back(self.files)
+        with writing(self._rows.engine) as connection:
+            noted = unwritten_ends.given_back(self._files)
             if noted and (newest := lease.newest(connection, rack)) in noted:
                 lease.release(connection, lease.Lease(rack, holder, newest, now))
             try:
@@ -36,7 +42,7 @@ class LeaseStore(Memory):
         Raises:
             LeaseHeldError: it is stopped, and this user may not end it.
         """
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             found = lease.lapsed(connection, rack, clock.lease_now(connection, now))
             if found is None or (state := found[1].state) is None:
                 return
@@ -44,7 +50,7 @@ class LeaseStore(Memory):
             still_open = (runs.c.rack == rack, runs.c.fence == number, runs.c.state == "running")
             cut = connection.execute(select(runs.c.id).where(*still_open)).scalar()
         # A daemon or a dashboard that could not give its lease back, but has ended its run, is left alone.
-        if not (state.stopped or (cut is not None and not unwritten.is_left(self.files, cut, number))):
+        if not (state.stopped or (cut is not None and not unwritten_ends.is_left(self._files, cut, number))):
             return
         if not process.end() and state.stopped:
             raise lease.LeaseHeldError(
@@ -56,37 +62,37 @@ class LeaseStore(Memory):
     def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
         """Extend a lease; see :func:`lumctl.store.lease.renew`. Its holder may send for longer once that is on disk."""
         asked_at = clock.since_boot()
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             by_clock = clock.lease_now(connection, now)
             lease.renew(connection, held, term_s=term_s, now=by_clock, asked_at=asked_at)
         held.deadline.extend(asked_at, term_s)
 
     def require_free(self, rack: str, *, now: float) -> None:
         """Refuse where somebody holds the rack's lease; see :func:`lumctl.store.lease.require_free`."""
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             lease.require_free(connection, rack, clock.lease_now(connection, now))
 
     def release(self, held: lease.Lease) -> None:
         """Give the lease back."""
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             lease.release(connection, held)
 
-    def newest_fence(self, rack: str) -> int:
+    def newest(self, rack: str) -> int:
         """The number of the newest lease of a rack, be it over or not; 0 if none was ever given."""
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             return lease.newest(connection, rack)
 
     def moved_to(self, rack: str) -> str | None:
         """Where a rack's store was moved to when this one was retired; ``None`` if it is in use."""
-        with self._engine.connect() as connection:
+        with self._rows.engine.connect() as connection:
             return lease.moved_to(connection, rack)
 
-    def skip_fences(self, rack: str, number: int, *, now: float, who: str) -> int:
+    def skip(self, rack: str, number: int, *, now: float, who: str) -> int:
         """Give no lease of a rack a number up to one that was written under and is not known here; gives the newest.
 
         It is journalled. See :func:`lumctl.store.lease.skip`.
         """
-        with writing(self._engine) as connection:
+        with writing(self._rows.engine) as connection:
             before, newest = lease.skip(connection, rack, number)
             if newest != before:
                 said = (now, "leases-skipped", "", {"who": who, "from": before, "to": newest})

@@ -1,0 +1,236 @@
+"""Whether a rack's journal, and what is made from it, is what was written.
+
+The chain of hashes shows whatever was changed, left out or put in between its first entry and its last. What was cut
+off at the end, or a whole journal that was replaced by another or by an older copy, only shows against a head that was
+exported before and kept elsewhere. Runs and plans are not in the chain, but the journal says what they must be.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import Connection, LargeBinary, Table, cast, select
+from sqlalchemy.types import String
+
+from lumctl.store import journal
+from lumctl.store.journal import Break, Entry, Head
+from lumctl.store.records import OPEN
+from lumctl.store.schema import journal as entries
+from lumctl.store.schema import leases, plans, runs
+
+Document = Mapping[str, Any]
+Digest = Callable[[Document], str]
+"""The digest of a plan's document, by its content."""
+
+_SAID = {
+    "who": "who",
+    "title": "title",
+    "target": "target",
+    "inventory_digest": "inventory digest",
+    "kind": "kind",
+    "rack": "rack",
+}
+"""What a run's first entry says of it, and how it is called in messages."""
+
+
+@dataclass(slots=True)
+class _Story:
+    """One run by its entries; ``last`` is the one from which its state follows."""
+
+    begin: Entry
+    last: Entry
+    fence: int = 0
+    state: str = "not begun"
+    ended_at: float | None = None
+    undone_by: str | None = None
+
+
+@dataclass(slots=True)
+class History:
+    """The entries of a whole journal, in their order."""
+
+    _stories: dict[str, _Story] = field(default_factory=dict)
+    _in_order: list[Entry] = field(default_factory=list)
+    _odd: list[Break] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        """The next entry."""
+        if not entry.run:
+            return
+        if entry.kind == "begin" and entry.run in self._stories:
+            self._odd.append(Break(entry.seq, f"{entry.run} begins a second time"))
+        elif entry.kind == "begin":
+            self._stories[entry.run] = _Story(entry, entry)
+        elif entry.run not in self._stories:
+            self._odd.append(Break(entry.seq, f"{entry.run} goes on without having begun"))
+            return
+        self._stories[entry.run].fence = entry.fence
+        self._in_order.append(entry)
+
+    def complaints(self, rows: Iterator[Any], digest: Digest) -> Iterator[Break]:
+        """What is wrong with the runs as they are kept."""
+        yield from self._odd
+        kept = {row.id: (row, json_object(row.plan) or {}) for row in rows}
+        self._tell({run: plan.get("undoes") for run, (_, plan) in kept.items()})
+        for run, (row, plan) in kept.items():
+            if run not in self._stories:
+                yield Break(0, f"{run} is kept, and the journal does not know it")
+                continue
+            story = self._stories[run]
+            if (wrong := _begun_otherwise(row, plan, story.begin, digest)) is not None:
+                yield Break(story.begin.seq, f"the {wrong} of {run} is not what the journal has")
+            elif (wrong := _ended_otherwise(row, story)) is not None:
+                yield Break(story.last.seq, f"the {wrong} of {run} is not what follows from the journal")
+        for run, story in self._stories.items():
+            if run not in kept:
+                yield Break(story.begin.seq, f"{run} began here, and is not kept any more")
+
+    def _tell(self, undoes: Mapping[str, str | None]) -> None:
+        for entry in self._in_order:
+            story = self._stories[entry.run]
+            if entry.kind == "end":
+                story.state, story.ended_at, story.last = str(entry.data.get("state")), entry.at, entry
+                self._settle(entry, entry.data.get("undid"), undoes)
+            elif story.state in {"not begun", "half-done"}:
+                story.state, story.ended_at, story.last = "running", None, entry
+
+    def _settle(self, end: Entry, undid: str | None, undoes: Mapping[str, str | None]) -> None:
+        if undid is None:
+            return
+        for run, story in self._stories.items():
+            attempt = run != end.run and story.state in OPEN and undoes.get(run) == undid
+            if run == undid or attempt:
+                story.state, story.undone_by, story.last = "undone", end.run, end
+            elif story.undone_by == undid:
+                story.state, story.undone_by, story.last = "done", None, end
+
+
+def _begun_otherwise(row: Any, plan: Document, begin: Entry, digest: Digest) -> str | None:
+    """The name of the first thing that is not as the run began."""
+    if not begin.data.get("plan") == row.plan_digest == plan.get("digest") == digest(plan):
+        return "plan"
+    own_id = f"plan-{row.plan_digest[:8]}"  # the digest does not cover it
+    if plan.get("id", own_id) != own_id:
+        return "plan"
+    for name, called in _SAID.items():
+        kept = getattr(row, name)
+        if begin.data.get(name) != kept or plan.get(name, kept) != kept:
+            return called
+    if row.id.rpartition("-")[0] != row.kind:
+        return "kind"
+    if row.version != begin.version:
+        return "version"
+    return None if row.started_at == begin.at else "start"
+
+
+def _ended_otherwise(row: Any, story: _Story) -> str | None:
+    """The name of the first thing that is not as the run stands by its entries."""
+    if row.state != story.state:
+        return "state"
+    if row.ended_at != story.ended_at:
+        return "end"
+    if row.undone_by != story.undone_by:
+        return "undoing"
+    # Whoever takes a run over has a newer number before it writes its first entry.
+    ahead = story.ended_at is None and row.fence > story.fence
+    return None if row.fence == story.fence or ahead else "lease number"
+
+
+def verify(connection: Connection, rack: str, digest: Digest, head: Head | None = None) -> tuple[Break, ...]:
+    """Every place that is not as it was written; where the chain itself is broken, only that.
+
+    ``head`` is what was exported earlier.
+    """
+    rows = tuple(stored_rows(connection, entries, rack, entries.c.seq))
+    broken = journal.first_break(iter(rows)) or (against(rows, head) if head else None)
+    if broken is not None:
+        return (broken,)
+    history = History()
+    for row in rows:
+        history.add(journal.entry(row))
+    found = [
+        *history.complaints(stored_rows(connection, runs, rack, runs.c.started_at), digest),
+        *_of_plans(stored_rows(connection, plans, rack, plans.c.id), digest),
+        *_of_the_lease(connection, rack, rows),
+    ]
+    return tuple(sorted(found, key=lambda each: each.seq))
+
+
+def first_break(connection: Connection, rack: str) -> Break | None:
+    """Where the chain of a rack's journal is broken, if anywhere."""
+    return journal.first_break(stored_rows(connection, entries, rack, entries.c.seq))
+
+
+def against(rows: tuple[Any, ...], head: Head) -> Break | None:
+    """Where an unbroken chain is not the one whose head was exported, or no longer as long."""
+    if len(rows) < head.seq:
+        return Break(
+            len(rows) + 1,
+            f"it ends at entry {len(rows)}, and had {head.seq} entries when its head was exported: "
+            "the rest was cut off, or an older copy was put in its place",
+        )
+    if head.seq == 0:
+        return None
+    row = rows[head.seq - 1]
+    if row.hash != head.hash:
+        return Break(
+            head.seq,
+            f"entry {head.seq} is not the one whose head was exported: "
+            "another journal, or an older copy that has gone on since, is in its place",
+        )
+    if (row.at, row.seq) != (head.at, head.count):
+        return Break(head.seq, "the exported head was changed: its hash is right, its time or its count is not")
+    return None
+
+
+def _of_plans(rows: Iterator[Any], digest: Digest) -> Iterator[Break]:
+    for row in rows:
+        body = json_object(row.body)
+        if body is None or body.get("digest") != digest(body):
+            yield Break(0, f"plan {row.id} was changed after it was made")
+        elif (row.id, row.digest, row.target, row.created_at, row.rack) != tuple(
+            body.get(key) for key in ("id", "digest", "target", "created_at", "rack")
+        ) or row.id != f"plan-{row.digest[:8]}":
+            yield Break(0, f"plan {row.id} is not kept under its own name, rack, target or time")
+
+
+def _of_the_lease(connection: Connection, rack: str, rows: tuple[Any, ...]) -> Iterator[Break]:
+    """Numbers of leases only grow: a lower one than the journal knows would let a holder in that was shut out."""
+    given = connection.execute(select(leases.c.fence).where(leases.c.rack == rack)).scalar()
+    highest = max(rows, key=lambda row: row.fence, default=None)
+    if highest is not None and highest.fence and (given or 0) < highest.fence:
+        yield Break(
+            highest.seq,
+            f"the newest lease has number {given or 'none'}, and the journal knows number {highest.fence}",
+        )
+
+
+def stored_rows(connection: Connection, table: Table, rack: str, by: Any) -> Iterator[Any]:
+    """The rows of a rack, in the order of a column."""
+    # SQLite gives back as text what is none, and fails at it; PostgreSQL lets none in.
+    is_sqlite = connection.dialect.name == "sqlite"
+    columns = [
+        cast(column, LargeBinary).label(column.name) if is_sqlite and isinstance(column.type, String) else column
+        for column in table.c
+    ]
+    for row in connection.execute(select(*columns).where(table.c.rack == rack).order_by(by)):
+        yield SimpleNamespace(
+            **{
+                name: value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+                for name, value in row._asdict().items()
+            }
+        )
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """A JSON object; ``None`` if the text is none, or not the one that the program writes of it.
+
+    Other texts have the same meaning, such as one with a number's last digit changed beyond what a float can hold.
+    """
+    try:
+        read = json.loads(text)
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) and json.dumps(read, ensure_ascii=False) == text else None
