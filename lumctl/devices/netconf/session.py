@@ -1,6 +1,6 @@
-"""One NETCONF session: the framing of messages (RFC 6242), the hellos, then one request and its reply at a time.
+r"""One NETCONF session: the framing of messages (RFC 6242), the hellos, then one request and its reply at a time.
 
-Base 1.0 ends each message with ``]]>]]>``. Base 1.1 sends chunks: ``\\n#COUNT\\n`` and that many bytes, and ``\\n##\\n``
+Base 1.0 ends each message with ``]]>]]>``. Base 1.1 sends chunks: ``\n#COUNT\n`` and that many bytes, and ``\n##\n``
 at the end of the message. Every request has a deadline.
 """
 
