@@ -37,7 +37,7 @@ from lumctl.tui.widgets.bars import Answer
 from lumctl.tui.widgets.played import Playback, Standing, show_on
 
 if TYPE_CHECKING:
-    from lumctl.tui.told.seen import Seen
+    from lumctl.tui.views.records import Seen
 
 
 class Dashboard(App[None]):

@@ -5,7 +5,7 @@ import top_told as told
 
 from lumctl.tui.actions import PlanView
 from lumctl.tui.threads.replaying import ReplayView
-from lumctl.tui.told.comparing import ComparisonView, Differing
+from lumctl.tui.views.comparing import ComparisonView, Differing
 
 SMALL = (80, 24)
 UNLIKE = (

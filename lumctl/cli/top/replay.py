@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lumctl.site import Site
     from lumctl.store import Run
     from lumctl.tui.sources import Sources
-    from lumctl.tui.told.seen import Records
+    from lumctl.tui.views.records import Records
 
 TARGET = "replay"
 """At what the dashboard is aimed, as every screen of it says."""

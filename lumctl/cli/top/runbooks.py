@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumctl.runbook.replay import ReplayResult
     from lumctl.site import Site
     from lumctl.tui.threads.replaying import Gate, ReplayView
-    from lumctl.tui.told.comparing import ComparisonView
+    from lumctl.tui.views.comparing import ComparisonView
 
 _OF_THE_PLAN = ("precondition", "verification", "undo")
 """What the plan says of a step, and its runbook, which is to be replayed on any rack, does not."""
@@ -57,7 +57,7 @@ def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
 def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
     """As :func:`compared`, from the stores of a site."""
     from lumctl.runbook.diff import counted, times, unlike
-    from lumctl.tui.told.comparing import ComparisonView, Differing
+    from lumctl.tui.views.comparing import ComparisonView, Differing
 
     one, other = _found(site, a).document, _found(site, b).document
     found = unlike(one, other)

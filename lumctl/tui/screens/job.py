@@ -6,8 +6,8 @@ from lumctl.tui.panes.ranks import ranks_pane
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.screens.listing import ListingScreen
 from lumctl.tui.sources import Context
-from lumctl.tui.told.jobs import head_text, recoveries_text, told_of
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
+from lumctl.tui.views.records import Seen
 
 
 class JobScreen(ListingScreen, keys="job"):

@@ -13,7 +13,7 @@ from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import Context
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 

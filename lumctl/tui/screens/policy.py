@@ -17,7 +17,7 @@ from lumctl.tui.panes.policies import DECISION, find
 from lumctl.tui.screens.asking import AskingScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.policy_text import autopilot_text, decision_text, policy_text
+from lumctl.tui.views.policy_text import autopilot_text, decision_text, policy_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.question import Question
 

@@ -1,26 +1,25 @@
-"""A conversation in lines: what is seen is told as it changes, and words on the input ask for more."""
+"""The dashboard in lines of text: reports changes as they happen and answers typed commands."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
 from textual.message import Message
 
+from lumctl.inventory.problems import nearest
 from lumctl.printable import printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
 from lumctl.tui.app import why_no_swap
-from lumctl.tui.plain.commands import answer
-from lumctl.tui.plain.sentences import changes, summary
+from lumctl.tui.panes import PANES
+from lumctl.tui.screens.component import detail_text
 from lumctl.tui.sources import Sources
+from lumctl.tui.text_mode.sentences import WORDS, changes, pane_lines, summary
 from lumctl.tui.threads.applying import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
-from lumctl.tui.told.seen import Seen
-
-NO_KEYS = "plain lines have no keys"
-END = object()
-"""Put where the next line of input would be: there is none."""
+from lumctl.tui.views.details import describe
+from lumctl.tui.views.records import Seen
 
 
 class Session:
@@ -168,3 +167,73 @@ class Session:
     def _tell(self, line: str) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(self.now()))
         self._say(f"{at} {printable(line)}")
+
+
+def answer(session: Session, word: str, rest: str) -> None:
+    """Do what a line asks for, or say what can be asked."""
+    if not word:
+        return
+    if word in COMMANDS:
+        COMMANDS[word][1](session, rest)
+        return
+    near = nearest(word, [*COMMANDS, "quit"])
+    session.tell([f"There is no command {word}." + (f" Did you mean {near}?" if near else " Type help.")])
+
+
+def _summary(session: Session, _: str) -> None:
+    if session.seen is not None:
+        session.tell(summary(session.seen))
+
+
+def _show(session: Session, name: str) -> None:
+    if not name or session.seen is None:
+        session.tell(["Type show and a name, such as that of an accelerator."])
+        return
+    detail = describe(session.seen.observation, name, session.now())
+    if detail.kind == "component" and not detail.findings:
+        session.tell([f"Nothing is called {name}."])
+        return
+    lines = detail_text(detail, WORDS, session.now()).plain.splitlines()
+    session.tell([name, *(" ".join(line.split()) for line in lines if line.strip())])
+
+
+def _plan(session: Session, name: str) -> None:
+    if not name:
+        session.tell(["Type plan and the accelerator that failed."])
+        return
+    session.plan(name)
+
+
+def _apply(session: Session, _: str) -> None:
+    session.ask_to_apply()
+
+
+def _help(session: Session, _: str) -> None:
+    session.tell(f"{word}: {told}" for word, (told, _) in COMMANDS.items())
+    session.tell(["quit: end this. While a plan is being applied it is waited for."])
+
+
+def _pane(pane_id: str) -> Callable[[Session, str], None]:
+    pane = next(pane for pane in PANES if pane.id == pane_id)
+
+    def tell(session: Session, words: str) -> None:
+        if session.seen is not None:
+            session.tell(pane_lines(pane, session.seen, words))
+
+    return tell
+
+
+COMMANDS: Mapping[str, tuple[str, Callable[[Session, str], None]]] = {
+    "help": ("these words.", _help),
+    "summary": ("how everything is.", _summary),
+    **{pane.id: (pane.help, _pane(pane.id)) for pane in PANES},
+    "show": ("show NAME tells all that is known of a component.", _show),
+    "plan": ("plan ACCELERATOR plans a spare in its place and changes nothing.", _plan),
+    "apply": ("apply the plan that was made last; asks for a yes first.", _apply),
+}
+"""What each word does, with its line for the help."""
+
+
+NO_KEYS = "plain lines have no keys"
+END = object()
+"""Put where the next line of input would be: there is none."""

@@ -6,7 +6,7 @@ from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGE, Pane
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 WORDS = Marks({}, ascii_only=True)
 """Marks for the ear: a state is its word."""
