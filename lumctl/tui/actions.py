@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from lumctl.errors import RefusedError
-from lumctl.tui.threads.replaying import Replayer
+from lumctl.tui.threads.replay import Replayer
 from lumctl.tui.views.light import Receiver
 from lumctl.tui.views.meshes import MeshChange
 from lumctl.tui.views.steps import StepView

@@ -14,8 +14,7 @@ from lumctl.health.states import State
 from lumctl.tui.actions import Acts
 from lumctl.tui.panes import PANES
 from lumctl.tui.sources import Sources
-from lumctl.tui.text_mode.sentences import changes, summary
-from lumctl.tui.text_mode.session import END, Session
+from lumctl.tui.text_mode.session import END, Session, changes, summary
 from lumctl.tui.threads.collector import Observed, ObserveFailed
 from lumctl.tui.views.records import Seen
 

@@ -11,8 +11,8 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.runbook import RunbookScreen
-from lumctl.tui.threads.replaying import ReplayView
-from lumctl.tui.views.comparing import MOST, ComparisonView, Differing, comparison_text
+from lumctl.tui.threads.replay import ReplayView
+from lumctl.tui.views.comparison import MOST, ComparisonView, Differing, comparison_text
 
 
 class Simulator:

@@ -139,7 +139,7 @@ def _show(
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
     from lumctl.tui.look.marks import Marks
-    from lumctl.tui.widgets.played import Playback
+    from lumctl.tui.widgets.playback import Playback
 
     def nothing(*_: object) -> Any:
         raise RefusedError("a replay changes nothing")

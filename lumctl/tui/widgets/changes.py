@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.views.changing import change_lines
+from lumctl.tui.views.change_drawing import change_lines
 from lumctl.tui.views.meshes import MeshChange
 from lumctl.tui.widgets.picture import Picture
 

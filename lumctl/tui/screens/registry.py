@@ -10,7 +10,7 @@ from lumctl.tui.screens.approval import ApprovalScreen
 from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.component import AcceleratorScreen, DetailScreen, TransponderScreen
 from lumctl.tui.screens.incident import IncidentScreen
-from lumctl.tui.screens.job import JobScreen
+from lumctl.tui.screens.listing import JobScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen

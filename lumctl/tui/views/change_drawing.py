@@ -10,7 +10,7 @@ from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import MeshDifference, difference
 from lumctl.fabric.drawing.circuits import DrawnCircuit
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
-from lumctl.tui.views.chip import fitting, styled
+from lumctl.tui.views.mesh_drawing import fitting, styled
 from lumctl.tui.views.meshes import MeshChange
 
 
