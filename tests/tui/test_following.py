@@ -10,10 +10,10 @@ from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.threads.following import Following
-from lumctl.tui.told.light import Receiver, light_text, planned_receivers
-from lumctl.tui.told.seen import Seen
-from lumctl.tui.told.steps import planned_steps, steps_text
+from lumctl.tui.threads.step_progress import Following
+from lumctl.tui.views.light import Receiver, light_text, planned_receivers
+from lumctl.tui.views.records import Seen
+from lumctl.tui.views.steps import planned_steps, steps_text
 
 MARKS = Marks(GLYPHS)
 

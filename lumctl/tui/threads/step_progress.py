@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lumctl.errors import RolledBackError
 from lumctl.tui.actions import ApplyView
-from lumctl.tui.told.steps import AT_WORK, Stand, StepView
+from lumctl.tui.views.steps import AT_WORK, Stand, StepView
 
 _TOOK = re.compile(r"([0-9.]+) s")
 
