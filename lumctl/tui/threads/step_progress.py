@@ -43,7 +43,7 @@ class Following:
         if took:
             self._steps[step.id] = replace(step, stand=Stand.DONE, seconds=float(took[1]))
         else:
-            why = said.removeprefix("passed over (").removesuffix(")")
+            why = said.removeprefix("skipped (").removesuffix(")")
             self._steps[step.id] = replace(step, stand=Stand.PASSED_OVER, why=why)
         self._next(now)
 
