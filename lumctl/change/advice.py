@@ -1,6 +1,6 @@
-"""Commands that lead on from a refusal: each works where the rack stands now, or says itself what does.
+"""Commands to suggest after a refusal: each works in the present state of the rack, or says itself what does.
 
-They name the target. The command line adds the inventory where that was given by an option.
+They name the target. The command line adds the inventory if that was given by an option.
 """
 
 import shlex
@@ -15,11 +15,11 @@ from lumctl.store import Run, ways_to_finish
 from lumctl.store.records import OPEN
 
 REVERSIBLE = frozenset({"done", "running", "half-done"})
-"""States of runs that changed something which still stands."""
+"""States of runs whose changes may still be in force."""
 
 
 def plan_again(site: Site, plan: Plan) -> str:
-    """How to plan the same from where the rack stands now; where its ranks have moved on, how to see where to."""
+    """The command that plans the same from the present state; if its ranks have moved, the one that shows where."""
     aimed = f"--target {site.target}"
     match plan.kind:
         case "fabric":
@@ -37,8 +37,8 @@ def plan_again(site: Site, plan: Plan) -> str:
 def past_later_runs(site: Site, run: Run) -> str:
     """How to undo a run whose work later runs have changed.
 
-    One of these that is open is brought to its end first. The ranks of a swap return by a new plan, which leaves alone
-    what later runs did for other jobs. Else the newest one is rolled back first, unless it wrote a device whole.
+    A later run that is still open must be finished first. The ranks of a swap return by a new plan, which keeps what
+    later runs did for other jobs. Otherwise the newest run is rolled back first, unless it wrote a device whole.
     """
     newest = next(_later(site, run), None)
     if newest is not None and newest.state in OPEN:
@@ -50,9 +50,9 @@ def past_later_runs(site: Site, run: Run) -> str:
 
 
 def instead_of_rollback(site: Site, run: Run) -> str:
-    """What comes closest to rolling a run back where the states before it cannot be restored.
+    """The nearest thing to rolling back a run whose earlier states cannot be restored.
 
-    A job whose ranks it did not move keeps them; whatever circuit a job lacks is programmed.
+    A job whose ranks the run did not move keeps them; circuits that a job lacks are programmed.
     """
     plan, aimed = from_document(run.plan), f"--target {site.target}"
     written, placed = site.inventory.jobs, jobs_in(site.assignment(sound=False))
@@ -69,7 +69,7 @@ def instead_of_rollback(site: Site, run: Run) -> str:
 
 
 def _swap_again(site: Site, plan: Plan) -> str:
-    """The command for a swap or a return; empty where no rank runs any more where it was to be replaced."""
+    """The command for a swap or a return; empty if no rank still runs where it was to be replaced."""
     placed, written = site.assignment(sound=False), site.inventory.jobs
     left = [r for r in plan.replacements if place_of(placed, r.failed) == (r.job, r.rank)]
     if not left:
@@ -80,9 +80,9 @@ def _swap_again(site: Site, plan: Plan) -> str:
 
 
 def _settings(site: Site, plan: Plan) -> list[str]:
-    """The component and the settings of a plan that sets something, as they are typed; none if it is there no more."""
+    """The component and settings of a plan that sets something, as typed; empty if the component no longer exists."""
     steps = [step for step in plan.steps if step.do is Do.SET]
-    if not steps:  # a PUC or a join: the title has what was typed
+    if not steps:  # a PUC or a join: the title holds what was typed
         return plan.title.split()[1:]
     try:
         meant = [settable(site.inventory, site.devices, s.data["component"], s.data["setting"]) for s in steps]
@@ -93,7 +93,7 @@ def _settings(site: Site, plan: Plan) -> list[str]:
 
 
 def _later(site: Site, run: Run) -> Iterator[Run]:
-    """The runs after one that changed something of the same which still stands, the newest first."""
+    """Later runs that changed the same things and are still in force, newest first."""
     mine = _changed(run)
     for other in sorted(site.store(run.rack).runs.all(), key=lambda each: -each.fence):
         if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
@@ -101,10 +101,10 @@ def _later(site: Site, run: Run) -> Iterator[Run]:
 
 
 def _changed(run: Run) -> set[str]:
-    """The devices that a run wrote, the components that it set, and the jobs that it placed."""
+    """The devices that a run wrote, the components it set, and the jobs it placed."""
     try:
         steps = from_document(run.plan).steps
-    except UsageError:  # of an action, which changes none
+    except UsageError:  # the run of an action has no steps
         return set()
     keys = {Do.PROGRAM: "device", Do.SET: "component", Do.TRANSMIT: "transponder"}
     found = {str(step.data[keys[step.do]]) for step in steps if step.do in keys}
@@ -112,7 +112,7 @@ def _changed(run: Run) -> set[str]:
 
 
 def _is_whole(run: Run) -> bool:
-    """Whether a run wrote a device whole, going by no record of what it held."""
+    """Whether a run wrote every cell of a device because its earlier states were not known."""
     plan = from_document(run.plan)
     written = [step for step in plan.steps if step.do is Do.PROGRAM]
     known = {*plan.start.crosses, *plan.start.joins}

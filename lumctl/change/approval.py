@@ -1,4 +1,4 @@
-"""Whether a person has said yes to a plan, where a policy asks for that."""
+"""Approval of plans by a person, where a policy asks for it."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -15,14 +15,14 @@ from lumctl.store import APPROVED, ASKED, REJECTED, Approval
 from lumctl.store.approvals import person
 
 AUTOPILOT = "autopilot: "
-"""What the name of whoever acts by a policy, and not as a person, begins with."""
+"""Prefix of the name under which the autopilot acts: by a policy, not as a person."""
 
 
 def require_approved(site: Site, plan: Plan, who: str) -> None:
-    """Refuse a plan that needs an approval and has none that holds now for ``who``.
+    """Refuse a plan that needs an approval and has no valid one for ``who``.
 
     Raises:
-        RefusedError: it was not approved, was rejected, or too long ago; or its approver may not apply it.
+        RefusedError: it was not approved, was rejected, the approval expired, or its approver may not apply it.
     """
     asked = site.store(plan.rack).approvals.get(plan.digest)
     policy = asking_policy(site, plan) if asked is None and not who.startswith(AUTOPILOT) else None
@@ -51,7 +51,7 @@ def require_approved(site: Site, plan: Plan, who: str) -> None:
 def asking_policy(site: Site, plan: Plan) -> Policy | None:
     """The first policy that asks for an approval of what this plan, made by a person, replaces."""
     replaced = _replaced(site, plan)
-    # To take something back, or to write down what already is, needs nobody's leave.
+    # Undoing a run, and recording where the jobs already run, need no approval.
     if not replaced or is_rollback(site, plan) or only_adopts(plan):
         return None
     jobs = [job for job, _ in replaced]
@@ -70,7 +70,7 @@ def asking_policy(site: Site, plan: Plan) -> Policy | None:
 
 
 def ask(site: Site, plan: Plan, policy: Policy, *, made_by: str) -> Approval:
-    """Put a plan, which the store keeps, to people.
+    """Ask for an approval of a plan that the store keeps.
 
     Raises:
         StoreError: the store cannot be written.
@@ -82,7 +82,7 @@ def ask(site: Site, plan: Plan, policy: Policy, *, made_by: str) -> Approval:
 
 
 def _replaced(site: Site, plan: Plan) -> list[tuple[str, str]]:
-    """The jobs that lose accelerators, with these: what a plan says of itself, and what its steps really do."""
+    """Pairs of a job and an accelerator that it loses: as the plan claims, and as its steps really do."""
     found = [(replacement.job, replacement.failed) for replacement in plan.replacements]
     placed = site.assignment(sound=False)
     for step in plan.steps:

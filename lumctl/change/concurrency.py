@@ -1,4 +1,4 @@
-"""Calls that run at the same time; all are waited for, even if one of them fails."""
+"""Run calls at the same time and wait for all of them, even if one fails."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,23 +14,23 @@ MOST_AT_A_HOST, MOST_AT_ONCE = 8, 32
 """sshd lets ten commands run over one connection (MaxSessions); the loop that reads a host's probes is one of them."""
 
 _WORKERS = Workers("abreast")
-"""Threads that are kept: beside a dozen busy ones, a new thread may take longer to begin than a host to answer."""
+"""Threads are reused: beside a dozen busy ones, a new thread may take longer to start than a host to answer."""
 
 
 class Concurrent(Generic[T]):
-    """Runs calls side by side, in threads; a single one runs in the caller's own, where a signal ends it at once."""
+    """Runs calls in threads. A single call runs in the caller's thread, where a signal ends it at once."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[[], T], Future[T]]] = deque()
         self._given: list[Future[T]] = []
 
     def run(self, calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
-        """What each call gives, in their order, once all have ended; at most so many at a time.
+        """The results in the order of the calls, once all have ended; at most ``most`` run at a time.
 
-        Who is interrupted meanwhile has to :meth:`rest` before it does anything that must not go on beside them.
+        A caller that is interrupted must call :meth:`rest` before it does anything that must not run beside them.
 
         Raises:
-            Exception: what the first of those that failed raised.
+            Exception: what the first failed call raised.
         """
         if len(calls) == 1:
             return [calls[0]()]
@@ -43,9 +43,9 @@ class Concurrent(Generic[T]):
         return self.rest()
 
     def rest(self) -> list[T]:
-        """Wait for the calls that have begun, and begin no other; what they gave, which may be nothing."""
-        # What nobody has taken yet never begins. All else is waited for by its own end, not by a note of its thread:
-        # an interrupt may come between the start of that and the note.
+        """Wait for the calls that have begun and start no other; their results, if any."""
+        # Calls that no thread has taken are cancelled. The others are waited for through their futures, not through a
+        # note of the thread: an interrupt may come between the start of the call and such a note.
         with suppress(IndexError):
             while True:
                 self._waiting.popleft()[1].cancel()
@@ -67,9 +67,9 @@ class Concurrent(Generic[T]):
 
 
 def all_of(calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
-    """What calls that only read give, made side by side; the first that failed is told of once all have ended.
+    """The results of calls that only read, made at the same time; the first failure is raised once all have ended.
 
-    So it is where this is interrupted: no other call begins, and those under way are waited for.
+    After an interrupt no further call starts, and the ones under way are waited for.
     """
     if not calls:
         return []
@@ -77,6 +77,6 @@ def all_of(calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
     try:
         return calls_now.run(calls, most=most)
     except BaseException:
-        with suppress(Exception):  # what comes of them matters to nobody now
+        with suppress(Exception):  # their results are no longer needed
             calls_now.rest()
         raise

@@ -1,4 +1,8 @@
-"""Jobs must be quiet before their light moves: paused by their hook, or stopped as an operator confirms."""
+"""What a change disturbs: jobs whose light moves, and what a single setting takes from jobs.
+
+A job must be quiet before its light moves: paused by its hook, or stopped, as an operator confirms. A ``Do.SET`` step
+lists under ``disturbs`` what an operator allowed it to disturb; anything else is refused.
+"""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,16 +19,15 @@ from lumctl.site import Site
 from lumctl.store.records import OPEN
 
 FABRIC = "fabric"
-"""The kind of plans that may find no job at work: a fabric is written where it is commissioned or mended."""
+"""The kind of plans that may find no running job: a fabric is programmed when it is commissioned or repaired."""
 
 
 def jobs_to_stop(site: Site, plan: Plan, left: Sequence[Step] | None = None) -> tuple[str, ...]:
-    """The jobs whose light a plan moves and that only a person can stop; ``left`` is what is to be done of it yet.
+    """The jobs whose light a plan moves and that only a person can stop; ``left`` are the steps still to be done.
 
-    There are none on a simulator, where no job runs; none where a run that was cut or left half done is taken back:
-    what is broken is mended first; none where nothing is left but that jobs go on; none where it is only written down
-    where jobs run; and none for a plan that was made for another target, which is refused as that. A fabric that is
-    written concerns the jobs whose light is there.
+    None on a simulator, where no job runs. None when an interrupted or half-done run is undone: repair comes first.
+    None if the only steps left let jobs continue, or if the plan only records where jobs run. None for a plan of
+    another target, which is refused anyway. Programming a fabric concerns the jobs whose light it carries.
 
     Raises:
         StoreError: the store cannot be read.
@@ -41,10 +44,10 @@ def jobs_to_stop(site: Site, plan: Plan, left: Sequence[Step] | None = None) -> 
 
 
 def require_stopped(site: Site, plan: Plan, said_by: str | None, left: Sequence[Step] | None = None) -> dict[str, str]:
-    """Require that somebody has said that such jobs are stopped; gives what the journal keeps of that.
+    """Require an operator's statement that such jobs are stopped; returns what the journal keeps of it.
 
     Raises:
-        RefusedError: nobody has.
+        RefusedError: there is no such statement.
     """
     jobs = jobs_to_stop(site, plan, left)
     if not jobs:
@@ -58,19 +61,19 @@ HINT = "stop it and say so: --job-is-stopped; or name its `hook:` in the invento
 
 
 def must_be_stopped(jobs: Sequence[str]) -> str:
-    """What a person has to see to, in words."""
+    """The message that names the jobs to stop."""
     if len(jobs) == 1:
         return f"job {jobs[0]} has no hook; it must be stopped before its light moves"
     return f"jobs {', '.join(jobs)} have no hook; they must be stopped before their light moves"
 
 
 def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
-    """The jobs that a fabric takes light away from, or puts elsewhere, by the plan and by what our record shows.
+    """The jobs that lose light or whose light is led elsewhere, by the plan and by the store's record.
 
-    What stands by the record and is planned anew goes dark meanwhile; what a plan says of its cells is no proof.
+    A recorded circuit that is planned again is dark meanwhile. The plan's own claims about its cells prove nothing.
     """
     yield from (circuit.owner for circuit in plan.remove)
-    anew = {circuit.id for circuit in plan.add}
+    planned_again = {circuit.id for circuit in plan.add}
     written: dict[str, dict[int, str]] = {}
     for change in programmed(plan.steps):
         written.setdefault(change.device, {})[change.puc] = change.after
@@ -79,7 +82,7 @@ def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
             continue
         held = site.known_cells(circuit.device)
         way = way_of(site, circuit, held) if held else ()
-        if way and (circuit.id in anew or way != way_of(site, circuit, {**held, **written[circuit.device]})):
+        if way and (circuit.id in planned_again or way != way_of(site, circuit, {**held, **written[circuit.device]})):
             yield circuit.owner
     stored = site.store(plan.rack).fabric.assignment()
     for step in plan.steps:
@@ -89,7 +92,7 @@ def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
 
 
 def _mends(site: Site, plan: Plan) -> bool:
-    """A plan is a file: what it says of itself is no proof."""
+    """Whether it undoes an open run; checked against that run, because a plan is a file that anybody can write."""
     return is_rollback(site, plan) and site.store(plan.rack).runs.get(str(plan.undoes)).state in OPEN
 
 

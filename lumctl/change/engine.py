@@ -1,8 +1,8 @@
 """The engine: lease, intent before act, outcome after, proof of light, and undo in reverse when anything fails.
 
-Every intent is on disk before its step acts. Killed at any point, the journal therefore names every step that may
-have acted: a revert guard takes them back from there, and where that is gone too, ``swap resume RUN`` goes on with
-them or ``swap abort RUN`` takes them back.
+Every intent is on disk before its step acts. If the process is killed at any point, the journal therefore names every
+step that may have acted. A revert guard undoes them from the journal; if the guard is gone too, ``swap resume RUN``
+continues the run or ``swap abort RUN`` undoes it.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ Gate = Callable[[Step], None]
 
 @dataclass(frozen=True, slots=True)
 class StepDuration:
-    """A step as it went: what it did (``check``, ``program``, ...), its title, and how long it took."""
+    """What a step did (``check``, ``program``, ...), its title, and its duration."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class StepDuration:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that was done: its id, the time of each step, the light that was proved, and what could not be shown."""
+    """A finished run: its id, the duration of each step, the circuits proved, and those that could not be checked."""
 
     run: str
     plan: Plan
@@ -59,7 +59,7 @@ class RunResult:
     verified: tuple[Proof, ...]
     seconds: float
     silent: tuple[str, ...] = ()
-    """Circuits that were to stay as they are and were not shown to: a host of theirs does not answer."""
+    """Circuits to be kept that could not be checked because one of their hosts does not answer."""
 
 
 def _silent(_line: str) -> None:
@@ -67,7 +67,7 @@ def _silent(_line: str) -> None:
 
 
 def at_once(_step: Step) -> None:
-    """A gate that is always open."""
+    """Let every step begin."""
 
 
 def wanted() -> None:
@@ -86,28 +86,28 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
     arm: Arm = arm_guard,
     require_wanted: Callable[[], None] = wanted,
 ) -> RunResult:
-    """Apply a plan. ``before_step`` is called before each step and may raise to stop the run, which is then undone.
+    """Apply a plan. ``before_step`` is called before each step; if it raises, the run stops and is undone.
 
     ``require_wanted`` is called once, after the store lists the run and before its first step; it may raise to refuse
     the run. A stop command first records the stop and then lists runs, so at least one side always sees the other.
 
-    ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook.
+    ``stopped_by`` names who stated that the jobs without a hook whose light moves are stopped.
 
-    What has no revert timer of its own is covered by a guard, a process that takes the run back if this one dies, or
-    does nothing for ``revert_after_s`` beyond twice the light's deadline.
+    Devices without a revert timer are covered by a guard: a process that undoes the run if this one dies, or does
+    nothing for ``revert_after_s`` beyond twice the light deadline.
 
     Raises:
         RefusedError: a precondition does not hold, or no guard can be started; nothing was done.
-        RolledBackError: a step failed; all that was done is undone.
-        HalfDoneError: a step failed and so did its undo; the journal says what stands.
+        RolledBackError: a step failed; everything is undone.
+        HalfDoneError: a step failed and so did its undo; the journal lists what is still in force.
     """
     store = site.store(plan.rack)
     who = who or origin()
-    preconditions.require_none_cut(site, plan)  # a lease taken in vain would keep its guard from its work
+    preconditions.require_none_cut(site, plan)  # taking the lease would keep the guard of that run from undoing it
     lease = store.leases.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=site.now())
     try:
         with kept_alive(store, lease, site.now), stopping_undoes():
-            # Under the lease: what holds now holds until the first step.
+            # Checked under the lease, so that it still holds at the first step.
             site.act_under(lease)
             preconditions.require(site, plan)
             require_approved(site, plan, who)
@@ -120,7 +120,7 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
                 run.journal.vouched(said)
                 return execute(run, scope, say, before_step, plan.steps, require_wanted)
     finally:
-        with suppress(StoreError):  # it ends by itself
+        with suppress(StoreError):  # the lease expires by itself
             store.leases.release(lease)
 
 
@@ -132,7 +132,7 @@ def execute(
     steps: Sequence[Step],
     require_wanted: Callable[[], None] = wanted,
 ) -> RunResult:
-    """Do the steps of a run that are to be done, and end it.
+    """Do these steps of a run, and end it.
 
     Raises: as :func:`apply`.
     """
@@ -153,7 +153,7 @@ def execute(
         try:
             let_interrupts_in()
             require_wanted()
-            # Who is asked before each step is asked about that step alone.
+            # An operator who confirms each step is asked about one step at a time.
             for stage in ((step,) for step in steps) if gated else stages(steps):
                 if gated:
                     run.journal.settle()
@@ -167,7 +167,7 @@ def execute(
         except BaseException as error:  # noqa: BLE001 - whatever it is, the run is ended below
             failure = error
         pass_over_interrupts()
-    except KeyboardInterrupt as interrupt:  # just before that; there is no second one
+    except KeyboardInterrupt as interrupt:  # it came just before; no second one is raised
         failure = interrupt
     with undisturbed():
         if failure is not None:
@@ -179,7 +179,7 @@ def execute(
 
 
 def unfailing(progress: Progress) -> Progress:
-    """Whoever listens may be gone (``| head``): that is no reason to stop, and no reason not to undo."""
+    """Ignore errors of the reader of progress: a closed pipe (``| head``) must neither stop a run nor its undo."""
 
     def say(line: str) -> None:
         with suppress(Exception):

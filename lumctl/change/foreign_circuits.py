@@ -1,4 +1,7 @@
-"""Proof, before anything is written, that a plan leaves every circuit alone that it does not mean to change."""
+"""Proof, before anything is written, that a plan changes no circuit other than those it names.
+
+Circuit ids stay the same over a swap, so each circuit has its ends before the plan and its ends after it.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -15,9 +18,9 @@ _TAKES = frozenset({Do.CHECK, Do.JOB, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CON
 
 
 def is_rollback(site: Site, plan: Plan) -> bool:
-    """Whether a plan is a true rollback: of a run in its rack's store, each step the opposite of one of that run's.
+    """Whether a plan is a true rollback of a run in its rack's store: each step is the opposite of one of that run.
 
-    A plan is a file that anybody can write, and what it says of itself is no proof.
+    The plan's own claim is not enough, because a plan is a file that anybody can write.
 
     Raises:
         StoreError: the store cannot be read.
@@ -58,7 +61,7 @@ Circuits = Mapping[str, Circuit]
 
 
 def circuits_before_and_after(site: Site, plan: Plan) -> tuple[Circuits, Circuits]:
-    """The circuits by id, under the placement that a plan starts from and under the one that it leads to."""
+    """Circuits by id, under the placement before a plan and under the one after it."""
     whole = {**site.assignment(sound=False), **plan.start.assignment}
     after = dict(whole)
     for step in plan.steps:
@@ -72,7 +75,7 @@ def _by_id(site: Site, placed: Mapping[str, tuple[str, ...]]) -> Circuits:
 
 
 def placed_by(assignment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """A placement as written in a step."""
+    """The placement that a step records."""
     return {job: tuple(accelerators) for job, accelerators in assignment.items()}
 
 
@@ -80,10 +83,10 @@ States = Mapping[int, str]
 
 
 def require_foreign_circuits_kept(site: Site, plan: Plan) -> None:
-    """Refuse a plan whose cells change a circuit that it does not replace, or whose light nobody would prove.
+    """Refuse a plan whose cells change a circuit that it does not replace, or that would leave light unproved.
 
     Raises:
-        RefusedError: it does; the circuit is named.
+        RefusedError: such a circuit exists; the message names it.
     """
     before, after = circuits_before_and_after(site, plan)
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
@@ -130,7 +133,7 @@ def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watch
 
 
 def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, States]]:
-    """For each device that is written in part: its states before, and the cells that change."""
+    """For each partly written device: its states before, and the cells that change."""
     writes: dict[str, dict[int, str]] = {}
     for step in plan.steps:
         if step.do is Do.PROGRAM:
@@ -143,14 +146,14 @@ def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, State
 
 
 def _is_taken(site: Site, circuit: Circuit, states: States) -> bool:
-    """Whether a switch would have to take a circuit apart for another join that is wanted of one of its ports."""
+    """Whether a switch would have to disconnect a circuit because the plan joins one of its ports elsewhere."""
     if site.inventory.devices[circuit.device].geometry is not None:
         return False
     return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
 
 
 def way_of(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
-    """The cells that a circuit runs through, with their states; empty where the states do not make it."""
+    """The cells that a circuit passes, with their states; empty if these states do not make the circuit."""
     device = site.inventory.devices[circuit.device]
     if device.geometry is None:
         ingress, egress = min(circuit.ports), max(circuit.ports)

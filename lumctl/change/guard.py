@@ -1,7 +1,7 @@
-"""The revert guard as the engine sees it: the revert timer that a device lacks, in a process that outlives the engine.
+"""The revert guard as the engine sees it: a revert timer for devices that lack one, in a process of its own.
 
-It is armed before a run begins and dismissed when the run has come to its end, whichever that is. Should the engine
-die, or be silent for too long, the guard takes the run back from the journal (:mod:`lumctl.change.guard_action`).
+It is armed before a run begins and dismissed when the run ends. If the engine dies, or is silent for too long, the
+guard undoes the run from the journal (:mod:`lumctl.change.guard_action`).
 """
 
 import os
@@ -29,7 +29,7 @@ from lumctl.store import Lease
 LOG_NAME = "revert-guard.log"
 MOST_LOG_BYTES = 65536
 TAKEN_BACK_WITHIN_S = 120.0
-"""How long an engine that was shut out waits to tell what its guard has done."""
+"""How long an engine that lost its lease waits for its guard, to report what the guard did."""
 
 _BLOCKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _NOT_STARTED = (OSError, subprocess.SubprocessError, pickle.PicklingError, TypeError, AttributeError)
@@ -37,9 +37,9 @@ _NOT_STARTED = (OSError, subprocess.SubprocessError, pickle.PicklingError, TypeE
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """All that a guard needs to rebuild what its engine works on, as it was when the run began.
+    """What a guard needs to open the same rack as its engine, as it was when the run began.
 
-    ``stores`` gives for each rack where its store is, and where that keeps its files.
+    ``stores`` gives, by rack, the store's address and the folder of its files.
     """
 
     inventory: Inventory
@@ -50,7 +50,7 @@ class Order:
 
 
 class Guard:
-    """A guard that stands by from its start on, and may be armed once."""
+    """A guard process. It stands by from its start and can be armed once."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: int, order: IO[bytes]) -> None:
         self._process = process
@@ -59,12 +59,12 @@ class Guard:
 
     @property
     def alive(self) -> bool:
-        """Whether its process has not ended."""
+        """Whether its process still runs."""
         return self._process.poll() is None
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether it listens no more: it takes the run back now, or was killed. Costs a microsecond."""
+        """Whether it no longer listens: it is undoing the run, or was killed. Costs a microsecond."""
         if self._pipe is None:
             return False
         poll = select.poll()
@@ -72,10 +72,10 @@ class Guard:
         return bool(poll.poll(0))
 
     def arm(self, site: Site, lease: Lease, silent_s: float) -> None:
-        """Have it watch over the run that is about to begin under a lease.
+        """Let it watch the run that is about to begin under a lease.
 
         Raises:
-            RefusedError: it cannot be told what to do, and was dismissed; nothing may be touched.
+            RefusedError: its order could not be written, so it was dismissed; no device may be touched.
         """
         try:
             with self._order:
@@ -86,33 +86,33 @@ class Guard:
             raise _none_armed(error) from error
 
     def allow(self, seconds: float) -> None:
-        """The engine is alive, and may be silent for so long."""
+        """Report that the engine is alive and may be silent for this long."""
         self._say(f"{seconds:.3f}".encode())
 
     def dismiss(self) -> None:
-        """The run has come to its end, or there will be none. A guard that has begun to act listens no more."""
+        """Report that the run has ended, or will not begin. A guard that has begun to act no longer listens."""
         self._order.close()
         self._say(guard_watch.END)
         if self._hang_up():
-            # It may still be coming up, in a run of a few milliseconds: nobody need wait for its end, but it is ours.
+            # After a run of a few milliseconds it may still be starting: do not wait, but reap it when it ends.
             threading.Thread(target=self._process.wait, name="revert guard", daemon=True).start()
 
     def finish(self) -> None:
-        """The guard has shut the engine out: wait until it has done its work."""
+        """Wait until a guard that took over the run has undone it."""
         if self._hang_up():
             try:
                 self._process.wait(TAKEN_BACK_WITHIN_S)
             except subprocess.TimeoutExpired:
-                self._process.returncode = 0  # it is not ours to wait for any more, and Popen would complain
+                self._process.returncode = 0  # it goes on alone; without a return code Popen would warn
 
     def _say(self, word: bytes) -> None:
         if self._pipe is not None:
-            # It reads all the time; and one that was killed is as if it had never been: the journal is what counts.
+            # It always reads, so the pipe is never full for long. If it was killed, the journal is still what counts.
             with suppress(BlockingIOError, BrokenPipeError):
                 os.write(self._pipe, word + b"\n")
 
     def _hang_up(self) -> bool:
-        """Close the pipe; false if that was done before."""
+        """Close the pipe; return false if it was closed before."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)
@@ -125,16 +125,16 @@ Arm = Callable[[Site, Lease, float], Guard]
 def arm(
     site: Site, lease: Lease, silent_s: float, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 ) -> Guard:
-    """Start a guard over the run that is about to begin under a lease; it acts once the engine was silent for so long.
+    """Start a guard for the run that is about to begin under a lease; it acts once the engine is silent for this long.
 
     Raises:
-        RefusedError: it cannot be started, so nothing may be touched.
+        RefusedError: it cannot be started, so no device may be touched.
     """
     return _started(site, lease.rack, start, lease, silent_s)
 
 
 def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen) -> Guard:
-    """Start a guard for a run of a rack that may come.
+    """Start a guard for a later run of a rack.
 
     Raises:
         RefusedError: it cannot be started.
@@ -154,7 +154,7 @@ def _started(
     order = _nameless()
     try:
         if lease is not None:
-            # Before it comes up: should the engine die in this moment, it gives the lease back.
+            # Written before it starts: if the engine dies now, the guard releases the lease.
             _write_order(order, site, lease)
             os.write(ours, f"{silent_s:.3f}\n".encode())
         with _log(site.store(rack).files) as log, _kept_back():
@@ -178,7 +178,7 @@ def _started(
 
 
 def _write_order(order: IO[bytes], site: Site, lease: Lease) -> None:
-    """Write the order into the guard's file, which it reads from the place that is left here."""
+    """Write the order into the guard's file, and rewind: the guard reads from the position that it inherits."""
     order.write(_order_of(site, lease))
     order.flush()
     order.seek(0)
@@ -195,7 +195,7 @@ def _none_armed(error: BaseException) -> BaseException:
 
 @contextmanager
 def _kept_back() -> Iterator[None]:
-    """Whatever tells a guard to end must find it ready: it lets these signals in by itself when it is."""
+    """Block signals that would end the guard while it starts; it unblocks them itself when it is ready."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     try:
         yield
@@ -204,7 +204,7 @@ def _kept_back() -> Iterator[None]:
 
 
 def _order_of(site: Site, lease: Lease) -> bytes:
-    """An inventory may be edited while its rack is changed: all is as it is now."""
+    """The order, with the inventory as it is now: the file may be edited while its rack is changed."""
     stores = {rack: site.store(rack) for rack in site.inventory.racks}
     order = Order(
         inventory=site.inventory,
@@ -217,14 +217,14 @@ def _order_of(site: Site, lease: Lease) -> bytes:
 
 
 def _nameless() -> IO[bytes]:
-    """A file without a name, to be inherited."""
+    """An unnamed file for the guard to inherit."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("lumctl-order"), "w+b")
     return tempfile.TemporaryFile()
 
 
 def _log(folder: Path) -> IO[bytes]:
-    """Where a guard tells what it did, beside the store; it begins anew when it has grown."""
+    """The log of guards, beside the store; it is truncated when it has grown too large."""
     path = folder / LOG_NAME
     make_private(folder)
     grown = path.exists() and path.stat().st_size > MOST_LOG_BYTES
@@ -233,14 +233,17 @@ def _log(folder: Path) -> IO[bytes]:
 
 
 class Standby:
-    """A guard for each rack of a site; the next one is started by :meth:`ready`. Use it as a context manager."""
+    """One waiting guard per rack, because starting a process takes time that a run should not wait for.
+
+    :meth:`ready` starts the next one. Use it as a context manager.
+    """
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._guards: dict[str, Guard] = {}
 
     def ready(self, rack: str) -> None:
-        """Have a guard stand by for the next run of a rack; where none can be started, that run says so."""
+        """Start a guard for the next run of a rack; if none can be started, that run reports it."""
         guard = self._guards.get(rack)
         if guard is None or not guard.alive:
             self._dismiss(rack)
@@ -248,10 +251,10 @@ class Standby:
                 self._guards[rack] = stand_by(self._site, rack)
 
     def arm(self, site: Site, lease: Lease, silent_s: float) -> Guard:
-        """Arm the guard that stands by, or one that is started now.
+        """Arm the waiting guard, or one that is started now.
 
         Raises:
-            RefusedError: none can be started, so nothing may be touched.
+            RefusedError: none can be started, so no device may be touched.
         """
         self.ready(lease.rack)
         guard = self._guards.pop(lease.rack, None) or stand_by(site, lease.rack)
@@ -262,7 +265,7 @@ class Standby:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Dismiss those that stand by."""
+        """Dismiss the waiting guards."""
         for rack in list(self._guards):
             self._dismiss(rack)
 

@@ -1,9 +1,9 @@
-"""What a revert guard does when its engine is gone or stands still: it takes the run back, as the engine would have.
+"""What a revert guard does when its engine is gone or frozen: it undoes the run, as the engine would have.
 
-It takes the run over under a new lease number, so that an engine which wakes up again can write nothing more, rebuilds
-the run from the journal, and undoes and ends it by the engine's own code. A run whose every step was done and proved is
-closed as done. Where the run has ended, or somebody has taken a newer lease (an operator who took it back by hand), it
-stands down.
+It takes the run over under a new lease number, so that an engine which wakes up again can write nothing more. It then
+rebuilds the run from the journal, and undoes and ends it with the engine's own code. A run whose every step was done
+and proved is closed as done. If the run has ended, or somebody has a newer lease (an operator who undid the run by
+hand), the guard does nothing.
 """
 
 import pickle
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NAME = "revert guard of"
 ATTEMPTS = 240
 PAUSE_S = 1.0
-"""A store that cannot be written, because it is held, its disk is full or its folder is gone, is tried so often."""
+"""How often a store that cannot be written is tried: it may be locked, its disk full or its folder missing."""
 
 Say = Callable[[str], None]
 
@@ -58,10 +58,10 @@ def main(order: IO[bytes], why: str, silent_s: float) -> None:
 def take_over(
     site: Site, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
 ) -> None:
-    """Take back the run that is open under a lease, if one is, and give its lease back.
+    """Undo the run that is open under a lease, if there is one, and release its lease.
 
-    An engine that is frozen is ended first: it could write to a device when it wakes up. One that runs is not, for it
-    may be a daemon or a dashboard: from the moment the lease is seized, nothing it sends is permitted.
+    A frozen engine is killed first: it could write to a device when it wakes up. A running one is not killed, because
+    it may be a daemon or a dashboard; once the lease is seized, nothing that it sends is permitted.
     """
     taken = _seized(site, lease, pause)
     store = site.store(lease.rack)
@@ -100,7 +100,7 @@ def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple
 
 
 def _end_frozen_engine(lease: Lease) -> None:
-    """End the engine if it is stopped: inside a write to the store it would keep everybody out of it, too."""
+    """End the engine if it is stopped: frozen inside a write to the store, it would block everyone else there."""
     engine = LeaseProcess(lease.process, lease.deadline.at) if lease.process is not None else None
     if engine is not None and (state := engine.state) is not None and state.stopped:
         engine.end()
@@ -108,10 +108,10 @@ def _end_frozen_engine(lease: Lease) -> None:
 
 def _reason(why: str, silent_s: float) -> str:
     if why == GONE:
-        return "its engine ended without a word"
+        return "its engine died"
     if why == SILENT:
         return f"its engine did nothing for {silent_s:.0f} s"
-    return "everything was told to end, and its engine did not"
+    return "the service was stopped, and its engine did not end"
 
 
 def _say(line: str) -> None:

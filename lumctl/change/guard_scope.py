@@ -1,4 +1,4 @@
-"""Which runs need a revert guard, what it covers, and how long it lets the engine be silent."""
+"""Which runs need a revert guard, what the guard covers, and how long the engine may be silent."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ from lumctl.site import Site
 from lumctl.store import Lease
 
 BLINK_WAITS = 4
-"""A blink waits for light so many times at most, each time up to the light's deadline."""
+"""The most often that a blink waits for light, each time up to the light deadline."""
 SETTING_S = 240.0
-"""A machine may take minutes to go off."""
+"""A machine may take minutes to power off."""
 
 TURN_S = 30.0
-"""What each round of a stage takes whose steps do not all go at once: through a slow host, each look and each word."""
+"""Extra time for each further round of a stage whose steps do not all run at once: hosts may answer slowly."""
 
 PERSON_S = 600.0
-"""Who was asked whether to go on may think for so long; then all is taken back."""
+"""How long an operator may think about a question; then the run is undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardScope:
-    """What is covered by a revert guard, and the guard; without one, nothing is covered."""
+    """A revert guard and the names of what it covers; without a guard, nothing is covered."""
 
     guard: Guard | None = None
     silent_s: float = 0.0
@@ -38,25 +38,25 @@ class GuardScope:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the guard may be taking the run back at this moment."""
+        """Whether the guard may be undoing the run now."""
         return self.guard is not None and self.guard.has_hung_up
 
     def require_watched(self) -> None:
-        """Refuse to begin where the guard has ended: this process may have been frozen since it was armed.
+        """Refuse to begin if the guard has ended: this process may have been frozen since the guard was armed.
 
         Raises:
-            RefusedError: it has; nothing was touched.
+            RefusedError: it has ended; nothing was touched.
         """
         if self.is_in_doubt:
             raise RefusedError("the revert guard ended before the run began; nothing was touched", hint="try again")
 
     def asked(self) -> None:
-        """A person is asked now, and is given more time than a machine."""
+        """Allow the time that an operator needs for an answer."""
         if self.guard is not None:
             self.guard.allow(PERSON_S)
 
     def alive(self, site: Site, steps: Iterable[Step]) -> None:
-        """The engine goes on with these steps at once."""
+        """Allow the time that these steps, which begin now, may take."""
         if self.guard is not None:
             steps = tuple(steps)
             longest_s, turns = max((_may_take_s(site, step) for step in steps), default=0.0), _turns(site, steps)
@@ -67,7 +67,7 @@ class GuardScope:
 def guarded(
     site: Site, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
 ) -> Iterator[GuardScope]:
-    """Cover what a plan changes by a revert guard until the block ends, unless all of it goes back by itself.
+    """Cover what a plan changes by a revert guard until the block ends, unless all of it reverts by itself.
 
     Raises:
         RefusedError: the guard cannot be started.
@@ -85,12 +85,12 @@ def guarded(
 
 
 def unguarded(site: Site, plan: Plan) -> list[str]:
-    """What a plan changes and can put back, and what would not go back by itself: devices and components.
+    """The devices and components that a plan changes, that can be undone, and that would not revert by themselves.
 
-    What is written whole is left out, for there is no way back from that.
+    Devices written whole are left out: they cannot be undone.
     """
     touching = [step for step in plan.steps if step.touches and not step.has_no_undo]
-    touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # what matters most is named first
+    touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # the most important are named first
     names = dict.fromkeys(step.touches for step in touching if step.touches)
     return [name for name in names if not _goes_back(site, name)]
 
@@ -104,19 +104,19 @@ def _goes_back(site: Site, name: str) -> bool:
 
 def _described(names: list[str], silent_s: float) -> str:
     others = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
-    return f"{names[0]}{others} no revert timer: ours is armed ({silent_s:.0f} s)"
+    return f"{names[0]}{others} no revert timer: lumctl's own is armed ({silent_s:.0f} s)"
 
 
 def _turns(site: Site, steps: Sequence[Step]) -> int:
-    """How many times over the steps of a stage take their time, at most: not all of them go at once."""
+    """The most rounds that a stage takes: not all of its steps run at once."""
     lanes = [site.inventory.transponders[step.data["transponder"]] for step in steps if step.do is Do.TRANSMIT]
-    in_turn = sum(1 for lane in lanes if lane.module is not None)  # a chassis is told one thing after the other
+    in_turn = sum(1 for lane in lanes if lane.module is not None)  # a chassis takes one change at a time
     at_hosts, others = len(lanes) - in_turn, len(steps) - len(lanes)
     return max(1, in_turn + ceil(at_hosts / MOST_AT_A_HOST) + ceil(others / MOST_AT_ONCE))
 
 
 def _may_take_s(site: Site, step: Step) -> float:
-    """How long a step may take beyond what any step may, in seconds."""
+    """Seconds that a step may take beyond what every step may take."""
     inventory = site.inventory
     if step.do is Do.PROGRAM:
         device = inventory.devices[step.data["device"]]

@@ -1,9 +1,9 @@
-"""The revert guard while it waits: a process of its own, started by this file's path with nothing but Python in it.
+"""The revert guard while it waits: a process, started by this file's path, that imports only Python's library.
 
-The engine writes lines into a pipe: how many seconds it may be silent from now on, and at last ``end``. When that
-time is over, or the pipe closes without ``end``, this process becomes the program that takes the run back
-(:mod:`lumctl.change.guard_action`); only then is anything of lumctl imported. Before the first line it stands by, with
-nothing to take back.
+The engine writes lines into a pipe: how many seconds it may be silent from now on, and finally ``end``. When that time
+is over, or the pipe closes without ``end``, this process becomes the program that undoes the run
+(:mod:`lumctl.change.guard_action`); only then is lumctl imported, so that a waiting guard costs little memory and
+starts fast. Before the first line there is nothing to undo.
 """
 
 import os
@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 
 END = b"end"
 GONE, SILENT, STOPPED = "gone", "silent", "stopped"
-"""Why a run is taken back: its engine is no more, has said nothing for too long, or did not end when all was to end."""
+"""Why a run is undone: its engine died, was silent for too long, or did not end when the service was stopped."""
 
 STOP_GRACE_S = 10.0
-"""Who stops a service stops its engine and its guard together: this long the engine may take its run back by itself."""
+"""Stopping a service stops engine and guard together; for this long the engine may undo its run itself."""
 
 _ACT = (
     "import pickle, sys; order = open(int(sys.argv[1]), 'rb'); sys.path[:] = pickle.load(order); "
@@ -27,7 +27,7 @@ _ACT = (
 
 
 class Watch:
-    """Waits for a reason to act. ``stop`` is readable once this process has been told to end."""
+    """Waits for a reason to act. ``stop`` becomes readable when this process is asked to end."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Watch:
         self._said = b""
         self._armed = False
         self.silent_s = float("inf")
-        """How long the engine may be silent now."""
+        """How long the engine may be silent."""
 
     def reason(self) -> str | None:
-        """Wait for a reason to take the run back; ``None`` if it has come to its end, or never began."""
+        """Wait for a reason to undo the run; ``None`` if the run has ended or never began."""
         heard_at = self._clock()
         while (left := heard_at + min(self.silent_s, self._most_s) - self._clock()) > 0:
             ready = self._wait((self._pipe, self._stop), left if left < float("inf") else None)
@@ -70,7 +70,7 @@ class Watch:
 
 
 def main(pipe: int, order: int) -> None:
-    """Watch, and act if need be. The signals below were blocked before this process began."""
+    """Watch, and act if needed. The signals below were blocked before this process began."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop, stopping = os.pipe()

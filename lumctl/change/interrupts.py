@@ -1,4 +1,4 @@
-"""Signals during a run: a run that is asked to stop is undone, and an undo is not interrupted."""
+"""What could end a run early: requests to stop undo it (an undo is not interrupted), and its lease is renewed."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class _Once:
-    """Raises the first request to stop as Ctrl-C is raised; those after it have been heard already."""
+    """Raises the first request to stop as KeyboardInterrupt; later ones change nothing."""
 
     heard = held_back = waits = False
 
@@ -29,12 +29,12 @@ class _Once:
 
 
 _handlers: list[_Once] = []
-"""The newest is the one at work; only the main thread has any."""
+"""The last one is active; only the main thread has any."""
 
 
 @contextmanager
 def stopping_undoes() -> Iterator[None]:
-    """While inside, a request to stop is raised as Ctrl-C is, once, so that it is not the end of the process."""
+    """While inside, the first request to stop raises KeyboardInterrupt instead of ending the process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -47,13 +47,13 @@ def stopping_undoes() -> Iterator[None]:
 
 
 def hold_back_interrupts() -> None:
-    """From here on a request to stop waits for :func:`let_interrupts_in`: a run begins, and nobody could end it yet."""
+    """Hold requests to stop until :func:`let_interrupts_in`: the run that begins cannot be ended properly yet."""
     if (handler := _at_work()) is not None:
         handler.held_back = True
 
 
 def let_interrupts_in() -> None:
-    """Raise a request to stop that waits, and those that come from here on.
+    """Raise a held request to stop, and those that come from here on.
 
     Raises:
         KeyboardInterrupt: there was one.
@@ -66,9 +66,9 @@ def let_interrupts_in() -> None:
 
 
 def pass_over_interrupts() -> None:
-    """From here to the end of :func:`stopping_undoes` no request to stop is raised: the run is at its end.
+    """Ignore requests to stop until :func:`stopping_undoes` ends: the run is at its end.
 
-    One that comes just before is raised from here, at the latest.
+    A request that came just before is raised here at the latest.
     """
     if (handler := _at_work()) is not None:
         handler.heard = True
@@ -80,7 +80,7 @@ def _at_work() -> _Once | None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """While inside, requests to stop are passed over: half an undo is worse than a late end."""
+    """While inside, requests to stop are ignored: half an undo is worse than a late end."""
     with _handled(_STOPPING, signal.SIG_IGN):
         yield
 
@@ -88,7 +88,7 @@ def undisturbed() -> Iterator[None]:
 @contextmanager
 def _handled(signals: tuple[signal.Signals, ...], handler: Callable[..., Any] | signal.Handlers) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread gets signals, and only it may set handlers
+        yield  # Python delivers signals to the main thread only, and only it may set handlers
         return
     before = {number: signal.signal(number, handler) for number in signals}
     try:
@@ -99,14 +99,14 @@ def _handled(signals: tuple[signal.Signals, ...], handler: Callable[..., Any] | 
 
 
 LEASE_TERM_S = TERM_S
-"""How long a rack stays closed to others after its engine has died."""
+"""How long a rack stays locked after its engine has died."""
 
 
 @contextmanager
 def kept_alive(store: Store, lease: Lease, now: Callable[[], float]) -> Iterator[None]:
-    """Renew a lease three times a term, from a thread of its own, until the block ends.
+    """Renew a lease three times per term in a thread, until the block ends.
 
-    A renewal that fails is not reported here: the next entry of the journal checks the lease and refuses.
+    A failed renewal is not reported here: the next journal entry checks the lease and is refused.
     """
     ended = threading.Event()
 

@@ -1,10 +1,10 @@
 """The proof of light: each receiver is shown to hear the intended transmitter, never by power alone.
 
-In bar and cross every port of a mesh is paired with some other, so a wrong circuit can still bring light. What proves
-a receiver's source is declared by its transponder in the inventory. By LLDP it goes like this: each transmitting host
-is told to say a mark that was never said before, and the receiver's table must show that mark beside the transmitter's
-name. A neighbour that was there all along proves nothing: its entry stays until its time to live has run out, and its
-age counts from the last frame that said something new.
+In bar and in cross state, every port of a mesh is paired with some other port, so a wrong circuit can still bring
+light. The inventory declares for each transponder what can prove its source. With LLDP, each transmitting host
+announces a new, unique mark, and the receiver's neighbour table must show that mark beside the transmitter's name. An
+old neighbour entry proves nothing: it stays until its time to live is over, and its age counts from the last frame
+that changed it.
 """
 
 import secrets
@@ -27,16 +27,15 @@ from lumctl.inventory.model import Evidence, Inventory
 from lumctl.inventory.wiring import Circuit
 
 FIRST_PAUSE_S, POLL_S = 0.005, 0.05
-"""The far end's table is polled: no host tells us by itself that a neighbour has changed. Soon at first, for a frame
-takes no time, and then at longer distances."""
+"""The far end's table is polled, because no host reports a changed neighbour. The first polls follow quickly, because a
+frame arrives at once; later ones are further apart."""
 STANDING_S = 0.5
-"""How long a circuit that stands already may take to show itself."""
+"""How long an existing circuit may take to be shown."""
 SILENT_LOOKS = 2
-"""A host that was missed once may only be slow, or have lost its connection."""
+"""A host that missed one read may only be slow, or have lost its connection."""
 Table = list[tuple[str | None, str | None]]
 DROP_DB = 10.0
-"""A fall of the received power by this much counts as dark: far more than noise or crosstalk moves it."""
-POLL_S = 0.05
+"""A drop of the received power by this much counts as dark: far more than noise or crosstalk causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSource:
-    """A receiver, whom it must hear, and for which circuit."""
+    """The transmitter that a receiver must hear, and the circuit that needs it."""
 
     circuit: str
     receiver: str
@@ -60,7 +59,7 @@ class ExpectedSource:
 
 
 class NotProvedError(LumctlError):
-    """Some receivers were not shown to hear whom they should."""
+    """Some receivers were not shown to hear their intended transmitter."""
 
 
 class LldpReader(Protocol):
@@ -96,7 +95,7 @@ class LightProof:
     def sound(self, circuits: Iterable[Circuit]) -> dict[str, str]:
         """Which receivers are shown to hear their intended transmitter now: receiver -> transmitter.
 
-        What is not shown within a moment counts as not sound: a link that stands answers at once.
+        A receiver that is not shown within a moment is left out: an existing link answers at once.
         """
         proofs, *_ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
         return {proof.receiver: proof.transmitter for proof in proofs}
@@ -104,8 +103,9 @@ class LightProof:
     def heard(self, receivers: Iterable[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
         """Which transmitter of the inventory each receiver hears now: receiver -> transmitter.
 
-        Every host says a mark, so an old entry in a neighbour table proves nothing. Receivers that hear nobody, and
-        those that cannot say whom they hear, are left out. Those of the ``expected`` circuits are waited for a moment.
+        Every host announces a new mark, because an old entry in a neighbour table proves nothing. Receivers that hear
+        nobody, and those that cannot tell whom they hear, are left out. Receivers of ``expected`` circuits get a moment
+        to answer.
         """
         lanes = self._inventory.transponders
         asked = [ExpectedSource("", name, name) for name in receivers if lanes[name].verify[0] is Evidence.LLDP]
@@ -135,22 +135,22 @@ class LightProof:
         sound: Mapping[str, str] | None = None,
         put_back: Collection[str] = (),
     ) -> list[Proof]:
-        """Show for every receiver that it hears its intended transmitter now.
+        """Prove for every receiver that it hears its intended transmitter now.
 
-        Of the ``kept`` circuits, which carry running jobs, only those receivers are shown that are named in ``sound``
-        with their transmitters; nothing of them is blinked. One whose host, or whose transmitter's, does not answer any
-        more is passed over: a host that has lost its power since is no work of this change, and cannot be asked. But
-        who hears a mark of this proof from anybody else was led astray, whether or not the other end answers. Nor is
-        any of those passed over that were ``put_back``, by their ids: these were moved by this change.
+        Of the ``kept`` circuits, which carry running jobs, only the receivers named in ``sound`` (with their
+        transmitters) are proved again, and never by a blink. A receiver is skipped if its host, or the host of its
+        transmitter, no longer answers: such a host lost power for another reason and cannot be asked. Two exceptions
+        are never skipped: a receiver that hears a mark of this proof from another transmitter, because its light was
+        misled; and circuits whose ids are in ``put_back``, because this change moved them.
 
         Raises:
-            NotProvedError: some did not within the deadline; it names each and what it hears instead.
+            NotProvedError: some were not proved within the deadline; it names each and what it hears instead.
             BlinkError: a receiver's power did not follow its transmitter.
         """
         deadline_s = self._inventory.thresholds.light_deadline_s
         wants, telling = wants_of(circuits), sound or {}
         again = [w for w in wants_of(kept) if telling.get(w.receiver) == w.transmitter and w not in wants]
-        # All at once: a round of announcements and readings takes as long for one circuit as for all.
+        # All circuits together: a round of announcements and reads takes as long for one as for all.
         telling_now = [w for w in (*wants, *again) if self._by_lldp(w)]
         proofs, pending, tables, marks = self._try_by_lldp(telling_now, deadline_s)
         astray = [w for w in pending if any(said in marks for _, said in tables[w.receiver])]
@@ -160,14 +160,14 @@ class LightProof:
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
     def relight(self, circuits: Iterable[Circuit]) -> None:
-        """Light the transmitters that a proof which was cut in mid-blink may have left dark, where they answer."""
+        """Switch on the transmitters that an interrupted blink may have left dark, where they answer."""
         for want in wants_of(circuits):
             if not self._by_lldp(want):
                 with suppress(DeviceError):
                     self._devices.transponder(want.transmitter).set_transmit(True)
 
     def powers(self, circuits: Iterable[Circuit]) -> dict[str, float]:
-        """Received power (dBm) of the receivers that cannot say whom they hear; unreadable ones are left out."""
+        """Received power (dBm) of receivers that cannot tell whom they hear; unreadable ones are left out."""
         found: dict[str, float] = {}
         for want in wants_of(circuits):
             if not self._by_lldp(want):
@@ -176,7 +176,7 @@ class LightProof:
         return found
 
     def require_powers(self, circuits: Iterable[Circuit], before: Mapping[str, float]) -> None:
-        """Require that no receiver that cannot say whom it hears has lost the power it had.
+        """Require that no receiver that cannot tell whom it hears has lost its earlier power.
 
         Raises:
             NotProvedError: one has.
@@ -191,7 +191,7 @@ class LightProof:
     def _try_by_lldp(
         self, wants: list[ExpectedSource], deadline_s: float
     ) -> tuple[list[Proof], list[ExpectedSource], dict[str, Table], set[str]]:
-        """Prove what can be proved in time: the proofs, what is still wanted, the tables read last, the marks said."""
+        """Prove what can be proved in time: the proofs, what is unproved, the last tables read, the marks announced."""
         started, marks = self._clock(), set[str]()
         pending, proofs, tables = wants, list[Proof](), dict[str, Table]()
         pause_s = FIRST_PAUSE_S
@@ -212,7 +212,7 @@ class LightProof:
         return proofs, pending, tables, marks
 
     def _silent(self, wants: list[ExpectedSource]) -> set[ExpectedSource]:
-        """Those at one of whose ends there is a host that does not answer."""
+        """Those with a host at either end that does not answer."""
         lanes = self._inventory.transponders
         ends = {want: {lanes[want.receiver].host, lanes[want.transmitter].host} for want in wants}
         gone = set[str]().union(*ends.values())
@@ -238,7 +238,7 @@ class LightProof:
         return f"{int(self._now() * 1000):012x}{self._token()}"
 
     def _announce(self, wants: list[ExpectedSource], mark: str) -> None:
-        """Tell each transmitting host once; one that cannot is seen as silence at the far end."""
+        """Let each transmitting host announce a mark; a failure shows as silence at the far end."""
         by_host = {self._inventory.transponders[w.transmitter].host: w.transmitter for w in wants}
 
         def announce(transponder: str) -> None:
@@ -271,14 +271,14 @@ def wants_of(circuits: Iterable[Circuit]) -> list[ExpectedSource]:
 
 
 def _complaint(pending: list[ExpectedSource], tables: Mapping[str, Table], deadline_s: float) -> str:
-    heard = {w.receiver: next((name for name, _ in tables[w.receiver]), None) for w in pending}  # the freshest first
+    heard = {w.receiver: next((name for name, _ in tables[w.receiver]), None) for w in pending}  # newest first
     named = [f"{w.receiver} hears {heard[w.receiver] or 'nobody'} instead of {w.transmitter}" for w in pending]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
     return f"light was not verified within {deadline_s:.1f} s: {shown}"
 
 
 class BlinkError(LumctlError):
-    """The receiver's power did not follow the transmitter."""
+    """The receiver's power did not follow the transmitter's blink."""
 
 
 def blink(
@@ -292,7 +292,7 @@ def blink(
 ) -> None:
     """Switch the transmitter off and on; never used on a circuit that carries a running job.
 
-    It is switched on first: a blink that was cut may have left it dark.
+    It is switched on first, because an interrupted blink may have left it dark.
 
     Raises:
         BlinkError: the receiver was dark from the start, or did not follow within the deadline.

@@ -26,45 +26,45 @@ from lumctl.site import Site
 from lumctl.site.observation import current_role
 
 Heard = Mapping[str, str]
-"""Receiver -> the transmitter that it hears."""
+"""By receiver, the transmitter that it hears."""
 Ports = tuple[int, int]
-"""The port where light enters a device, and the one where it leaves it."""
+"""The port where light enters a device, and the port where it leaves."""
 Lanes = tuple[str, str]
-"""The transmitter that sends it, and the receiver that hears it."""
+"""The transmitter of a light path, and its receiver."""
 Written = Mapping[int, str]
-"""Cells of a device and what they hold."""
+"""States of a device, by cell."""
 
 Ends = tuple[str, frozenset[int]]
-"""A device and the two ports of it that a light path joins."""
+"""A device and the two ports that a light path joins."""
 
 NOBODY: Mapping[Ends, str] = {}
 DARK_DBM = -40.0
-"""What leaves a port with less is stray light: no receiver works with it."""
+"""Less power than this is stray light: no receiver works with it."""
 
 
 def lanes_at(site: Site, devices: Collection[str]) -> list[str]:
-    """The transponders that meet these devices."""
+    """The transponders connected to these devices."""
     return [lane.id for lane in site.inventory.transponders.values() if lane.lane.device in devices]
 
 
 def hear(site: Site, devices: Collection[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
-    """Whom the receivers at these devices hear now; see :meth:`LightProof.heard`."""
+    """Which transmitters the receivers at these devices hear now; see :meth:`LightProof.heard`."""
     proof = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
     return proof.heard(lanes_at(site, devices), expected)
 
 
 def unrecorded(site: Site, rack: str) -> list[str]:
-    """The meshes and switches of a rack that its store has never heard of: it is new, or the record was lost."""
+    """The meshes and switches of a rack without a record in its store: the store is new, or the record was lost."""
     store, inventory = site.store(rack), site.inventory
     here = [d for d in inventory.light_devices if d.rack == rack and own_cells(inventory, d)]
     return [device.id for device in here if store.fabric.last_written_by(device.id) is None]
 
 
 def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:
-    """The light paths of a device that somebody has made, with the light on each.
+    """The configured light paths of a device, with the light on each.
 
     Raises:
-        DeviceError: the device can be read, and does not answer.
+        DeviceError: the device can be read, but does not answer.
     """
     driver = site.devices.changing(device.id)
     pairs = _pairs(site, device, heard)
@@ -85,19 +85,19 @@ def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:
 def cut_by(
     site: Site, paths: Iterable[Cut], written: Mapping[str, Written], owners: Mapping[Ends, str] = NOBODY
 ) -> list[Cut]:
-    """Of some light paths those that do not stand any more once each device holds these cells.
+    """The light paths that no longer exist once each device holds these cells.
 
-    ``owners`` are the jobs that have them by the record.
+    ``owners`` are the jobs that own them by the record.
     """
     lost = [path for path in paths if path.device in written and not _stands(site, path, written[path.device])]
     return [replace(path, owner=owners.get((path.device, frozenset((path.ingress, path.egress))))) for path in lost]
 
 
 def require_agreed(cuts: Iterable[Cut], command: str) -> None:
-    """Refuse to cut a light path of no job of the inventory whose port no operator has named.
+    """Refuse to cut a light path that belongs to no job of the inventory, unless an operator named its port.
 
     Raises:
-        RefusedError: there is one; the hint is the command that names them all.
+        RefusedError: there is such a path; the hint is the command that names all of them.
     """
     every = list(cuts)
     open_ = [cut for cut in every if cut.needs_word]
@@ -113,18 +113,18 @@ def require_agreed(cuts: Iterable[Cut], command: str) -> None:
 
 
 def port_list(cuts: Iterable[Cut]) -> str:
-    """The ports to name for ``--cut``; with their device where there are several."""
+    """The ports to name after ``--cut``; with their device if there are several devices."""
     meant = [cut for cut in cuts if cut.owner is None]
     several = len({cut.device for cut in meant}) > 1
     return ",".join(f"{cut.device}/port/{cut.ingress}" if several else str(cut.ingress) for cut in meant)
 
 
 def require_light_agrees(site: Site, plan: Plan) -> None:
-    """Where the store has no record of a device, refuse what contradicts the light that stands there.
+    """If the store has no record of a device, refuse a plan that contradicts the light found there.
 
     Raises:
         RefusedError: receivers hear other transmitters than the plan assumes, or a light path is cut that nobody named.
-        DeviceError: a device that can be read does not answer.
+        DeviceError: a readable device does not answer.
     """
     written: dict[str, dict[int, str]] = {}
     for step in plan.steps:
@@ -135,7 +135,7 @@ def require_light_agrees(site: Site, plan: Plan) -> None:
         return
     if not unrecorded(site, plan.rack):
         return
-    # A device that is not written loses no light: it need not even answer.
+    # A device that is not written loses no light, so it need not answer.
     strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan), devices=written or None)
     if written:
         strange = cut_by(site, strange, written)
@@ -151,10 +151,10 @@ def strange_light(
     *,
     devices: Collection[str] | None = None,
 ) -> list[Cut]:
-    """The light paths that the jobs do not have, at devices of which the store has no record; by LLDP and read-back.
+    """Light paths that belong to no job, at devices without a record in the store; by LLDP and read-back.
 
-    The jobs are where these ``placements`` of circuits by id say, or else where the record and the inventory say. Only
-    these ``devices`` are looked at; by default all of the rack.
+    ``placements`` are the circuits of the jobs by id; by default those of the record and the inventory. Only
+    ``devices`` are examined, by default all of the rack.
     """
     unknown = [device for device in unrecorded(site, rack) if devices is None or device in devices]
     if not unknown:
@@ -170,7 +170,7 @@ def strange_light(
 
 
 def contradiction(site: Site, rack: str, paths: Iterable[Cut]) -> RefusedError:
-    """Why nothing is changed on a rack whose store has no record, and whose light is not that of the inventory."""
+    """The refusal to change a rack whose store has no record and whose light differs from the inventory."""
     strange = list(paths)
     first = strange[0]
     more = f", and {len(strange) - 1} more light paths" if len(strange) > 1 else ""
@@ -182,7 +182,7 @@ def contradiction(site: Site, rack: str, paths: Iterable[Cut]) -> RefusedError:
 
 
 def with_powers(site: Site, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
-    """The same with the power at the port where the light leaves, where the device reads powers."""
+    """The same cuts with the power at the port where the light leaves, if the device reads powers."""
     found = list(cuts)
     powers: dict[tuple[str, int], float] = {}
     for name in dict.fromkeys(cut.device for cut in found if cut.power_dbm is None):
@@ -200,7 +200,7 @@ def with_powers(site: Site, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
 
 
 def _pairs(site: Site, device: Device, heard: Heard) -> dict[Ports, Lanes]:
-    """The lanes of two accelerators of which one hears the other through a device."""
+    """By pair of ports, the lanes of two accelerators of which one hears the other through a device."""
     lanes = site.inventory.transponders
     heard_here = [(lanes[sender], lanes[to]) for to, sender in heard.items()]
     return {
@@ -211,7 +211,7 @@ def _pairs(site: Site, device: Device, heard: Heard) -> dict[Ports, Lanes]:
 
 
 def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
-    """A path that carries light both ways counts once."""
+    """One entry for a path that carries light in both directions."""
     found: dict[Ports, Lanes] = {}
     for (tx, rx), names in pairs.items():
         if (rx, tx) not in found:
@@ -220,7 +220,7 @@ def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
 
 
 def _joins(site: Site, device: Device, switch: SwitchDriver, pairs: Mapping[Ports, Lanes]) -> list[Cut]:
-    """The joins that meet a lane of the inventory."""
+    """The joins of ports to which a lane of the inventory is connected."""
     ours = _own_ports(site, device)
     joins = {(min(join), max(join)) for join in switch.read_circuits().items() if ours & set(join)}
     heard = {frozenset(ports): names for ports, names in pairs.items()}
@@ -231,7 +231,7 @@ def _joins(site: Site, device: Device, switch: SwitchDriver, pairs: Mapping[Port
 
 
 def _of_strangers(site: Site, device: Device, driver: MeshDriver, states: Mapping[int, PucState]) -> list[Cut]:
-    """The paths whose light enters a mesh where no lane of the inventory does, and leaves it."""
+    """The paths whose light enters a mesh at a port without a lane of the inventory, and leaves it."""
     ours = _own_ports(site, device)
     leads = {port: to for port, to in exits(mesh_of(device), states).items() if port not in ours}
     powers = driver.read_powers(tuple(leads.values())) if leads else {}
@@ -258,18 +258,18 @@ def _stands(site: Site, path: Cut, cells: Written) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TransmitterChanges:
-    """Transmitters to be switched so that they are as the record wants."""
+    """Transmitters to switch so that they match the record."""
 
     light: tuple[str, ...] = ()
     darken: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """What is to be done, in words."""
+        """The changes in words, one line each."""
         words = [f"light the transmitter of {lane}: a placed rank needs it" for lane in self.light]
         return words + [f"darken the transmitter of {lane}: its accelerator was replaced" for lane in self.darken]
 
     def without(self, lanes: Collection[str]) -> "TransmitterChanges":
-        """The same but for some transponders."""
+        """The same without some transponders."""
         return TransmitterChanges(
             *(tuple(lane for lane in some if lane not in lanes) for some in (self.light, self.darken))
         )
@@ -277,11 +277,11 @@ class TransmitterChanges:
 
 NOTHING_TO_SWITCH = TransmitterChanges()
 MOST_READS = 8
-"""Reads side by side: a host takes no more commands at once over one connection."""
+"""Reads at the same time: a host takes no more commands at once over one connection."""
 
 
 def switching_for(site: Site, rack: str, placed: Assignment) -> TransmitterChanges:
-    """What has to be switched in a rack where the jobs run as ``placed``; hosts that do not answer are left out."""
+    """The transmitters to switch in a rack whose jobs run as ``placed``; silent hosts are left out."""
     devices = {device.id for device in site.inventory.light_devices if device.rack == rack}
     circuits = [circuit for circuit in circuits_of(site.inventory, placed) if circuit.device in devices]
     heard = hear(site, sorted(devices), circuits)
@@ -290,7 +290,7 @@ def switching_for(site: Site, rack: str, placed: Assignment) -> TransmitterChang
 
 
 def transmitting(site: Site, lanes: Iterable[str]) -> dict[str, bool]:
-    """Whether transmitters are on, by transponder; those that cannot be asked now are left out."""
+    """Whether transmitters are on, by transponder; unreadable ones are left out."""
     found: dict[str, bool] = {}
 
     def ask(lane: str) -> None:
@@ -302,14 +302,14 @@ def transmitting(site: Site, lanes: Iterable[str]) -> dict[str, bool]:
 
 
 def dark_transmitters(site: Site, circuits: Iterable[Circuit], heard: Mapping[str, str]) -> list[str]:
-    """The transmitters of some circuits that are off; whom a receiver hears need not be asked."""
+    """The transmitters of some circuits that are off; one that a receiver hears need not be asked."""
     needed = dict.fromkeys(transmitter for circuit in circuits for _, transmitter in circuit.receivers)
     shines = transmitting(site, needed.keys() - set(heard.values()))
     return [lane for lane in needed if shines.get(lane) is False]
 
 
 def idle_transmitters(site: Site, rack: str, placed: Assignment, circuits: Iterable[Circuit] = ()) -> list[str]:
-    """The transmitters that are on although their accelerator was replaced in its job; none that a circuit needs."""
+    """Transmitters still on although their accelerator was replaced in its job; none that a circuit needs."""
     needed = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
     replaced = _replaced(site, rack, placed)
     lanes = [t.id for t in site.inventory.transponders.values() if t.accelerator in replaced and t.id not in needed]

@@ -1,4 +1,4 @@
-"""Who is asking: the operating system's identity, the machine, and the SSH client it came from, if any."""
+"""Who asks: the operating system's user, the machine, and the SSH client, if any."""
 
 import os
 import pwd
@@ -8,8 +8,8 @@ import socket
 def origin() -> str:
     """For example ``ops@console from 10.0.0.7``; never a secret.
 
-    The user is the process's own: ``$USER`` and the like say what anybody puts there, and a policy with ``by_another``
-    lets nobody approve a plan of their own.
+    The user comes from the process, not from ``$USER``, which anybody can set: a policy with ``by_another`` must
+    not let people approve their own plans.
     """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name

@@ -1,8 +1,8 @@
-"""A plan is data: what a change replaces, which circuits and cells it touches, and its steps with their undo.
+"""A plan is data: what a change replaces, which circuits and cells it changes, and its steps with their undo.
 
-A plan is frozen. Its ``digest`` covers everything but itself and the id made from it, so a plan that was edited after
-it was made is refused; ``start`` pins who ran where and what the devices held when it was made, so a plan that the
-rack has moved away from is refused as stale.
+A plan is frozen. Its ``digest`` covers everything except itself and the id made from it, so an edited plan is refused.
+``start`` holds the placement and the device states at planning time, so a plan that no longer fits the rack is refused
+as stale.
 """
 
 import hashlib
@@ -51,12 +51,12 @@ __all__ = [
 
 SCHEMA = "lumctl/plan/v1"
 ADOPT = "adopt"
-"""The kind of plans that write down the placement that the light shows."""
+"""The kind of plans that record the placement that the light shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole change, ready to be read, kept as a file, and applied."""
+    """A whole change, ready to be read, saved as a file, and applied."""
 
     kind: str
     title: str
@@ -75,11 +75,11 @@ class Plan:
     warnings: tuple[str, ...] = ()
     undoes: str | None = None
     why: tuple[str, ...] = ()
-    """Why these spares and no better ones, in words."""
+    """Why these spares were chosen, in words."""
     cuts: tuple[Cut, ...] = ()
-    """Light paths that stand now and are cut, as far as devices and receivers show them."""
+    """Existing light paths that the plan cuts, as far as devices and receivers show them."""
     measured: Mapping[str, int] = field(default_factory=dict)
-    """By step how many earlier runs its expected time is the median of; others are from the inventory."""
+    """By step, the number of earlier runs whose median is its expected time; other times come from the inventory."""
     digest: str = field(default="")
 
     @property
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def expected_seconds(self) -> float:
-        """The sum of the expected times, of each stage its longest; an estimate from the inventory's settling times."""
+        """The sum over the stages of their longest expected time; an estimate from the inventory's settling times."""
         return round(sum(max(step.expected_seconds for step in stage) for stage in stages(self.steps)), 3)
 
     def sealed(self) -> "Plan":
@@ -98,7 +98,7 @@ class Plan:
 
 
 def only_adopts(plan: Plan) -> bool:
-    """Whether a plan writes down where the light shows the jobs, and moves no light: not only by what it says."""
+    """Whether a plan only records where the light shows the jobs; checked by its steps, not by its claim."""
     return plan.kind == ADOPT and all(step.do in {Do.VERIFY, Do.ASSIGN} for step in plan.steps)
 
 
@@ -157,7 +157,7 @@ def read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
 
 
 def programmed(steps: Iterable[Step]) -> tuple[PlannedChange, ...]:
-    """The cells that some steps write, in their order."""
+    """The cells that steps write, in their order."""
     return tuple(
         PlannedChange(step.data["device"], int(puc), before, after)
         for step in steps

@@ -1,4 +1,4 @@
-"""The parts of a plan: circuits, PUC states, replacements, candidates, and steps with their stages."""
+"""The parts of a plan: its start, circuits, PUC states, replacements, candidates, and steps with their stages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ PUC_MARKS = frozenset(str(state) for state in PucState)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the rack was when the plan was made: assignment by job, and what the devices held that it writes.
+    """The rack when the plan was made: the assignment by job, and the states of the devices that it writes.
 
-    Of a mesh the PUCs in cross (the rest are bar), of a switch the egress port of each ingress port. A device whose
-    states were not known is left out: the plan then writes every one of its cells.
+    For a mesh these are the PUCs in cross (the rest are bar), for a switch the egress port of each ingress port. A
+    device whose states were not known is left out: the plan then writes all of its cells.
     """
 
     assignment: Mapping[str, tuple[str, ...]]
@@ -24,7 +24,7 @@ class Start:
     joins: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     def cells(self, device: str, own: Iterable[int]) -> dict[int, str] | None:
-        """What a device held, by the number of each of its own cells; ``None`` where the plan does not say."""
+        """The states of a device's own cells, by cell number; ``None`` if the plan does not hold them."""
         if device in self.joins:
             return dict(self.joins[device])
         if device not in self.crosses:
@@ -34,7 +34,7 @@ class Start:
 
     @classmethod
     def of(cls, assignment: Mapping[str, tuple[str, ...]], cells: Mapping[str, Mapping[int, str]]) -> "Start":
-        """From what each device holds, by the numbers of its cells."""
+        """Make it from the states of each device, by cell number."""
         meshes = {device for device, held in cells.items() if set(held.values()) <= PUC_MARKS}
         return cls(
             assignment,
@@ -65,9 +65,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCircuit:
-    """A circuit of a plan with its way through the device and its loss budget. Powers in dBm, losses in dB.
+    """A circuit of a plan with its route through the device and its loss budget. Powers in dBm, losses in dB.
 
-    ``margin_db`` is what is expected to arrive beyond what the less sensitive of its receivers needs.
+    ``margin_db`` is the expected received power above what its less sensitive receiver needs.
     """
 
     id: str
@@ -83,9 +83,9 @@ class PlannedCircuit:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """One cell that a plan writes: a PUC, or (``puc``) an ingress port of a switch, whose states are egress ports.
+    """One cell that a plan writes: a PUC (bar or cross), or an ingress port of a switch (its state is an egress port).
 
-    ``before`` is ``None`` where it was not known.
+    ``before`` is ``None`` if it was not known.
     """
 
     device: str
@@ -95,16 +95,16 @@ class PlannedChange:
 
     @property
     def is_join(self) -> bool:
-        """Whether it is a switch's."""
+        """Whether it is a join of a switch."""
         return self.after not in PUC_MARKS
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A light path that stands now and that a plan cuts: two ports of a device, and the light on it.
+    """An existing light path that a plan cuts: two ports of a device, and the light on it.
 
     ``owner`` is the job whose circuit it is by the record. A path of no job is cut only if an operator named one of its
-    ports (``agreed``). ``power_dbm`` is ``None`` where it cannot be read, or where there is no light (``dark``).
+    ports (``agreed``). ``power_dbm`` is ``None`` if it cannot be read, or if there is no light (``dark``).
     """
 
     device: str
@@ -119,7 +119,7 @@ class Cut:
 
     @property
     def needs_word(self) -> bool:
-        """Whether an operator has yet to name it."""
+        """Whether an operator must name it before it is cut."""
         return self.owner is None and not self.agreed
 
     @property
@@ -132,7 +132,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One accelerator of a job and the one that takes its place."""
+    """A failed accelerator of a job and the spare that replaces it."""
 
     job: str
     rank: int
@@ -142,10 +142,10 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A spare that was considered for a failed accelerator: taken, or why not.
+    """A spare that was considered for a failed accelerator: chosen, or the reasons why not.
 
-    ``rank`` is its place among those that could be taken, 1 the best; ``score`` are the numbers that decide it, the
-    first one that differs: less is better. Both are missing where it could not be taken.
+    ``rank`` orders the usable spares, 1 is the best. ``score`` holds the criteria in order: the first one that differs
+    decides, and less is better. Both are missing for unusable spares.
     """
 
     failed: str
@@ -157,7 +157,7 @@ class Candidate:
 
 
 def receivers(circuit: PlannedCircuit) -> tuple[tuple[str, str], ...]:
-    """Pairs (receiving transponder, transponder that it is meant to hear)."""
+    """Pairs (receiving transponder, transponder that it must hear)."""
     a, b = (str(end["lane"]) for end in circuit.ends)
     return ((b, a), (a, b)) if circuit.direction == "duplex" else ((b, a),)
 
@@ -170,30 +170,30 @@ class Do(StrEnum):
     """What a step does."""
 
     CHECK = "check"
-    """An accelerator must be healthy by a fresh reading; changes nothing."""
+    """Require that accelerators are healthy by a fresh reading; changes nothing."""
     TRANSMIT = "transmit"
     """Switch a transponder's transmitter on or off."""
     PROGRAM = "program"
     """Write PUC states or joins of one device."""
     VERIFY = "verify"
-    """Each receiver of the named circuits must be shown to hear its intended transmitter."""
+    """Require proof that each receiver of the named circuits hears its intended transmitter."""
     CONFIRM = "confirm"
-    """Tell devices with a revert timer of their own to keep the change."""
+    """Confirm the change on devices with their own revert timer."""
     ASSIGN = "assign"
-    """Write down who runs where."""
+    """Record which rank runs on which accelerator."""
     SET = "set"
     """Set one setting of one component: a port, a transponder, a machine's power."""
     JOB = "job"
-    """Have a job pause before light moves, or go on afterwards, by its hook."""
+    """Call a job's hook: pause before light moves, or resume afterwards."""
     RECORD = "record"
-    """Write down what a person said: an acknowledgement, maintenance, a policy. Touches no device."""
+    """Record an operator's statement: an acknowledgement, maintenance, a policy. Touches no device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``data`` is what the engine needs for it; ``required`` false lets the run go on when it fails.
+    """One step. ``data`` is what the engine needs for it; if ``required`` is false, the run continues when it fails.
 
-    Steps of the same ``stage`` above 0 that stand side by side in their plan are done at the same time.
+    Neighbouring steps with the same ``stage`` above 0 run at the same time.
     """
 
     id: str
@@ -239,8 +239,8 @@ _TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component
 
 
 def stages(steps: Iterable[Step]) -> tuple[tuple[Step, ...], ...]:
-    """Steps as they are done: those of one stage together, each other one alone."""
+    """Groups of steps that run together: those of one stage, and every other step alone."""
     numbered = enumerate(steps)
-    # A step without a stage is told from its neighbours by its own place.
+    # A step without a stage forms a group of its own, keyed by its index.
     grouped = groupby(numbered, key=lambda at: (at[1].stage, 0 if at[1].stage else at[0]))
     return tuple(tuple(step for _, step in group) for _, group in grouped)

@@ -1,4 +1,4 @@
-"""What must hold before a plan may touch anything: the right target, the same inventory, the same start."""
+"""Conditions to check before a plan may touch anything: its target, the inventory, and the start it was made from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,16 +20,16 @@ from lumctl.site import Site
 from lumctl.store import ways_to_finish
 
 GONE = frozenset({"refused", "rolled-back", "superseded"})
-"""States of runs of which nothing stands, or nothing that a later run has not written over."""
+"""States of runs whose changes are no longer in force, or were overwritten by later runs."""
 REPLAY = "replay"
-"""The kind of plans that are made of a runbook, which a person may have edited."""
+"""The kind of plans made from a runbook, which a person may have edited."""
 
 
 def require(site: Site, plan: Plan) -> None:
-    """Refuse a plan that was not made for this target, this inventory and this state of the rack.
+    """Refuse a plan that was made for another target, another inventory or another state of the rack.
 
     Raises:
-        RefusedError: it was not; nothing was touched.
+        RefusedError: it was; nothing was touched.
     """
     if plan.target != site.target:
         raise RefusedError(
@@ -68,10 +68,10 @@ def require(site: Site, plan: Plan) -> None:
 
 @contextmanager
 def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
-    """Say what only the author of a runbook can mend in other words where no runbook was written.
+    """Reword, for plans that were not made from a runbook, refusals that only the author of a runbook can fix.
 
     Raises:
-        RefusedError: the block has refused the plan.
+        RefusedError: the block refused the plan.
     """
     try:
         yield
@@ -88,7 +88,7 @@ def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
 
 
 def _require_not_taken_back(site: Site, plan: Plan) -> None:
-    """What a rollback takes back must still be in force: a later run may have brought about the very same state."""
+    """Refuse to roll back a run that is no longer in force, even if a later run has made the very same state."""
     for run in site.store(plan.rack).runs.all() if plan.undoes else ():
         if run.id == plan.undoes and run.state not in REVERSIBLE:
             by = f" by {run.undone_by}" if run.undone_by else ""
@@ -99,12 +99,12 @@ def _require_not_taken_back(site: Site, plan: Plan) -> None:
 
 
 def require_none_cut(site: Site, plan: Plan) -> None:
-    """Refuse a plan on top of a run that was cut, unless it takes that one back, or programs its devices anew.
+    """Refuse a plan on top of an interrupted run, unless it undoes that run or programs its devices again.
 
-    What the cut run had done so far would no longer be taken back by anybody.
+    Otherwise nobody could undo what the interrupted run has done so far.
 
     Raises:
-        RefusedError: the newest run of the rack that changed something was cut and is still open.
+        RefusedError: the newest run of the rack that changed something was interrupted and is still open.
     """
     store = site.store(plan.rack)
     left = store.runs.unfinished(now=site.now())
@@ -126,7 +126,7 @@ def require_none_cut(site: Site, plan: Plan) -> None:
 
 
 def _is_anew(site: Site, plan: Plan) -> bool:
-    """Whether a plan goes by no record of what its devices hold."""
+    """Whether a plan depends on no record of its devices' states."""
     devices = [site.inventory.devices[name] for name in _written(plan) if name in site.inventory.devices]
     return bool(devices) and all(
         plan.start.cells(device.id, own_cells(site.inventory, device)) is None for device in devices
@@ -138,7 +138,7 @@ def _written(plan: Plan) -> list[str]:
 
 
 def _require_independent(plan: Plan) -> None:
-    """Steps go side by side only where none can matter to another: of one kind, and each touches something else."""
+    """Refuse stages whose steps could affect each other: steps of a stage have one kind and touch different things."""
     for stage in stages(plan.steps):
         if len(stage) == 1:
             continue
@@ -157,7 +157,7 @@ def _require_independent(plan: Plan) -> None:
 
 
 def _require_own(plan: Plan, device: Device) -> None:
-    """The lease is of the plan's rack, and so is the record that is kept."""
+    """Refuse to write a device of another rack: lease and record belong to the plan's rack."""
     if device.rack != plan.rack:
         raise RefusedError(
             f"{plan.id} would write {device.id}, which is in rack {device.rack}, and is for rack {plan.rack}",
@@ -166,7 +166,7 @@ def _require_own(plan: Plan, device: Device) -> None:
 
 
 def _require_kept(site: Site, plan: Plan, step: Step) -> None:
-    """A device with a revert timer goes back behind the run's back if no later step confirms the change."""
+    """Refuse to write a device with a revert timer without a later confirm step: it would revert after the run."""
     device, later = step.data["device"], plan.steps[plan.steps.index(step) :]
     if Capability.CONFIRM_TIMER not in site.devices.changing(device).capabilities:
         return
@@ -178,7 +178,7 @@ def _require_kept(site: Site, plan: Plan, step: Step) -> None:
 
 
 def _require_whole(site: Site, plan: Plan, step: Step) -> None:
-    """A step that writes a part of a device goes by what the others of its cells hold."""
+    """Refuse to write some cells of a device if the plan does not hold the states of the others."""
     device = step.data["device"]
     own = own_cells(site.inventory, site.inventory.devices[device])
     if plan.start.cells(device, own) is None and not {cell for cell, _, _ in step.data["changes"]} >= set(own):
@@ -189,7 +189,7 @@ def _require_whole(site: Site, plan: Plan, step: Step) -> None:
 
 
 def _require_states(site: Site, plan: Plan, step: Step) -> None:
-    """A device that the step writes whole needs no record; any other must hold what the plan was made from."""
+    """Require that a device holds what the plan was made from; one that is written whole needs no record."""
     device = step.data["device"]
     own = own_cells(site.inventory, site.inventory.devices[device])
     pinned = plan.start.cells(device, own)
@@ -201,24 +201,24 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
             raise _moved_on(site, plan, f"{device} does not hold what it did")
         return
     if not site.known_cells(device) and _left_so_by(site, plan, device):
-        return  # its cells are written again, whichever way they are
+        return  # its cells are written again, whatever they hold
     held = held_now(site, site.inventory.devices[device])
     if pinned != held:
         raise _moved_on(site, plan, f"{device} does not hold what it did")
     if transaction.readable(driver):
-        # What is written again as recorded is what somebody has seen to differ.
+        # Cells that are written again as recorded were seen to differ from the record.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
         kept = {cell: state for cell, state in held.items() if cell not in again}
         require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
 
 
 def held_now(site: Site, device: Device) -> dict[int, str]:
-    """What a device holds: by the record, or where lumctl has never written it, by reading the device.
+    """The states of a device: by the record or, if lumctl has never written it, by reading the device.
 
-    Of a switch that no lane of the inventory meets, these are all its ingress ports: it has no record.
+    For a switch without any lane of the inventory these are all its ingress ports, because it has no record.
 
     Raises:
-        RefusedError: there is no record, and the device does not tell all of it or a run that wrote it was cut.
+        RefusedError: there is no record, and the device cannot be read in full or a run that wrote it was interrupted.
         DeviceError: the device does not answer.
     """
     if held := site.known_cells(device.id):
@@ -232,14 +232,14 @@ def held_now(site: Site, device: Device) -> dict[int, str]:
 
 
 def _left_so_by(site: Site, plan: Plan, device: str) -> bool:
-    """Whether a device is uncertain because of the run that is taken back, or of an earlier attempt to do that."""
+    """Whether a device is uncertain because of the run that is being undone, or of an earlier attempt to undo it."""
     store = site.store(plan.rack)
     cut = store.fabric.uncertain_since(device)
     return cut is not None and plan.undoes is not None and plan.undoes in {cut, store.runs.get(cut).plan.get("undoes")}
 
 
 def _require_setting(site: Site, plan: Plan, step: Step) -> None:
-    """A component must still show what it showed, where it tells."""
+    """Require that a component still shows its value at planning time, if it can be read."""
     setting = settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
     setting.require(step.data["after"])
     before = step.data["before"]
@@ -259,7 +259,7 @@ def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
 
 
 def uncertain(site: Site, rack: str, device: str) -> RefusedError:
-    """Why nothing can be planned or written on top of what a device holds, and what helps."""
+    """The refusal to plan on a device whose states are not certain, with the command that helps."""
     apply = f"lumctl fabric apply --rack {rack} --target {site.target}"
     cut = site.store(rack).fabric.uncertain_since(device)
     if cut is None:
@@ -288,12 +288,12 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
         )
     return RefusedError(
         f"what {device} holds is not certain since {cut} was cut",
-        hint=back if reversible else f"program it anew: {apply}",
+        hint=back if reversible else f"program it again: {apply}",
     )
 
 
 def require_agreement(rack: str, kind: str, device: str, held: dict[int, str], read: dict[int, str]) -> None:
-    """Refuse to go on from a record that the device itself contradicts.
+    """Refuse to continue from a record that the device contradicts.
 
     Raises:
         RefusedError: a cell differs.

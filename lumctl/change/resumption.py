@@ -1,4 +1,4 @@
-"""Resumption of a run that was cut or left half done: forward to its end, or back to where it began."""
+"""Finish a run that was interrupted or left half done: forward to its end, or back to its start."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -37,7 +37,7 @@ WRITES = frozenset({Do.PROGRAM, Do.TRANSMIT, Do.SET})
 
 @dataclass(frozen=True, slots=True)
 class RunOutlook:
-    """What is to be done with a run: its ``steps`` that are left (``forward``), or those to be taken back, in order."""
+    """What would happen to a run: its remaining ``steps`` (``forward``), or the steps to undo, in order."""
 
     run: StoredRun
     plan: Plan
@@ -45,21 +45,21 @@ class RunOutlook:
     forward: bool
     steps: tuple[Step, ...]
     why_not: str = ""
-    """Why it cannot go on, where that was asked."""
+    """Why it cannot continue, if that was asked."""
     left_alone: Superseded = NOTHING
-    """What later runs have written over, and is not taken back for that."""
+    """What later runs have overwritten, so that it is not undone."""
     switching: TransmitterChanges = NOTHING_TO_SWITCH
-    """The transmitters beside those of the steps that are not as the record will want them."""
+    """Further transmitters, besides those of the steps, that will not match the record."""
 
 
-def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
+def outlook(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
     """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
 
-    ``leave_later``: what later runs have written over is left alone, and is no reason to refuse to take the rest back.
+    With ``leave_later``, what later runs have overwritten is left alone and the rest is undone.
 
     Raises:
-        RefusedError: the run has ended, is at work, or was followed by another that changed what it left.
-        DeviceError: a device does not answer that must be asked before the run can go on.
+        RefusedError: the run has ended, is running, or a later run changed what it left.
+        DeviceError: a device that must be read before the run can continue does not answer.
     """
     _require_open(site, run, act)
     plan = from_document(run.plan)
@@ -76,7 +76,7 @@ def prospect(site: Site, run: StoredRun, act: str, *, leave_later: bool = False)
         return back
     if run.inventory_digest != site.inventory.digest:
         raise RefusedError(
-            f"{run.id} was planned with another text of {site.inventory.path}: it cannot go on",
+            f"{run.id} was planned with another text of {site.inventory.path}: it cannot continue",
             hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
         )
     steps = left(site, history)
@@ -119,23 +119,23 @@ def resume(
     revert_after_s: float = REVERT_AFTER_S,
     arm: Arm = arm_guard,
 ) -> RunResult:
-    """Go on with a run that was cut or left half done, to its end. Where it cannot go on, it is taken back.
+    """Continue a run that was interrupted or left half done, to its end. If it cannot continue, it is undone.
 
-    ``stopped_by`` says that the jobs are stopped whose light moves and that have no hook: whoever said so when the run
-    began knew nothing of now.
+    ``stopped_by`` names who states that the jobs without a hook whose light moves are stopped: the statement made when
+    the run began may no longer be true.
 
     Raises:
-        RefusedError, DeviceError: as :func:`prospect`, or somebody holds the rack's lease, or nobody says that a job is
+        RefusedError, DeviceError: as :func:`outlook`, or the rack's lease is held, or nobody states that a job is
             stopped; nothing was done.
-        RolledBackError: it could not go on, or failed; all that it had done is undone.
-        HalfDoneError: nor could it be taken back; or all is done but that a job goes on.
+        RolledBackError: it could not continue, or failed; everything is undone.
+        HalfDoneError: it could not be undone either; or everything is done except that a job was not resumed.
     """
     who, say = who or origin(), unfailing(progress)
     with _leased(site, run, who, RESUME) as (store, lease), stopping_undoes():
-        found = prospect(site, store.runs.get(run.id), RESUME)
+        found = outlook(site, store.runs.get(run.id), RESUME)
         if not found.forward:
             with undisturbed():
-                raise rolled_back(_reopened(site, store, lease, found, who), f"it cannot go on: {found.why_not}")
+                raise rolled_back(_reopened(site, store, lease, found, who), f"it cannot continue: {found.why_not}")
         said = require_stopped(site, found.plan, stopped_by, found.steps)
         silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
         with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as scope:
@@ -143,7 +143,7 @@ def resume(
             _write_down(site, store, lease, found, who)
             again = RunInProgress.resumed(site, store, lease, store.runs.get(run.id), who, scope=scope)
             again.journal.vouched(said)
-            with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and all is taken back
+            with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and the run is undone
                 for step in found.history.unclear:
                     if step.do is Do.VERIFY:
                         again.relight(step)
@@ -152,18 +152,18 @@ def resume(
 
 
 def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
-    """Take a run that was cut or left half done back to where it began.
+    """Undo a run that was interrupted or left half done.
 
-    With ``leave_later`` what later runs have written over is left alone: the rest is taken back, and the run is closed
-    as ``superseded``.
+    With ``leave_later``, what later runs have overwritten is left alone: the rest is undone, and the run is closed as
+    ``superseded``.
 
     Raises:
-        RefusedError: as :func:`prospect`, or somebody holds the rack's lease; nothing was done.
-        HalfDoneError: something could not be taken back; the journal says what stands.
+        RefusedError: as :func:`outlook`, or somebody holds the rack's lease; nothing was done.
+        HalfDoneError: something could not be undone; the journal lists what is still in force.
     """
     who, started = who or origin(), perf_counter()
     with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
-        found = prospect(site, store.runs.get(run.id), ABORT, leave_later=leave_later)
+        found = outlook(site, store.runs.get(run.id), ABORT, leave_later=leave_later)
         again = _reopened(site, store, lease, found, who)
         again.leave_alone(found.left_alone.steps)
         ended = rolled_back(again, f"it was aborted by {who}")
@@ -182,7 +182,7 @@ def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[St
             site.act_under(lease)
             yield store, lease
     finally:
-        with suppress(StoreError):  # it ends by itself
+        with suppress(StoreError):  # the lease expires by itself
             store.leases.release(lease)
 
 
@@ -195,7 +195,7 @@ def _reopened(site: Site, store: Store, lease: Lease, found: RunOutlook, who: st
 
 
 def _write_down(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> None:
-    """The run is ours from here on, and whoever left it is shut out."""
+    """Take the run over in the journal: from here on, the process that left it can write nothing."""
     said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
     if found.why_not:
         said["failed"] = found.why_not
@@ -234,13 +234,13 @@ def _require_open(site: Site, run: StoredRun, act: str) -> None:
 
 
 def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
-    """The steps that are to be done yet, in the order of the plan: what was done is not done again.
+    """The remaining steps, in the order of the plan: finished steps are not repeated.
 
-    It writes again what a device may have reverted by itself: what was not confirmed, or is not on the device now.
-    It proves the light again, even if that was done before, and pauses a job that runs again.
+    Exceptions: a device that may have reverted by itself (it was not confirmed, or no longer holds the change) is
+    written again; light is always proved again; and a job that runs again is paused again.
 
     Raises:
-        DeviceError: a device that can be read does not answer.
+        DeviceError: a readable device does not answer.
     """
     plan = history.plan
     if history.complete:
@@ -250,12 +250,12 @@ def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
     for step in plan.steps:
         again = step.id not in history.ended
         if step.do is Do.CHECK and step.id in history.evidence and history.touched:
-            again = False  # what was sound before anything moved cannot be found any more
+            again = False  # what worked before the change can no longer be found out
         if step.do is Do.PROGRAM and not again:
             device = step.data["device"]
             again = (device in unconfirmed and _reverts(site, device)) or _is_gone(site, step)
         if step.do is Do.VERIFY:
-            again = True  # what was proved then may have gone dark since
+            again = True  # what was proved may have gone dark since
         if again:
             found.append(step)
     if any(step.do in WRITES for step in found):
@@ -264,10 +264,10 @@ def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
 
 
 def require_mine(run: StoredRun, over: Superseded) -> None:
-    """Require that whatever a run may have changed is still as it left it, as far as our record tells.
+    """Require that everything that a run may have changed is as it left it, as far as the record tells.
 
     Raises:
-        RefusedError: a later run has changed it, so this one can neither be finished nor rolled back.
+        RefusedError: a later run has changed it, so this one can be neither finished nor rolled back.
     """
     if over.why:
         raise RefusedError(
@@ -277,10 +277,10 @@ def require_mine(run: StoredRun, over: Superseded) -> None:
 
 
 def require_way_on(site: Site, history: RunHistory, steps: tuple[Step, ...]) -> None:
-    """Require what is left of a run to have what it needs: its spares, its devices, everybody else's circuits.
+    """Require that the remaining steps of a run are still possible: healthy spares, devices, other jobs' circuits.
 
     Raises:
-        RefusedError: something is missing; it says what.
+        RefusedError: something is missing; the message says what.
         DeviceError: a device does not answer.
     """
     plan = history.plan
@@ -298,13 +298,13 @@ def require_way_on(site: Site, history: RunHistory, steps: tuple[Step, ...]) -> 
 
 
 def _require_cells(site: Site, history: RunHistory, device: str) -> None:
-    """Each cell of a device is as it was, but for those that this run may have written, by half or whole."""
+    """Require that the cells of a device are as before, except those that this run may have written."""
     own = own_cells(site.inventory, site.inventory.devices[device])
     start = history.plan.start.cells(device, own)
     driver = site.devices.changing(device)
     driver.identify()
     if start is None:
-        return  # it is written whole
+        return  # every cell is written
     tried = {cell for s in history.tried if s.do is Do.PROGRAM and s.data["device"] == device for cell in _cells(s)}
     held = transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
     for cell, state in held.items():
@@ -316,7 +316,7 @@ def _require_cells(site: Site, history: RunHistory, device: str) -> None:
 
 
 def _is_gone(site: Site, step: Step) -> bool:
-    """Whether a device says that it does not hold (any more) what was written."""
+    """Whether a device, by its own reading, does not hold what was written."""
     driver = site.devices.changing(step.data["device"])
     if not transaction.readable(driver):
         return False

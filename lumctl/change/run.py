@@ -1,4 +1,4 @@
-"""One execution of a plan under a lease: each step journalled before and after, and undone in reverse."""
+"""One execution of a plan under a lease: each step is journalled before and after, and undone in reverse."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,9 +24,10 @@ from lumctl.store import Run as StoredRun
 
 
 class RunInProgress:
-    """A run in progress: ``intend`` a stage, ``act`` on it, and so on, then ``end`` it; or ``undo`` and ``end`` it.
+    """A run in progress: ``intend`` and ``act`` for each stage, then ``end``; or ``undo`` and ``end``.
 
-    What a stage did goes to disk with the intents of the next one or with the end, unless ``settle`` is called before.
+    The outcomes of a stage go to disk with the intents of the next stage or with the end, unless ``settle`` is called
+    before. That saves one transaction per stage.
     """
 
     placed_after: Assignment | None = None
@@ -46,9 +47,9 @@ class RunInProgress:
         self.id = run_id
         self.plan = plan
         self.complete = False
-        """Whether every step was done when this process took the run over, but for jobs that are to go on."""
+        """Whether every step was done when this process took the run over, except those that resume jobs."""
         self.to_resume: tuple[Step, ...] = ()
-        """The steps by which jobs go on that nobody came to."""
+        """The steps that resume jobs and were not reached."""
         self.journal = RunJournal(site, plan, store, lease, run_id, scope, by=by)
         self._certain = Certainty(site, plan)
         self._site = site
@@ -68,14 +69,14 @@ class RunInProgress:
 
     @classmethod
     def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, scope: GuardScope) -> Self:
-        """A run that begins now."""
+        """Begin a run now."""
         return cls(site, plan, store, lease, begin(site, plan, store, lease, who), scope=scope)
 
     @classmethod
     def resumed(
         cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str, *, scope: GuardScope | None = None
     ) -> Self:
-        """A run that another process began, as its journal has it; ``by`` signs what is added."""
+        """Rebuild a run of another process from its journal; ``by`` signs what is added."""
         run = cls(site, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
         run._recall(RunHistory.of(run.plan, store.journal.of_run(stored.id)))
         return run
@@ -98,19 +99,19 @@ class RunInProgress:
 
     @property
     def wrote_whole(self) -> bool:
-        """Whether a device was written whose states before were not known: there is no way back from that."""
+        """Whether a device was written whose earlier states were not known, so that it cannot be undone."""
         return any(step.has_no_undo for step in self._attempted)
 
     @property
     def not_resumed(self) -> dict[str, str]:
-        """The jobs that were to go on and do not, with the reason."""
+        """The jobs that should have been resumed and were not, with the reason."""
         return {str(s.data["job"]): self._failed.get(s.id, "") for s in self.plan.steps if self._is_still(s)}
 
     def _is_still(self, step: Step) -> bool:
         return step.resumes_job and (step.id in self._failed or step.id not in self._evidence)
 
     def again(self) -> str | None:
-        """How to plan the same again; ``None`` for a replay, or where the store does not say what runs where."""
+        """How to plan the same again; ``None`` for a replay, or if the store does not know the placement."""
         if self.plan.kind in {"replay", "seed"}:
             return None
         with suppress(LumctlError):
@@ -118,7 +119,7 @@ class RunInProgress:
         return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:
-        """Do not take these steps back: later runs have written over what they did."""
+        """Do not undo these steps, because later runs have overwritten them."""
         self._attempted = [step for step in self._attempted if step not in steps]
         self._wrote = self._wrote and not any(step.do is Do.PROGRAM for step in steps)
         self.undone_as = "superseded" if steps else self.undone_as
@@ -128,12 +129,12 @@ class RunInProgress:
         self._context.say = say
 
     def unasked(self) -> Self:
-        """Nobody has asked for what is undone: only that is undone which this run is shown to have done."""
+        """Undo without an operator's word: only what this run is shown to have done."""
         self._context.unasked = True
         return self
 
     def relight(self, step: Step) -> None:
-        """Light what a verification may have left dark that was cut in mid-blink."""
+        """Switch on the transmitters that an interrupted blink of a verify step may have left dark."""
         with self.journal.sending():
             ACTIONS[step.do].undo(self._context, step, None)
 
@@ -142,17 +143,17 @@ class RunInProgress:
         return tuple(self._evidence.values())
 
     def perform(self, step: Step) -> str:
-        """Do one step, by itself, up to its outcome on disk; a remark says why it was passed over."""
+        """Do one step alone, up to its outcome on disk; return why it was skipped, or an empty text."""
         self.intend([step])
         (did,) = self.act([step])
         self.journal.settle()
         return did.remark
 
     def intend(self, steps: Sequence[Step]) -> None:
-        """Write down that steps are about to act, together with what came of those before them.
+        """Record that steps are about to act, together with the outcomes of those before them.
 
         Raises:
-            StoreError: it is not on disk; none of these may act.
+            StoreError: the record is not on disk; none of these steps may act.
             LeaseLostError: somebody else may act now.
         """
         found, attempted = (
@@ -164,7 +165,7 @@ class RunInProgress:
         self._attempted += [step for step in steps if step not in attempted]
         for step in steps:
             if "was" not in self._evidence.get(step.id, {}):
-                self._evidence.pop(step.id, None)  # of when it was done before
+                self._evidence.pop(step.id, None)  # from an earlier attempt
         self._evidence |= {step.id: found[step.id] for step in steps if step.id in found and step not in attempted}
         try:
             self.journal.intend(steps, found)
@@ -173,10 +174,10 @@ class RunInProgress:
             raise
 
     def act(self, steps: Sequence[Step]) -> list[StepResult]:
-        """Do steps that were intended, side by side; how each went.
+        """Do recorded steps at the same time; return how each went.
 
         Raises:
-            LumctlError: one that is required failed; all have ended, and what came of them is on disk.
+            LumctlError: a required step failed; all have ended, and their outcomes are on disk.
         """
         through_hosts = any(step.do is Do.TRANSMIT for step in steps)
         calls = [partial(self._do, step) for step in steps]
@@ -185,7 +186,7 @@ class RunInProgress:
             self._learn(did)
         for did in ended:
             if did.failure is not None and (did.step.required or not isinstance(did.failure, LumctlError)):
-                with suppress(StoreError):  # then it stays due
+                with suppress(StoreError):  # then it stays pending
                     self.journal.settle()
                 raise did.failure
         return ended
@@ -200,25 +201,25 @@ class RunInProgress:
         return StepResult(step, perf_counter() - began, evidence)
 
     def _learn(self, did: StepResult) -> None:
-        """What a step did is known from here on, and due to be written down."""
-        step, device, due = did.step, did.step.writes, self.journal.due
+        """Take in what a step did; it is pending until it is written."""
+        step, device, pending = did.step, did.step.writes, self.journal.pending
         if not isinstance(did.failure, NOTHING_SENT):
-            due.steps.append(step)
+            pending.steps.append(step)
         if did.evidence is not None:
             self._failed.pop(step.id, None)
             self._evidence[step.id] = evidence = as_first_found(step, did.evidence, self._before)
-            due.entries.append(self.journal.record("outcome", step, {"done": True, **evidence}))
-            due.states |= self._certain.after(step, self._attempted, self._context.receipts)
-            due.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
+            pending.entries.append(self.journal.record("outcome", step, {"done": True, **evidence}))
+            pending.states |= self._certain.after(step, self._attempted, self._context.receipts)
+            pending.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
         elif isinstance(did.failure, NOTHING_SENT):
-            if step not in self._before.tried:  # else it may have acted then
+            if step not in self._before.tried:  # if it was, it may have acted in that earlier attempt
                 self._attempted.remove(step)
             said = {"failed": did.failure.message, "nothing_sent": True}
-            due.entries.append(self.journal.record("outcome", step, said))
+            pending.entries.append(self.journal.record("outcome", step, said))
             if device is not None and self._held.get(device):
-                due.states[device] = self._held[device]
+                pending.states[device] = self._held[device]
         elif isinstance(did.failure, LumctlError):
-            due.entries.append(self.journal.record("outcome", step, {"failed": did.failure.message}))
+            pending.entries.append(self.journal.record("outcome", step, {"failed": did.failure.message}))
         if isinstance(did.failure, LumctlError):
             self._failed[step.id] = did.failure.message
 
@@ -227,17 +228,17 @@ class RunInProgress:
         self.journal.end(state, data, undid=undid)
 
     def close(self, seconds: float) -> str:
-        """End a run whose every step is done: as done, or half done where a job was to go on and does not."""
+        """End a run whose every step is done: as done, or as half done if a job was not resumed."""
         idle = self.not_resumed
         said = {"seconds": round(seconds, 4), **({"not_resumed": idle} if idle else {})}
         self.end("half-done" if idle else "done", said, undid=None if idle else self.plan.undoes)
         return "half-done" if idle else "done"
 
     def undo(self) -> list[str]:
-        """Take back every attempted step in reverse, as far as each goes; what went wrong is returned, in words."""
+        """Undo every attempted step in reverse, as far as possible; return what went wrong, in words."""
         troubles: list[str] = []
         try:
-            for did in self._acting.rest():  # an interrupt does not stop those that act beside each other
+            for did in self._acting.rest():  # an interrupt does not stop steps that act in threads
                 self._learn(did)
             with suppress(StoreError):
                 self.journal.settle()
@@ -254,18 +255,18 @@ class RunInProgress:
                 troubles += VerifyStep.as_before(self._context, self.plan.steps)
             is_dark = bool(troubles)
             for step in (each for each in backwards if each.pauses_job):
-                stays = f"job {step.data['job']} is left as it is: its light may not be"
+                stays = f"job {step.data['job']} stays paused: its light may be wrong"
                 troubles += [stays] if is_dark else self._undone(step)
         except LeaseLostError as error:
             return [*troubles, error.message]
         try:
             self.journal.settle()
         except LumctlError as error:
-            troubles.append(f"what was undone could not be written down: {error.message}")
+            troubles.append(f"the undo could not be recorded: {error.message}")
         return troubles
 
     def switch(self, switching: TransmitterChanges) -> list[str]:
-        """Switch transmitters beside the steps of the run; gives which of those that are needed stay dark, and why.
+        """Switch transmitters besides the steps of the run; return which needed ones stay dark, and why.
 
         Raises:
             LeaseLostError: somebody else may act now.
@@ -284,11 +285,11 @@ class RunInProgress:
         return troubles
 
     def _undone(self, step: Step) -> list[str]:
-        """Take one step back; gives what went wrong: one step's trouble must not keep the others from being undone."""
+        """Undo one step; return what went wrong: one failure must not keep the other steps from being undone."""
         if step.do is Do.PROGRAM:
             step = ProgramStep.with_held(self._context, step, self._evidence.get(step.id))
         if step.has_no_undo:
-            return [f"{step.data['device']} was written whole: what it held before was not known"]
+            return [f"{step.data['device']} was written whole: its earlier states were not known"]
         try:
             self._undo(step)
         except LeaseLostError:
@@ -299,7 +300,7 @@ class RunInProgress:
         return []
 
     def _undo(self, step: Step) -> None:
-        """Take one step back; what cannot be written down stays due."""
+        """Undo one step; what cannot be recorded stays pending."""
         self.journal.intend_undo(step)
         try:
             with self.journal.sending():
@@ -308,7 +309,7 @@ class RunInProgress:
             self.journal.conclude_undo(step, {"undone": False, "failed": error.message})
             if step.required:
                 raise
-            return  # nothing is certain by it
+            return  # the states of its device stay uncertain
         placed = placed_by(step.data["before"]) if step.do is Do.ASSIGN else {}
         device = step.writes
         states = {device: self._certain.cells(step, after=False)} if device else {}

@@ -1,4 +1,4 @@
-"""How a run ends: done, rolled back, half done, or taken over by another process; as an error where it failed."""
+"""The end of a run: done, rolled back, half done, or taken over by another process; an error if it failed."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,13 +11,13 @@ from lumctl.store import LeaseLostError, StoreError, ways_to_finish
 
 
 def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
-    """Every step is done: nothing is undone any more, whatever happens to the last entries."""
+    """Close a run whose every step is done. Nothing is undone any more, even if the last entries cannot be written."""
     try:
         _end_as_done(run, seconds)
     except LumctlError as error:
         if (state := _guards_end(run, scope)) is not None:
             if state == "done":
-                return  # by the guard, as it should be
+                return  # closed by the guard, which is correct
             raise _overtaken(run, state) from error
         if isinstance(error, StoreError):
             run.journal.leave()
@@ -29,16 +29,16 @@ def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
             ),
         ) from error
     if idle := run.not_resumed:
-        told = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
+        reasons = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
         raise HalfDoneError(
-            f"{run.id}: all light is where it should be and stays there, but {told}",
+            f"{run.id}: all light is as planned and stays so, but {reasons}",
             run=run.id,
             hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target {run.plan.target}",
         )
 
 
 def _end_as_done(run: RunInProgress, seconds: float) -> None:
-    """A transaction may have been lost on the way to its database, or only the word that it was made."""
+    """Write the end; if that fails, look and write it again: perhaps only the database's answer was lost."""
     try:
         run.close(seconds)
     except StoreError as error:
@@ -53,7 +53,7 @@ def _end_as_done(run: RunInProgress, seconds: float) -> None:
 def stopped(
     run: RunInProgress, failure: BaseException, progress: Callable[[str], None], scope: GuardScope
 ) -> LumctlError:
-    """End a run that failed, and say as an error how that went."""
+    """End a failed run; return the error that says how that went."""
     if isinstance(failure, LeaseLostError) and (state := _guards_end(run, scope)) is not None:
         return _overtaken(run, state)
     if isinstance(failure, LumctlError) and not run.touched:
@@ -68,7 +68,7 @@ def stopped(
 
 
 def rolled_back(run: RunInProgress, reason: str) -> RunError:
-    """Undo a run, end it, and say as an error how that went."""
+    """Undo a run and end it; return the error that says how that went."""
     troubles = run.undo()
     if not troubles:
         try:
@@ -91,7 +91,7 @@ def rolled_back(run: RunInProgress, reason: str) -> RunError:
 
 
 def _end(run: RunInProgress, state: str, data: Mapping[str, Any]) -> LumctlError | None:
-    """Close a run, or leave it half done where the store cannot be written; gives why it could not be closed."""
+    """Close a run, or leave it half done if the store cannot be written; return why it could not be closed."""
     try:
         run.end(state, data)
     except LumctlError as error:
@@ -102,7 +102,7 @@ def _end(run: RunInProgress, state: str, data: Mapping[str, Any]) -> LumctlError
 
 
 def _first(error: LumctlError | None, hint: str) -> str:
-    """What makes the store writable again comes before anything else can be done."""
+    """Put what makes the store writable again before every other advice."""
     return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
@@ -113,31 +113,31 @@ def _after_undo(run: RunInProgress) -> str | None:
 
 
 def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:
-    """How whoever has shut this engine out, its guard or a person, has left the run; ``None`` if nobody has."""
+    """The state in which a guard or an operator who took the run over has left it; ``None`` if nobody has."""
     if not run.journal.overtaken:
         return None
     if scope.guard is not None and run.journal.taken_over_by is None:
         scope.guard.finish()
-    run.journal.doubt()  # it may have acted after the guard did
+    run.journal.doubt()  # a step of this engine may have acted after the guard
     with suppress(StoreError):
         return run.journal.state
     return "running"
 
 
 def _overtaken(run: RunInProgress, state: str) -> RunError:
-    """What an engine has to say that was silent for so long that its guard, or a person, has taken the run over."""
+    """The error of an engine that was silent for so long that its guard or an operator took the run over."""
     by_hand = run.journal.taken_over_by
     whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
-    said = f"{run.id} stood still for so long that {whom}: it is {state}"
+    said = f"{run.id} was silent for so long that {whom}: it is {state}"
     if not run.journal.adrift and state == "rolled-back":
         return RolledBackError(said, run=run.id, hint=run.again())
     hint = f"see what it did: lumctl swap show {run.id} --target {run.plan.target}"
     if run.journal.adrift:
         named = " and ".join(repr(step.title) for step in run.journal.adrift[:2])
         more = f" and {len(run.journal.adrift) - 2} more" if len(run.journal.adrift) > 2 else ""  # noqa: PLR2004
-        said += f"; and what stood still was {named}{more}: it may have acted after that"
+        said += f"; the silent step {named}{more} may have acted after that"
         apply = f"lumctl fabric apply --rack {run.plan.rack} --target {run.plan.target}"
-        hint += f"; then program what is not certain: {apply}"
+        hint += f"; then program the uncertain devices: {apply}"
     return HalfDoneError(said, run=run.id, hint=hint)
 
 

@@ -1,6 +1,6 @@
-"""What has changed since a run was cut or left half done: later runs wrote over it, or the inventory was edited.
+"""How far an open run came, by its journal, and what has changed since: later runs, or an edited inventory.
 
-Such a run is neither continued nor rolled back where that would undo what came later.
+A run is neither continued nor rolled back if that would undo what came later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,21 +22,21 @@ MOVES_NOTHING = frozenset({Do.CHECK, Do.VERIFY})
 
 @dataclass(frozen=True)
 class RunHistory:
-    """What is known of each step of a run."""
+    """What the journal says of each step of a run. Later entries count more, because a run may have been resumed."""
 
     plan: Plan
     tried: tuple[Step, ...] = ()
-    """The steps that may stand, in the order of the plan: they acted or may have, and were not taken back since."""
+    """The steps that may be in force, in the order of the plan: they acted or may have, and were not undone since."""
     evidence: Mapping[str, StepEvidence] = field(default_factory=dict)
-    """The last evidence of each step that ever came to its end, by the step's id."""
+    """The last evidence of each step that ever finished, by step id."""
     ended: frozenset[str] = frozenset()
-    """The steps that came to their end and stand."""
+    """The finished steps that are in force."""
     passed_over: frozenset[str] = frozenset()
-    """The steps that failed and may: nobody waits for them."""
+    """The steps that failed and are not required."""
     intended: frozenset[str] = frozenset()
-    """The steps that ever were about to act, taken back since or not."""
+    """The steps that were ever about to act, undone since or not."""
     going_back: bool = False
-    """Whether the last that the run did was to take steps back."""
+    """Whether the run was undoing steps when its journal ends."""
 
     @classmethod
     def of(cls, plan: Plan, entries: Iterable[Entry]) -> Self:
@@ -52,7 +52,7 @@ class RunHistory:
             if entry.kind == "intent":
                 before[step], may_stand[step], going_back = may_stand.get(step, False), True, False
                 if "was" in data and not before[step]:
-                    evidence[step] = {"was": data["was"]}  # what was seen before it acted first
+                    evidence[step] = {"was": data["was"]}  # seen before its first attempt
                 ended.discard(step)
                 failed.discard(step)
             elif entry.kind == "outcome" and data.get("done"):
@@ -80,46 +80,46 @@ class RunHistory:
 
     @property
     def complete(self) -> bool:
-        """Whether every step was done, or may be left out and was; but for jobs that are to go on."""
+        """Whether every required step was done, except those that resume jobs."""
         needed = {step.id for step in self.plan.steps if not step.resumes_job}
         return not self.going_back and needed <= self.ended | self.passed_over
 
     @property
     def to_resume(self) -> tuple[Step, ...]:
-        """The steps by which jobs go on and of which nobody knows an outcome."""
+        """The steps that resume jobs and have no known outcome."""
         known = self.ended | self.passed_over
         return tuple(step for step in self.plan.steps if step.resumes_job and step.id not in known)
 
     @property
     def touched(self) -> bool:
-        """Whether anything may stand that was changed."""
+        """Whether any change may be in force."""
         return any(step.do not in MOVES_NOTHING for step in self.tried)
 
     @property
     def found(self) -> Mapping[str, StepEvidence]:
-        """What an undo may rely on: the evidence of steps that stand, and what others found before they acted first."""
+        """Evidence for an undo: of the steps in force, and what other steps found before their first attempt."""
         lasting = {"was", "sound"}
         return {step: data for step, data in self.evidence.items() if step in self.ended or data.keys() & lasting}
 
     @property
     def unclear(self) -> tuple[Step, ...]:
-        """The steps of which nobody knows what they did."""
+        """The steps with an unknown outcome."""
         return tuple(step for step in self.tried if step.id not in self.ended)
 
     def looked_at(self, step: Step) -> bool:
-        """Whether it is known from before anything moved if a transmitter was on that a step switches."""
+        """Whether the run recorded, before anything moved, if the transmitter that a step switches was on."""
         name = step.data["transponder"]
         return any(name in data.get("transmitting", {}) for data in self.evidence.values())
 
     def was_known(self, step: Step) -> StepEvidence | None:
-        """What a step that may stand found before it acted first; ``None`` if it was cut before it could tell."""
+        """What a step found before its first attempt; ``None`` if it was interrupted before it could record that."""
         return self.evidence.get(step.id) if step in self.tried else None
 
 
 def as_first_found(step: Step, evidence: StepEvidence, history: RunHistory) -> StepEvidence:
-    """The evidence of a step that is done again, with what it found when it was done first.
+    """The evidence of a repeated step, with what it found at its first attempt.
 
-    What it finds now may be its own work, and an undo must not take that for what was before.
+    What it finds now may be its own work, and an undo must not restore that.
     """
     if "was" not in evidence or step not in history.tried:
         return evidence
@@ -127,7 +127,7 @@ def as_first_found(step: Step, evidence: StepEvidence, history: RunHistory) -> S
     if first is not None and "was" in first:
         return {**evidence, "was": first["was"]}
     if step.do is Do.TRANSMIT and evidence["was"] == step.data["enabled"] and not history.looked_at(step):
-        return {**evidence, "was": True}  # a transmitter that shines without need does less harm than a dark one
+        return {**evidence, "was": True}  # an unneeded light does less harm than a dark transmitter
     if step.do is Do.SET and same(evidence["was"], step.data["after"]):
         return {**evidence, "was": step.data["before"]}
     if step.do is Do.JOB and evidence["was"] in QUIET:
@@ -136,13 +136,13 @@ def as_first_found(step: Step, evidence: StepEvidence, history: RunHistory) -> S
 
 
 LIGHT = frozenset({Do.CHECK, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN})
-"""Steps that only make sense together: a job runs where its circuits lead, and these need their transmitters."""
+"""Steps that only work together: a job runs where its circuits lead, and circuits need their transmitters."""
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The steps of a run whose work later runs have written over, and in words how; nothing where there is none."""
+    """The steps of a run that later runs have overwritten, and why in words; empty if there are none."""
 
     steps: tuple[Step, ...] = ()
     why: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ NOTHING = Superseded()
 
 
 def superseded(site: Site, run: StoredRun, history: RunHistory) -> Superseded:
-    """What of a run is no longer as it left it, as far as our record tells.
+    """What of a run is no longer as it left it, as far as the record tells.
 
     Raises:
         StoreError: the store cannot be read.
@@ -173,7 +173,7 @@ def _written_over(store: Store, run: StoredRun, history: RunHistory) -> list[str
 
 
 def _darkened(site: Site, step: Step) -> bool:
-    """Whether a step put out a transmitter that a job needs where it runs now: it is right to light it in any case."""
+    """Whether a step darkened a transmitter that a job needs now: undoing it is right in any case."""
     if step.do is not Do.TRANSMIT or step.data["enabled"]:
         return False
     standing = circuits_of(site.inventory, site.assignment(sound=False))
@@ -181,7 +181,7 @@ def _darkened(site: Site, step: Step) -> bool:
 
 
 def _moved(site: Site, history: RunHistory) -> list[str]:
-    """The jobs that do not run where the run left them. Whoever only sets something is not hindered by swaps."""
+    """The jobs that no longer run where the run left them. A run that only sets something does not depend on that."""
     plan = history.plan
     if all(step.do is Do.SET for step in plan.steps):
         return []
@@ -194,7 +194,7 @@ def _moved(site: Site, history: RunHistory) -> list[str]:
 
 
 def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[Step, str]]:
-    """The steps after which another run has set the same thing, with that run."""
+    """The steps whose setting another run has set later, with that run."""
     mine = _last_intents(store.journal.of_run(run.id))
     meant = {key: step for step in history.tried if (key := _key(step)) is not None}
     if not meant:
@@ -204,7 +204,7 @@ def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[
     found: dict[str, tuple[Step, str]] = {}
     for other in others:  # the newest first
         if other.id in undone or other.plan.get("undoes") in undone:
-            continue  # what these did is as it was before them
+            continue  # their changes are undone
         for key, at in _keys_of(store, other, meant).items():
             step = meant[key]
             if at > mine.get(step.id, 0):
@@ -213,10 +213,10 @@ def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[
 
 
 def _keys_of(store: Store, run: StoredRun, meant: Mapping[Key, Step]) -> dict[Key, int]:
-    """Which of some things a run has set that may still stand, each with the number of its intent in the journal."""
+    """The settings among ``meant`` that a run may have made, each with the number of its intent in the journal."""
     try:
         plan: Plan = from_document(run.plan)
-    except UsageError:  # of an action, which sets nothing
+    except UsageError:  # the run of an action has no steps
         return {}
     if not any(_key(step) in meant for step in plan.steps):
         return {}
@@ -227,7 +227,7 @@ def _keys_of(store: Store, run: StoredRun, meant: Mapping[Key, Step]) -> dict[Ke
 
 
 def _key(step: Step) -> Key | None:
-    """What a step sets: a component, and which of its settings. Transmitters are switched by swaps and by hand."""
+    """The component and the setting that a step sets. Transmitters are switched by swaps and by hand."""
     if step.do is Do.SET:
         return str(step.data["component"]), str(step.data["setting"])
     return (str(step.data["transponder"]), "transmit") if step.do is Do.TRANSMIT else None
@@ -238,12 +238,12 @@ def _last_intents(entries: tuple[Entry, ...]) -> dict[str, int]:
 
 
 def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> None:
-    """Require of an inventory that a run's circuits end where they did.
+    """Require that a run's circuits still end at the same ports in the inventory.
 
-    One that ``is_open`` is closed once the circuits of the jobs are programmed as the inventory is now.
+    If the run ``is_open``, the hint also says how to close it.
 
     Raises:
-        RefusedError: a lane is elsewhere now, or no more.
+        RefusedError: a lane has moved or no longer exists.
     """
     apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {site.target}"
     hint = f"program the circuits of the jobs as they are now: {apply}"
@@ -254,7 +254,7 @@ def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> N
             lane = site.inventory.transponders.get(str(end["lane"]))
             if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
                 raise RefusedError(
-                    f"{run} can neither go on nor be undone: {end['lane']} is no longer on {circuit.device} port "
+                    f"{run} can neither continue nor be undone: {end['lane']} is no longer on {circuit.device} port "
                     f"{end['port']} in {site.inventory.path}",
                     hint=hint,
                 )

@@ -1,4 +1,4 @@
-"""What a run writes down under its lease, in as few transactions as its safety allows."""
+"""What a run records under its lease, in as few transactions as its safety allows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,13 +27,13 @@ from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
 
 NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError, HookRefusedError)
-"""Errors after which a device surely holds what it held, and a job does what it did."""
+"""Errors after which a device certainly holds its old states, and a job does what it did."""
 States = Mapping[str, Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How one step went: its evidence, or why there is none; ``seconds`` without the journal."""
+    """How one step went: its evidence or its failure; ``seconds`` without the journal."""
 
     step: Step
     seconds: float
@@ -42,13 +42,13 @@ class StepResult:
 
     @property
     def remark(self) -> str:
-        """Why a step was passed over; empty where it was done."""
-        return "" if self.failure is None else f"passed over ({getattr(self.failure, 'message', self.failure)})"
+        """Why a step was skipped; empty if it was done."""
+        return "" if self.failure is None else f"skipped ({getattr(self.failure, 'message', self.failure)})"
 
 
 @dataclass(slots=True)
 class PendingEntries:
-    """Outcomes that are not on disk yet: their entries, what is certain by them, and the steps they are of."""
+    """Outcomes that are not on disk yet: their entries, the states and placements they make certain, their steps."""
 
     entries: list[Record] = field(default_factory=list)
     states: dict[str, Mapping[int, str]] = field(default_factory=dict)
@@ -62,19 +62,19 @@ def proofs_in(found: Iterable[StepEvidence]) -> tuple[Proof, ...]:
 
 
 def silent_in(found: Iterable[StepEvidence]) -> tuple[str, ...]:
-    """The circuits that were passed over, for a host of theirs does not answer."""
+    """The circuits that were skipped because one of their hosts does not answer."""
     return tuple(dict.fromkeys(name for evidence in found for name in evidence.get("silent", ())))
 
 
 @dataclass(frozen=True, slots=True)
 class Certainty:
-    """The states of a plan's devices, by the record that it starts from."""
+    """The states of a plan's devices, from the record that it starts from."""
 
     site: Site
     plan: Plan
 
     def after(self, step: Step, attempted: Iterable[Step], receipts: Mapping[str, Receipt[Any]]) -> States:
-        """What a step makes certain: written cells, unless the device may yet revert them by itself."""
+        """The states that a step makes certain: written cells, unless the device may still revert them by itself."""
         armed = {device for device, receipt in receipts.items() if receipt.revert_armed}
         if step.do is Do.PROGRAM and step.data["device"] not in armed:
             return {step.data["device"]: self.cells(step, after=True)}
@@ -84,22 +84,22 @@ class Certainty:
         return {}
 
     def cells(self, step: Step, *, after: bool) -> dict[int, str]:
-        """All states of a device, with the cells of one step as they are after it or as they were before it."""
+        """All states of a device, with the cells of one step as after it or as before it."""
         device = self.site.inventory.devices[step.data["device"]]
         own = own_cells(self.site.inventory, device)
         written = {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
-        # A join of others that was cut is no part of the record.
+        # A cut join of ports outside the inventory is not part of the record.
         return (self.plan.start.cells(device.id, own) or {}) | {cell: written[cell] for cell in own if cell in written}
 
 
 BY_HAND = ("resume", "abort")
-"""Entries by which a person has taken over a run that was cut."""
+"""Entries by which an operator has taken over an interrupted run."""
 
 Placed = Mapping[str, tuple[str, ...]]
 
 
 def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
-    """Write down a run that begins now; gives its id."""
+    """Record a run that begins now; return its id."""
     values = {
         "kind": plan.kind,
         "target": plan.target,
@@ -112,14 +112,14 @@ def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
 
 
 class RunJournal:
-    """The journal of one run. Outcomes are ``due`` until they go to disk with the next intents, or with the end."""
+    """The journal of one run. Outcomes are ``pending`` until they go to disk with the next intents or with the end."""
 
     def __init__(
         self, site: Site, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
     ) -> None:
-        self.due = PendingEntries()
+        self.pending = PendingEntries()
         self.adrift: tuple[Step, ...] = ()
-        """The steps that were acting while somebody else took the run over: they may have acted since."""
+        """The steps that were acting when somebody else took the run over: they may have acted since."""
         self._site, self._plan, self._store, self._lease, self._run, self._scope = site, plan, store, lease, run, scope
         self._signed = {"by": by} if by else {}
 
@@ -137,7 +137,7 @@ class RunJournal:
 
     @property
     def taken_over_by(self) -> tuple[str, str] | None:
-        """Who has gone on with this run or taken it back since by hand, and by which act; ``None`` if nobody did."""
+        """Who has since resumed or aborted this run by hand, and which of the two; ``None`` if nobody did."""
         with suppress(StoreError):
             for entry in self._store.journal.of_run(self._run):
                 if entry.kind in BY_HAND and entry.fence > self._lease.fence:
@@ -146,13 +146,13 @@ class RunJournal:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """What one step sends to devices, from this thread: each send needs the lease to last at that instant.
+        """While inside, this thread may send to devices, each time only if the lease is still valid at that instant.
 
-        A lease that has ended is renewed before anything is sent, or nothing is: this process may have been frozen.
+        An expired lease is renewed before anything is sent, because this process may have been frozen.
 
         Raises:
             StaleFenceError: the lease is lost, or cannot be renewed; nothing was sent.
-            OutcomeUnknownError: so it is, and this step has sent something before.
+            OutcomeUnknownError: the same, after this step had sent something.
         """
         has_sent = False
 
@@ -167,82 +167,82 @@ class RunJournal:
             has_sent = True
 
         with sending_with(require):
-            require_permission()  # also for what does not send through our transports: hooks, foreign drivers
+            require_permission()  # also covers what does not use lumctl's transports: hooks, outside drivers
             has_sent = False
             yield
 
     def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
-        """An entry of now."""
+        """A journal entry with the present time."""
         return Record(self._site.now(), kind, step.id, {**data, **self._signed})
 
     def vouched(self, said: Mapping[str, str]) -> None:
-        """What somebody has vouched for, if anybody has: on disk before anything is done."""
+        """Record an operator's statement, if there is one: it is on disk before anything is done."""
         if said:
-            self.due.entries.append(Record(self._site.now(), "vouched", "", said))
+            self.pending.entries.append(Record(self._site.now(), "vouched", "", said))
 
     def note(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Have on disk what is about to be done beside the steps; where nothing can be written, it stays due."""
-        self.due.entries.append(Record(self._site.now(), kind, "", {**data, **self._signed}))
+        """Record what is about to be done besides the steps; it stays pending if the store cannot be written."""
+        self.pending.entries.append(Record(self._site.now(), kind, "", {**data, **self._signed}))
         try:
             self.settle()
         except LeaseLostError:
             raise
         except StoreError:
-            pass  # it is due
+            pass  # it stays pending
 
     def job_states_before(self, steps: Sequence[Step]) -> dict[str, StepEvidence]:
-        """What the jobs do that are about to be paused, by step; each hook may take its time to tell."""
+        """The state of each job that is about to be paused, by step; hooks may answer slowly."""
         return job_states_before(self._site, steps, lambda step: self._scope.alive(self._site, [step]))
 
     def intend(self, steps: Sequence[Step], found: Mapping[str, Mapping[str, Any]]) -> None:
-        """Have on disk that steps are about to act, together with what is due, and what they ``found`` (by step).
+        """Record that steps are about to act, with pending entries and what the steps ``found`` before (by step).
 
-        What is about steps that only read is due itself: it need not be there before they act.
+        Entries of steps that only read stay pending: they need not be on disk before the step acts.
 
         Raises:
-            StoreError: it is not on disk.
+            StoreError: the record is not on disk.
             LeaseLostError: somebody else may act now.
         """
         if all(step.do is Do.CHECK for step in steps):
             self._scope.alive(self._site, steps)
-            self.due.entries += (self.record("intent", step, _named(step)) for step in steps)
+            self.pending.entries += (self.record("intent", step, _named(step)) for step in steps)
         else:
             self._advance("intent", steps, found)
 
     def settle(self) -> None:
-        """Have on disk whatever is due."""
-        if self.due.entries:
+        """Write pending entries to disk."""
+        if self.pending.entries:
             self._advance()
 
     def intend_undo(self, step: Step) -> None:
-        """Have on disk that a step is about to be taken back.
+        """Record that a step is about to be undone.
 
-        Its first intent is there: it may be taken back even where nothing more can be written, and that stays due.
+        If the store cannot be written the entry stays pending, and the undo goes on: the step's intent is on disk.
         """
         try:
             self._advance("undo-intent", [step])
         except StoreError:
-            self.due.entries.append(self.record("undo-intent", step, _named(step)))
+            self.pending.entries.append(self.record("undo-intent", step, _named(step)))
 
     def conclude_undo(
         self, step: Step, data: Mapping[str, Any], states: States | None = None, placed: Placed | None = None
     ) -> None:
-        """Have on disk how it went to take a step back, and what is certain since; or due, where nothing is written."""
-        self.due.entries.append(self.record("undo-outcome", step, data))  # behind what could not be written so far
-        self.due.states |= states or {}
-        self.due.placed |= placed or {}
+        """Record how an undo went and which states are certain since; pending if the store cannot be written."""
+        self.pending.entries.append(self.record("undo-outcome", step, data))
+        self.pending.states |= states or {}
+        self.pending.placed |= placed or {}
         try:
             self.settle()
         except LeaseLostError:
-            if not self.overtaken:  # a guard has undone it alike
+            if not self.overtaken:  # a guard undoes it in the same way
                 self._lost_hold_of([step])
             raise
         except StoreError:
-            pass  # it is due
+            pass  # it stays pending
 
     def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
-        """Close the run in its final state, together with what is due."""
-        due, entry = self.due, Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
+        """Close the run in its final state, together with pending entries."""
+        pending, entry = self.pending, Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
         try:
             self._store.runs.end(
                 self._lease,
@@ -250,21 +250,21 @@ class RunJournal:
                 entry,
                 state,
                 undid=undid,
-                outcomes=due.entries,
-                states=due.states,
-                placed=due.placed,
+                outcomes=pending.entries,
+                states=pending.states,
+                placed=pending.placed,
             )
         except LeaseLostError:
-            self._lost_hold_of(due.steps)
+            self._lost_hold_of(pending.steps)
             raise
-        self.due = PendingEntries()
+        self.pending = PendingEntries()
 
     def leave(self) -> None:
-        """Leave the run half done, where its end cannot be written; nothing may act under its lease after this."""
+        """Leave the run half done because its end cannot be written; nothing may act under its lease after this."""
         self._store.runs.leave(self._lease, self._run)
 
     def doubt(self) -> None:
-        """Write down that nobody knows what a step that went adrift did, nor when; not even who holds the lease now."""
+        """Mark the devices of steps that were acting at a take-over as uncertain, whoever holds the lease now."""
         for step in self.adrift:
             if device := step.writes:
                 with suppress(StoreError):
@@ -273,27 +273,28 @@ class RunJournal:
     def _advance(
         self, kind: str = "", steps: Sequence[Step] = (), found: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
-        due = self.due
+        pending = self.pending
         self._scope.alive(self._site, steps)
         entries = [
-            *due.entries,
+            *pending.entries,
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
         ]
         unsure = [device for step in steps if (device := step.writes) is not None]
         unsure += [device for step in steps for device in step.data.get("doubted", ())]
         try:
             self._store.runs.advance(
-                self._lease, self._run, entries, states=due.states, placed=due.placed, unsure=unsure
+                self._lease, self._run, entries, states=pending.states, placed=pending.placed, unsure=unsure
             )
         except LeaseLostError:
-            self._lost_hold_of(due.steps)
+            self._lost_hold_of(pending.steps)
             raise
-        self.due = PendingEntries()
+        self.pending = PendingEntries()
 
     def _lost_hold_of(self, acted: Sequence[Step]) -> None:
-        """The lease was lost while these steps acted, or after they did.
+        """Note steps that acted when the lease was lost, or before.
 
-        Behind a gateway what was let through had ended before a newer lease wrote, and nothing is let through since.
+        A gateway needs no note: it finished what it let through before a newer lease wrote, and lets nothing through
+        since.
         """
         if self._site.is_gated(self._plan.rack):
             return

@@ -1,6 +1,7 @@
-"""Reading and writing single settings of devices; ``Do.SET`` steps are made of these.
+"""Single settings of devices: how each is typed, read and written. ``Do.SET`` steps use them.
 
-PUC states and joins are no single settings: they are programmed (``Do.PROGRAM``), with all that light depends on.
+PUC states and joins are not single settings: they are programmed (``Do.PROGRAM``) together with all that their light
+depends on.
 """
 
 import math
@@ -24,7 +25,7 @@ from lumctl.inventory.problems import nearest
 Value = bool | int | float | str
 
 LEAST_MHZ, MOST_MHZ = 150_000_000, 400_000_000
-"""Light that fibres carry, in MHz: from 2 micrometres of wavelength to 750 nanometres."""
+"""Frequencies of light that fibres carry, in MHz: wavelengths from 2 micrometres to 750 nanometres."""
 LEAST_DBM, MOST_DBM = -60.0, 30.0
 LONGEST_LABEL = 128
 _SWITCHED = {"on": True, "true": True, "off": False, "false": False}
@@ -33,21 +34,21 @@ _IN_MHZ = {"thz": 1e6, "ghz": 1e3, "mhz": 1.0}
 
 
 def switched(text: str) -> bool:
-    """Whether something is to be on."""
+    """Parse on or off."""
     if text.lower() not in _SWITCHED:
         raise UsageError(f"found {text!r}, expected on or off (or true or false)")
     return _SWITCHED[text.lower()]
 
 
 def label(text: str) -> str:
-    """A name for a port; empty takes it away."""
+    """Parse the label of a port; an empty one removes it."""
     if len(text) > LONGEST_LABEL or not text.isprintable():
         raise UsageError(f"a label is one line of at most {LONGEST_LABEL} printable characters")
     return text
 
 
 def frequency_mhz(text: str) -> int:
-    """A whole number of MHz. Who wrote another unit is told the number."""
+    """Parse a whole number of MHz. The error for another unit gives the number."""
     unit = _WITH_UNIT.fullmatch(text)
     if unit and unit[2].lower() in _IN_MHZ:
         mhz = round(float(unit[1]) * _IN_MHZ[unit[2].lower()])
@@ -71,7 +72,7 @@ def _other_unit(number: float) -> str | None:
 
 
 def dbm(text: str) -> float:
-    """A power in dBm."""
+    """Parse a power in dBm."""
     unit = _WITH_UNIT.fullmatch(text)
     try:
         number = float(text)
@@ -84,14 +85,14 @@ def dbm(text: str) -> float:
 
 
 def one_of(text: str, words: tuple[str, ...]) -> str:
-    """One of some words."""
+    """Parse one of some words."""
     if text.lower() not in words:
         raise UsageError(f"found {text!r}, expected {', '.join(words[:-1])} or {words[-1]}")
     return text.lower()
 
 
 def shown(value: Value | None) -> str:
-    """A value in a message, and as it is typed."""
+    """A value as shown in messages and as typed."""
     if value is None:
         return "not known"
     if isinstance(value, bool):
@@ -109,10 +110,10 @@ Write = Callable[[Any, int, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of one kind of component. ``form`` says how a value is typed.
+    """One setting of one kind of component. ``form`` gives how a value is typed.
 
-    ``read`` gives ``None`` where the device does not tell; ``follows_s`` is how long a device may take to show a value
-    after it has accepted it.
+    ``read`` returns ``None`` if the device does not report the value. ``follows_s``, by value, is how long a device may
+    take to show it after accepting it.
     """
 
     name: str
@@ -124,7 +125,7 @@ class Setting:
     follows_s: Mapping[Value, float] = field(default_factory=dict)
 
     def needs(self, value: Value | None = None) -> Capability:
-        """What a driver must offer so that this value can be set."""
+        """The capability that a driver needs to set this value."""
         return Capability.RESET if value == RESET and self.name == "power" else self.capability
 
     def shown(self, value: Value | None) -> str:
@@ -134,11 +135,11 @@ class Setting:
         return shown(value)
 
     def shows(self, value: Value) -> Value:
-        """What the device shows once a value is in force."""
+        """What the device shows once the value is in force."""
         return {FORCE_OFF: "off", RESET: "on"}.get(str(value), value) if self.name == "power" else value
 
     def reversible(self, value: Value) -> bool:
-        """Whether writing what was before takes the value back."""
+        """Whether writing the earlier value undoes this one."""
         return not (self.name == "power" and value == RESET)
 
 
@@ -225,7 +226,7 @@ POWER = (
 
 
 NEAR_DB = 0.05
-"""Powers that differ by less are the same: devices round."""
+"""Powers that differ by less are equal, because devices round."""
 POLL_S = 0.5
 
 
@@ -242,7 +243,7 @@ class Settable:
         """Require that the driver can set this.
 
         Raises:
-            UnsupportedError: it cannot; the hint says what it can.
+            UnsupportedError: it cannot; the hint lists what it can set.
         """
         driver, needed = self._driver(), self.setting.needs(value)
         if needed in driver.capabilities:
@@ -256,38 +257,38 @@ class Settable:
         )
 
     def read(self) -> Value | None:
-        """What the component shows now; ``None`` where it does not tell.
+        """The value now; ``None`` if the device does not report it.
 
         Raises:
-            DeviceError: it cannot be asked.
+            DeviceError: it cannot be read.
         """
         return self.setting.read(self._driver(), self.component.number)
 
     def write(self, value: Value) -> Value:
-        """Set, and read back; gives what the component shows.
+        """Set a value and read it back; return what the component shows.
 
         Raises:
             DeviceUnreachableError, DeviceRefusedError: nothing changed.
-            OutcomeUnknownError: it was sent, and nobody knows what came of it.
-            InconsistentError: the component took it and shows something else.
+            OutcomeUnknownError: the value was sent and the outcome is not known.
+            InconsistentError: the component accepted the value and shows another one.
         """
         self.setting.write(self._driver(), self.component.number, value)
         return self._followed(value)
 
     def _followed(self, value: Value) -> Value:
-        """Read until the component shows what was set, for as long as that may take."""
+        """Read until the component shows the new value, for as long as that may take."""
         wanted, patience_s = self.setting.shows(value), self.setting.follows_s.get(value, 0.0)
         ends = time.monotonic() + patience_s
         while not same(found := self._read_back(value), wanted):
             if found is None and not patience_s:
-                break  # it does not tell; its driver has made sure
+                break  # not readable; its driver has made sure
             if time.monotonic() >= ends:
                 raise InconsistentError(
                     f"{self.component.id} took {self.text(value)} and shows {self.setting.shown(found)}"
                     + (f" after {patience_s:.0f} s" if patience_s else ""),
                     hint="its operating system may not let go: power=force-off" if value == "off" else None,
                 )
-            threading.Event().wait(POLL_S)  # nothing tells when a machine has gone off
+            threading.Event().wait(POLL_S)  # no event reports that a machine has powered off
         return wanted
 
     def _read_back(self, value: Value) -> Value | None:
@@ -326,7 +327,7 @@ def settable(inventory: Inventory, devices: DeviceSet, component: str, name: str
 
 
 def same(one: Value | None, other: Value | None) -> bool:
-    """Whether two values of a setting are the same, as far as devices tell."""
+    """Whether two values of a setting are equal within the precision of devices."""
     if isinstance(one, float) or isinstance(other, float):
         return one is not None and other is not None and abs(float(one) - float(other)) < NEAR_DB
     return one == other
@@ -345,7 +346,7 @@ def setting_of(inventory: Inventory, component: Component, name: str) -> Setting
 
 
 def settings_of(inventory: Inventory, component: Component) -> Mapping[str, Setting]:
-    """The settings that a component of this kind may have; whether this one has them is for its driver to say."""
+    """The settings that a component of this kind may have; its driver decides which it really has."""
     found: tuple[Setting, ...] = ()
     if component.part is Part.TRANSPONDER:
         found = TRANSPONDER
@@ -357,7 +358,7 @@ def settings_of(inventory: Inventory, component: Component) -> Mapping[str, Sett
 
 
 def no_setting(inventory: Inventory, component: Component, name: str, forms: Mapping[str, str]) -> UsageError:
-    """The error for a setting that a component does not have; ``forms`` says how those that it has are typed."""
+    """The error for a setting that a component lacks; ``forms`` gives how its own settings are typed."""
     near = nearest(name, forms)
     hint = f"did you mean {near}={forms[near]}?" if near else None
     if forms and hint is None:

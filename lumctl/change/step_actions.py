@@ -1,7 +1,8 @@
-"""What each kind of step does to the rack, and how it is undone. One class per kind, all with the same two methods.
+"""What each kind of step does to the rack, and how it is undone. One class per kind, each with the same two methods.
 
-``act`` returns evidence for the journal, or raises a domain error; ``undo`` takes that evidence (``None`` if the step
-was cut before it could give any) and puts things back. Neither touches the store: the run does.
+``act`` returns evidence for the journal, or raises a domain error. ``undo`` takes that evidence (``None`` if the step
+was interrupted before it could return any) and restores what was before. Neither writes the run's journal: the run
+does.
 """
 
 import math
@@ -30,57 +31,57 @@ from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts
 from lumctl.site import Site
 
 REVERT_AFTER_S = 60.0
-"""What a device with a revert timer of its own is given beyond twice the light's deadline before it goes back."""
+"""Revert timer of a device that has its own, beyond twice the light deadline."""
 
 
 MOST_READS = 8
-"""Reads side by side: beside the loop that reads its probes, a host may run nine commands over one connection."""
+"""Reads at the same time: besides the probe loop, a host may run nine commands over one connection (MaxSessions 10)."""
 
 
 Circuits = Mapping[str, Circuit]
 
 
 class StepContext:
-    """What the steps of one run share: the site, the circuits before and after, and what was learnt on the way."""
+    """What the steps of one run share: the rack, the circuits before and after, and what earlier steps found."""
 
     def __init__(self, site: Site, before: Circuits, after: Circuits, *, covered: frozenset[str] = frozenset()) -> None:
         self.site = site
         self.before = before
         self.after = after
         self.covered = covered
-        """Devices and components that a revert guard of ours would put back."""
+        """Devices and components that lumctl's own revert guard would restore."""
         self.light = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
         self.sound: dict[str, str] = {}
-        """Receivers that were shown to hear whom they should before anything moved, with their transmitters."""
+        """Receivers proved to hear their intended transmitter before anything moved, with that transmitter."""
         self.lit: dict[str, bool] = {}
-        """Which transmitters were on before anything moved, of those that the run switches."""
+        """Whether the transmitters that the run switches were on before anything moved."""
         self.switched: Sequence[str] = ()
         """The transmitters that the run switches."""
         self.powers: dict[str, float] = {}
-        """Received powers (dBm) before anything moved, of receivers that cannot say whom they hear."""
+        """Received powers (dBm) before anything moved, of receivers that cannot tell whom they hear."""
         self.receipts: dict[str, Receipt[Any]] = {}
         self.held: dict[str, dict[int, str]] = {}
-        """By device what it held before it was written, where the plan did not know that and the device told."""
+        """By device, its states before it was written, if the plan did not know them and the device could be read."""
         self.unasked = False
-        """Whether what is undone is undone by a guard, and not by a person's word."""
+        """Whether a guard undoes the run, without an operator's word."""
         self.facts = NOBODY
-        """What the hooks of jobs are told of the run."""
+        """What hooks of jobs learn about the run."""
         self.say: Callable[[str], None] = lambda _line: None
         """Reports progress within a step; called from several threads."""
         chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
         self._turns = {device: threading.Lock() for device in chassis}
 
     def turn(self, transponder: str) -> AbstractContextManager[Any]:
-        """Transmitters of one chassis take turns: it lets one session change its configuration at a time."""
+        """Serialize the transmitters of one chassis: it allows one configuration session at a time."""
         module = self.site.inventory.transponders[transponder].module
         return self._turns[module.device] if module else nullcontext()
 
     def watch(self, device: str, progress: Progress) -> None:
-        """Report how far a device has come."""
+        """Report the progress of a device."""
         self.say(f"{device} {in_words(progress)}")
 
     def settle(self, device: str) -> None:
-        """Wait until a device's cells have settled: nothing tells, the inventory states how long."""
+        """Wait until a device's cells have settled. No event reports that; the inventory gives the time."""
         threading.Event().wait(self.site.inventory.devices[device].settle_ms / 1000)
 
 
@@ -88,22 +89,22 @@ class StepAction(Protocol):
     """One kind of step."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
-        """Do it."""
+        """Do the step and return its evidence."""
         ...
 
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
-        """Put back what it did."""
+        """Restore what was before the step."""
         ...
 
 
 class CheckStep:
-    """Find how the rack is before anything moves: well spares, receivers that hear whom they should, transmitters."""
+    """Read the rack before anything moves: healthy spares, which receivers hear whom, which transmitters are on."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         """Read hosts and light, all at once.
 
         Raises:
-            RefusedError: an accelerator that has to be healthy is not.
+            RefusedError: an accelerator that must be healthy is not.
         """
         circuits = [context.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
         carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
@@ -113,7 +114,7 @@ class CheckStep:
             *(partial(self._look_at, context, name) for name in context.switched if name not in carrying),
         ]
         all_of(calls, most=MOST_READS)
-        # Whom somebody hears, shines: only of the others has to be asked.
+        # A transmitter that is heard is on; only the others must be asked.
         context.lit |= dict.fromkeys(carrying & set(context.sound.values()) & set(context.switched), True)
         unheard = [name for name in context.switched if name in carrying and name not in context.lit]
         all_of([partial(self._look_at, context, name) for name in unheard], most=MOST_READS)
@@ -125,7 +126,7 @@ class CheckStep:
         }
 
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
-        """Nothing was done."""
+        """Nothing to undo."""
         return {}
 
     @staticmethod
@@ -135,16 +136,16 @@ class CheckStep:
 
     @staticmethod
     def _look_at(context: StepContext, transponder: str) -> None:
-        """Who cannot be asked now is heard of when it is switched."""
+        """Ask a transmitter. An error is ignored here: it is reported when the transmitter is switched."""
         with suppress(DeviceError):
             context.lit[transponder] = context.site.devices.transponder(transponder).transmitting()
 
 
 def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
-    """Require of accelerators that a fresh reading says ok.
+    """Require that accelerators are ok by a fresh reading.
 
     Raises:
-        RefusedError: one is not; it says why.
+        RefusedError: one is not; the message says why.
     """
     inventory = site.inventory
     if not accelerators:
@@ -161,14 +162,14 @@ def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
 
 
 class TransmitStep:
-    """Switch one transmitter; what it was before the run is kept for the undo."""
+    """Switch one transmitter; its earlier state is kept for the undo."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         name, meant = step.data["transponder"], step.data["enabled"]
         driver = context.site.devices.transponder(name)
         with context.turn(name):
             was = context.lit.get(name)
-            if was is None or was == meant:  # it is left alone only if it shows now that it can be
+            if was is None or was == meant:  # skip the write only if a read now confirms its state
                 was = driver.transmitting()
             if was != meant:
                 driver.set_transmit(meant)
@@ -176,7 +177,7 @@ class TransmitStep:
 
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         name = step.data["transponder"]
-        # Where nobody knows what it had been: one that shines without need does less harm than a dark one.
+        # If its earlier state is not known: an unneeded light does less harm than a dark transmitter.
         was = bool(evidence["was"]) if evidence else context.lit.get(name, True)
         if evidence is None or was != step.data["enabled"]:
             with context.turn(name):
@@ -185,7 +186,7 @@ class TransmitStep:
 
 
 class ProgramStep:
-    """Write PUC states or joins of one device; one with a revert timer of its own is armed."""
+    """Write PUC states or joins of one device; arm its own revert timer if it has one."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         device = step.data["device"]
@@ -195,7 +196,7 @@ class ProgramStep:
             context.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
-            # The timer starts at the answer; the device may keep working on the change long after that.
+            # The timer starts with the answer; the device may work on the change long after that.
             timer = REVERT_AFTER_S + 2 * context.site.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
         watch = partial(context.watch, device)
         context.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
@@ -206,7 +207,7 @@ class ProgramStep:
 
     @staticmethod
     def with_held(context: StepContext, step: Step, evidence: StepEvidence | None) -> Step:
-        """The step with what the device itself held before it, where the plan did not know that."""
+        """The step with the earlier states that the device itself reported, if the plan did not know them."""
         held = context.held.get(step.data["device"], {}) | {
             int(cell): str(was) for cell, was in (evidence or {}).get("held", ())
         }
@@ -226,7 +227,7 @@ class ProgramStep:
 
 
 class VerifyStep:
-    """Prove the new circuits, and that every other one on the same devices still hears whom it heard."""
+    """Prove the new circuits, and that every other one on the same devices hears the same transmitter as before."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         kept = [context.after[name] for name in step.data["kept"]]
@@ -245,25 +246,25 @@ class VerifyStep:
 
     @staticmethod
     def prove_still_sound(context: StepContext, kept: Sequence[str], put_back: Sequence[str]) -> None:
-        """Prove again every receiver that was sound before the change; those that cannot say, by their power."""
+        """Prove again every receiver that worked before the change; those that cannot tell their source, by power."""
         meant = [context.before[name] for name in (*kept, *put_back)]
         context.light.require_powers(meant, context.powers)
         context.light.prove([], kept=meant, sound=context.sound, put_back=put_back)
 
     @classmethod
     def as_before(cls, context: StepContext, steps: Sequence[Step]) -> list[str]:
-        """What was sound before a run must be sound again after its undo, or the rack is not as it was: in words."""
+        """Require that what worked before a run works again after its undo; return what does not, in words."""
         try:
             for step in steps:
                 if step.do is Do.CHECK:
                     cls.prove_still_sound(context, step.data["kept"], step.data["replaced"])
         except LumctlError as error:
-            return [f"the cells were put back, but {error.message}"]
+            return [f"the cells were restored, but {error.message}"]
         return []
 
 
 class ConfirmStep:
-    """Tell devices with a revert timer to keep the change."""
+    """Confirm the change on devices with a revert timer, so that they keep it."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         for device in step.data["devices"]:
@@ -276,7 +277,7 @@ class ConfirmStep:
 
 
 class AssignStep:
-    """Write down who runs where: the run records it with the outcome, so there is nothing to do here."""
+    """Record the placement: the run writes it with the outcome, so there is nothing to do here."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:  # noqa: ARG002
         return {"assignment": step.data["assignment"]}
@@ -286,7 +287,7 @@ class AssignStep:
 
 
 class SetStep:
-    """Set one setting; what the component showed before is kept for the undo."""
+    """Set one setting; its earlier value is kept for the undo."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         setting, after = self._meant(context, step), step.data["after"]
@@ -299,9 +300,9 @@ class SetStep:
         setting, after = self._meant(context, step), step.data["after"]
         was = evidence["was"] if evidence else step.data["before"]
         if not setting.setting.reversible(after):
-            raise RefusedError(f"{setting.component.id}: there is no way back from {setting.text(after)}")
+            raise RefusedError(f"{setting.component.id}: {setting.text(after)} cannot be undone")
         if was is None:
-            raise RefusedError(f"what {setting.setting.name} of {setting.component.id} was is not known")
+            raise RefusedError(f"the earlier {setting.setting.name} of {setting.component.id} is not known")
         return {"is": was if evidence and same(evidence["is"], was) else setting.write(was)}
 
     @staticmethod
@@ -311,7 +312,7 @@ class SetStep:
 
 
 class RecordStep:
-    """Say again what was said, in the store; in the name of who asks now."""
+    """Record an operator's statement again in the store, in the name of the present user."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
         return context.site.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=context.site.now())
@@ -323,14 +324,14 @@ class RecordStep:
 
 
 class JobStep:
-    """Call a job's hook. What it did before is kept: a job that was quiet already is not set going by an undo."""
+    """Call a job's hook. Its earlier state is kept, so that an undo does not start a job that was already quiet."""
 
     def act(self, context: StepContext, step: Step) -> StepEvidence:
-        """Pause the job, or have it go on.
+        """Pause or resume the job.
 
         Raises:
-            HookRefusedError: its hook said no, and the job is as it was.
-            HookFailedError: nobody knows what the job does.
+            HookRefusedError: its hook refused, and the job is unchanged.
+            HookFailedError: the state of the job is not known.
         """
         job, pauses = step.data["job"], step.data["act"] == PAUSE
         named = {"job": job, "act": step.data["act"]}
@@ -342,12 +343,12 @@ class JobStep:
         else:
             try:
                 found = _resumed(context, job, hooks)
-            except KeyboardInterrupt as error:  # all light is right: that is no reason to take it back
+            except KeyboardInterrupt as error:  # all light is proved: no reason to undo it
                 raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
         return {**named, "was": found.pop("was"), "hook": found}
 
     def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
-        """Have a paused job go on; pause one again that is not to use the light that is taken back now."""
+        """Resume a paused job; pause a resumed one, whose light is about to be undone."""
         job = step.data["job"]
         if passed_over(context.site, job) is not None:
             return {}
@@ -362,10 +363,10 @@ class JobStep:
 
 
 def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
-    """Have a job go on; where its control names the accelerators or hosts of its ranks, they are the placement's.
+    """Resume a job; if its control names the accelerators or hosts of its ranks, they must match the placement.
 
     Raises:
-        HookFailedError: they are others, though its control reported success.
+        HookFailedError: they differ, although its control reported success.
     """
     found = hooks.resume()
     if "ranks" not in found:
@@ -386,22 +387,22 @@ def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
 def job_states_before(
     site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]
 ) -> dict[str, StepEvidence]:
-    """What the jobs do that are about to be paused, by step, where their hooks tell: it is on disk before that.
+    """The states of jobs that are about to be paused, by step, if their hooks report them.
 
-    They are asked one after the other, and each may take its time: ``about_to_ask`` is called before each of them.
+    Hooks are asked in turn and may answer slowly: ``about_to_ask`` is called before each.
     """
     found: dict[str, StepEvidence] = {}
     for step in steps:
         if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(site, step.data["job"]) is None:
             about_to_ask(step)
-            with suppress(LumctlError):  # then it is not paused either
+            with suppress(LumctlError):  # pausing it will fail as well
                 if (was := Hooks(site, step.data["job"]).status()) is not None:
                     found[step.id] = {"was": was}
     return found
 
 
 def facts_of(plan: Plan, run: str) -> Facts:
-    """What the hooks of a run are told of it."""
+    """What hooks of jobs learn about a run."""
     return Facts(run, [r.failed for r in plan.replacements], [r.spare for r in plan.replacements])
 
 

@@ -68,7 +68,7 @@ def run(
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
     from lumctl.daemon.gateway.service import service
     from lumctl.daemon.process import notify_systemd
-    from lumctl.devices.gated.place import default_socket, gateways_of
+    from lumctl.devices.gateway.place import default_socket, gateways_of
     from lumctl.site import Site
 
     name, say = one_rack(cx.inventory, rack), sayer(cx)
@@ -151,7 +151,7 @@ def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -
     """One row: the gateway of a rack and what it says of itself."""
     from functools import partial
 
-    from lumctl.devices.gated.client import Gateway
+    from lumctl.devices.gateway.client import Gateway
 
     row: dict[str, Any] = dict.fromkeys(("socket", "highest", "writes", "refused", "since", "problem"))
     row = {"rack": rack, **row, "state": "disabled"}

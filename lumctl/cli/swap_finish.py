@@ -9,7 +9,7 @@ import typer
 from lumctl.change import RunResult
 from lumctl.change.origin import origin
 from lumctl.change.plan import Step
-from lumctl.change.resumption import ABORT, RESUME, RunOutlook, prospect
+from lumctl.change.resumption import ABORT, RESUME, RunOutlook, outlook
 from lumctl.change.resumption import abort as take_back
 from lumctl.change.resumption import resume as go_on
 from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
@@ -112,10 +112,10 @@ def _finish(
     run = find_run(site, name)
     said = origin() if stopped else None
     if leave_later and yes and not dry:
-        for why in prospect(site, run, act, leave_later=True).left_alone.why:
+        for why in outlook(site, run, act, leave_later=True).left_alone.why:
             cx.out.narrate(f"left alone, for a later run has written over it: {why}")
     if dry or not yes:
-        found = prospect(site, run, act, leave_later=leave_later)
+        found = outlook(site, run, act, leave_later=leave_later)
         if dry or not cx.out.structured:
             _show(cx, found)
         if dry:
@@ -151,7 +151,7 @@ def prospect_lines(found: RunOutlook) -> list[str]:
     done = f"{len(history.ended)} of {len(found.plan.steps)} steps are done"
     lines = [f"{run.id}  {run.title}", f"target {run.target}, rack {run.rack}; it {left}, {done}"]
     if found.why_not:
-        lines += ["", f"it cannot go on: {found.why_not}"]
+        lines += ["", f"it cannot continue: {found.why_not}"]
     if found.left_alone.why:
         lines += ["", "left alone, for later runs have written over it", *(f"  {why}" for why in found.left_alone.why)]
         lines += [f"  {step.id}. {step.title}" for step in found.left_alone.steps]

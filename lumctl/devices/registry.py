@@ -13,8 +13,8 @@ from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
-from lumctl.devices.gated.racks import GatedRacks, Means
-from lumctl.devices.gated.subject import Subject
+from lumctl.devices.gateway.racks import GatedRacks, Means
+from lumctl.devices.gateway.subject import Subject
 from lumctl.devices.protocols import (
     Driver,
     DriverContext,

@@ -13,8 +13,8 @@ from typing import Self
 from lumctl.devices import transaction
 from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
-from lumctl.devices.gated.place import gateways_of
-from lumctl.devices.gated.racks import Means
+from lumctl.devices.gateway.place import gateways_of
+from lumctl.devices.gateway.racks import Means
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import Capability, DeviceReading, PucState
 from lumctl.errors import LumctlError, RefusedError

@@ -230,7 +230,7 @@ def inverse_setting(site: Site, step: Step, was: Value | None, *, took: bool) ->
     meant = settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
     after = step.data["after"]
     if not meant.setting.reversible(after):
-        return f"{meant.component.id}: there is no way back from {meant.text(after)}"
+        return f"{meant.component.id}: {meant.text(after)} cannot be undone"
     if was is None:
         return f"what {meant.setting.name} of {meant.component.id} was before is not known: it is left as it is"
     return meant, meant.setting.shows(after) if took else meant.read(), was
@@ -324,7 +324,7 @@ def _add(site: Site, setting: Settable, value: Value, steps: StepList, *, even_i
     steps.set(setting, before, value, [each.name for each in used])
     warnings = [f"{each.how}: it is disturbed" for each in used]
     if not setting.setting.reversible(value):
-        warnings.append(f"there is no way back from {text}")
+        warnings.append(f"{text} cannot be undone")
     elif before is None:
         warnings.append(f"{component.id} does not tell what {setting.setting.name} is now: it cannot be taken back")
     return warnings

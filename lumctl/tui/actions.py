@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from lumctl.errors import RefusedError
-from lumctl.tui.threads.replaying import Replayer
-from lumctl.tui.told.light import Receiver
-from lumctl.tui.told.meshes import MeshChange
-from lumctl.tui.told.steps import StepView
+from lumctl.tui.threads.replay import Replayer
+from lumctl.tui.views.light import Receiver
+from lumctl.tui.views.meshes import MeshChange
+from lumctl.tui.views.steps import StepView
 
 
 @dataclass(frozen=True, slots=True)

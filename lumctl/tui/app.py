@@ -26,18 +26,18 @@ from lumctl.tui.look.escaped import ESCAPED
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
 from lumctl.tui.palette import Palette
-from lumctl.tui.screens.asides import HelpScreen, LeavingScreen
+from lumctl.tui.screens.help import HelpScreen, LeavingScreen
 from lumctl.tui.screens.main import MainScreen, PlanWanted, RefreshWanted, Wanted
-from lumctl.tui.screens.opening import screen_of
 from lumctl.tui.screens.plan import ApplyEnded, PlanScreen
+from lumctl.tui.screens.registry import screen_of
 from lumctl.tui.sources import Context, Sources
-from lumctl.tui.threads.applying import Applying
+from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
 from lumctl.tui.widgets.bars import Answer
-from lumctl.tui.widgets.played import Playback, Standing, show_on
+from lumctl.tui.widgets.playback import Playback, Standing, show_on
 
 if TYPE_CHECKING:
-    from lumctl.tui.told.seen import Seen
+    from lumctl.tui.views.records import Seen
 
 
 class Dashboard(App[None]):

@@ -8,12 +8,12 @@ from lumctl.errors import UsageError
 from lumctl.site.observation import Observation
 from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.threads.applying import Applying
-from lumctl.tui.told.comparing import Comparing, ComparisonView
-from lumctl.tui.told.history import History, Kept, Ring, joined, nothing_kept
-from lumctl.tui.told.meshes import MeshView
-from lumctl.tui.told.runs import RunView
-from lumctl.tui.told.seen import Records, Seen
+from lumctl.tui.threads.apply import Applying
+from lumctl.tui.views.comparison import Comparing, ComparisonView
+from lumctl.tui.views.history import History, Kept, Ring, joined, nothing_kept
+from lumctl.tui.views.meshes import MeshView
+from lumctl.tui.views.records import Records, Seen
+from lumctl.tui.views.runs import RunView
 
 
 def no_run(name: str) -> RunView:

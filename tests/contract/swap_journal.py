@@ -1,7 +1,7 @@
 """A swap as plan, journal and run, for the tests of what follows it."""
 
 from lumctl.store import Entry
-from lumctl.tui.told.runs import run_view
+from lumctl.tui.views.runs import run_view
 
 TITLES = (
     "check that r1-h4-g0 is healthy",

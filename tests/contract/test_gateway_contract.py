@@ -9,7 +9,7 @@ import pytest
 from gateways import serving, through
 
 from lumctl.devices.errors import UnsupportedError
-from lumctl.devices.gated.racks import Means
+from lumctl.devices.gateway.racks import Means
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import (
     MeshContract,

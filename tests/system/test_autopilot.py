@@ -82,7 +82,7 @@ def test_a_swap_that_its_guard_rolled_back_is_told_with_why_nothing_was_tried_si
     rack.end_daemon()
     told = eventually(lambda: "rolled back" in (said := rack("autopilot", "status")) and said)
     assert re.search(
-        r"^s1-gpu0: plan-\w+ \(swap-\d+\) of .* was rolled back by its revert guard: its engine ended without a word\n"
+        r"^s1-gpu0: plan-\w+ \(swap-\d+\) of .* was rolled back by its revert guard: its engine died\n"
         r"  nothing was tried since: no daemon has looked at it since; start one: lumctl watch\n",
         told,
         re.MULTILINE,

@@ -15,7 +15,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
 from lumctl.site import Site
 from lumctl.swap import commission, plan_swap
-from lumctl.tui.told.steps import Stand
+from lumctl.tui.views.steps import Stand
 
 
 @pytest.fixture

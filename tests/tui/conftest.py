@@ -46,8 +46,8 @@ from lumctl.tui.actions import Acts, ApplyView, PlanView
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
-from lumctl.tui.told.meshes import MeshChange, MeshView
-from lumctl.tui.told.seen import Line, Records
+from lumctl.tui.views.meshes import MeshChange, MeshView
+from lumctl.tui.views.records import Line, Records
 
 START = 1_795_000_000.0
 LOST = "r1-h2-g1"

@@ -10,10 +10,10 @@ from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.threads.following import Following
-from lumctl.tui.told.light import Receiver, light_text, planned_receivers
-from lumctl.tui.told.seen import Seen
-from lumctl.tui.told.steps import planned_steps, steps_text
+from lumctl.tui.threads.step_progress import Following
+from lumctl.tui.views.light import Receiver, light_text, planned_receivers
+from lumctl.tui.views.records import Seen
+from lumctl.tui.views.steps import planned_steps, steps_text
 
 MARKS = Marks(GLYPHS)
 
@@ -34,7 +34,7 @@ def test_what_is_behind_a_step_that_is_done_is_under_way(following):
     assert stands(following) == ["under way", "waiting", "waiting"]
     following.told("1. check that r1-h4-g0 is healthy: 0.31 s", 101.0)
     assert stands(following) == ["done", "under way", "waiting"]
-    following.told("2. program 14 cells of mesh1: passed over (no session)", 102.0)
+    following.told("2. program 14 cells of mesh1: skipped (no session)", 102.0)
     assert stands(following) == ["done", "passed over", "under way"]
     following.told("a guard watches", 102.0)
     assert following.lines == ["a guard watches"]

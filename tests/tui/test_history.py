@@ -11,9 +11,9 @@ import pytest
 from lumctl.errors import UsageError
 from lumctl.store.packing import Point
 from lumctl.tui.sources import Sources
-from lumctl.tui.threads.asking import HistoryAsker
-from lumctl.tui.told.history import History, Ring, Series, joined, nothing_kept
-from lumctl.tui.told.readings import Limit, readings_of
+from lumctl.tui.threads.history_reader import HistoryAsker
+from lumctl.tui.views.history import History, Ring, Series, joined, nothing_kept
+from lumctl.tui.views.readings import Limit, readings_of
 from lumctl.tui.widgets.canvas import scale_of
 from lumctl.tui.widgets.plot import ZOOMS, plot
 from lumctl.tui.widgets.sparkline import ASCII_STEPS, columns, sparkline

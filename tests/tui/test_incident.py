@@ -12,8 +12,8 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
-from lumctl.tui.told.incidents import accelerator_of, case_of
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.incidents import accelerator_of, case_of
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.question import Question
 
 LOST = "r1-h2-g1"

@@ -9,8 +9,8 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
-from lumctl.tui.screens.job import JobScreen
-from lumctl.tui.told.seen import Seen, Working
+from lumctl.tui.screens.listing import JobScreen
+from lumctl.tui.views.records import Seen, Working
 
 MARKS = Marks(GLYPHS)
 LOST = "r1-h2-g1"

@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 import lumctl.tui.screens
 from lumctl.tui.keys import CHANGES, KEYS, SCREENS, bindings
-from lumctl.tui.screens.asides import HelpScreen
+from lumctl.tui.screens.help import HelpScreen
 from lumctl.tui.widgets.prompt import Prompt
 
 

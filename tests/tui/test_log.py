@@ -8,12 +8,11 @@ from lumctl.cli.top.log import log_of
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Entry
-from lumctl.tui.look.marks import Marks
-from lumctl.tui.look.moments import clock
+from lumctl.tui.look.marks import Marks, clock
 from lumctl.tui.panes.log import log_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.run import RunScreen
-from lumctl.tui.told.seen import Records, Seen
+from lumctl.tui.views.records import Records, Seen
 
 MARKS = Marks(GLYPHS)
 LOST = "r1-h2-g1"

@@ -16,8 +16,8 @@ from lumctl.tui.look.themes import THEMES
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.told.meshes import MeshView, circuits_on
-from lumctl.tui.told.ports import with_powers
+from lumctl.tui.views.meshes import MeshView, circuits_on
+from lumctl.tui.views.ports import with_powers
 from lumctl.tui.widgets.picture import Picture
 from lumctl.tui.widgets.table import PaneTable
 

@@ -13,11 +13,10 @@ from lumctl.errors import LumctlError, RolledBackError
 from lumctl.health.states import State
 from lumctl.tui.actions import Acts
 from lumctl.tui.panes import PANES
-from lumctl.tui.plain.sentences import changes, summary
-from lumctl.tui.plain.session import END, Session
 from lumctl.tui.sources import Sources
+from lumctl.tui.text_mode.session import END, Session, changes, summary
 from lumctl.tui.threads.collector import Observed, ObserveFailed
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 LOST = "r1-h2-g1"
 # The stage's session on the standard streams.

@@ -4,7 +4,7 @@ import pytest
 from textual.widgets import Input
 
 from lumctl.errors import HalfDoneError, RefusedError
-from lumctl.tui.screens.asides import LeavingScreen
+from lumctl.tui.screens.help import LeavingScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
 

@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.store.packing import Point
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.plot import PlotScreen
-from lumctl.tui.told.history import Series
+from lumctl.tui.views.history import Series
 from lumctl.tui.widgets.sparkline import BLOCKS
 
 GPU, LANE = "r1-h1-g0", "r1-h1-g0-l0"

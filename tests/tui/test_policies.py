@@ -11,10 +11,10 @@ from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.policies import POLICIES, policy_rows
+from lumctl.tui.screens.confirmation import typed_yes
 from lumctl.tui.screens.main import MainScreen
-from lumctl.tui.told.policy_text import MEANINGS, STATES, autopilot_text, decision_text, policy_text
-from lumctl.tui.told.seen import Seen
-from lumctl.tui.typed import typed_yes
+from lumctl.tui.views.policy_text import MEANINGS, STATES, autopilot_text, decision_text, policy_text
+from lumctl.tui.views.records import Seen
 
 NOW = told.START
 PLAIN = Marks({})

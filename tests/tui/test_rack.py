@@ -12,9 +12,9 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.screens.rack import RackScreen
-from lumctl.tui.told.folding import Folding
-from lumctl.tui.told.racks import MOST_FINDINGS, describe_rack
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.folding import Folding
+from lumctl.tui.views.racks import MOST_FINDINGS, describe_rack
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.picture import Picture
 
 LOST = "r1-h2-g1"

@@ -7,7 +7,7 @@ from lumctl.tui.actions import Acts
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
-from lumctl.tui.widgets.played import Playback, PlayedLine, Standing
+from lumctl.tui.widgets.playback import Playback, PlayedLine, Standing
 
 TITLE = "REPLAY of swap-0002, recorded 2026-11-21 03:12:07, at 1x"
 NEXT = Standing("next is step 2 of 8: program 9 PUCs of mesh1", 4)

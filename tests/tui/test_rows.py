@@ -16,8 +16,8 @@ from lumctl.tui.panes.findings import finding_rows
 from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import AGE, counts_cell, not_well, trouble_cell
 from lumctl.tui.screens.component import detail_text
-from lumctl.tui.told.details import describe
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.details import describe
+from lumctl.tui.views.records import Seen
 
 MARKS = Marks(GLYPHS)
 

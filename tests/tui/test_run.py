@@ -8,8 +8,8 @@ from lumctl.store import StoreError
 from lumctl.tui.actions import PlanView
 from lumctl.tui.screens.plan import Phase
 from lumctl.tui.screens.run import RunScreen
-from lumctl.tui.told.runs import no_way_back, what_to_do
-from lumctl.tui.told.steps import Stand
+from lumctl.tui.views.runs import no_way_back, what_to_do
+from lumctl.tui.views.steps import Stand
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.runbook import RunbookScreen
-from lumctl.tui.threads.replaying import ReplayView
-from lumctl.tui.told.comparing import MOST, ComparisonView, Differing, comparison_text
+from lumctl.tui.threads.replay import ReplayView
+from lumctl.tui.views.comparison import MOST, ComparisonView, Differing, comparison_text
 
 
 class Simulator:
@@ -92,7 +92,7 @@ def test_a_runbook_is_read_with_what_each_step_needs_and_proves(rack, kit):
 
 
 def test_what_failed_and_what_was_taken_back_is_told():
-    from lumctl.tui.told.runbook_text import runbook_text
+    from lumctl.tui.views.runbook_text import runbook_text
 
     document = told.runbook(taken_back=[{"step": "2", "at": "", "outcome": {}}])
     document["steps"][2]["outcome"] = {"failed": "no light at r1-h4-g0-l0"}

@@ -10,9 +10,9 @@ from lumctl.health.states import Incident, State
 from lumctl.health.transitions import Transition
 from lumctl.tui.actions import PlanView
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.told.light import planned_receivers
-from lumctl.tui.told.seen import Records, Working
-from lumctl.tui.told.steps import planned_steps
+from lumctl.tui.views.light import planned_receivers
+from lumctl.tui.views.records import Records, Working
+from lumctl.tui.views.steps import planned_steps
 
 SMALL = (80, 24)
 LOST = "r1-h2-g1"

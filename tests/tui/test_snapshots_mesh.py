@@ -6,7 +6,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.told.meshes import MeshView
+from lumctl.tui.views.meshes import MeshView
 
 SMALL = (80, 24)
 TO_RACK = ("home", "enter")

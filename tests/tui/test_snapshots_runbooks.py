@@ -4,8 +4,8 @@ import pytest
 import top_told as told
 
 from lumctl.tui.actions import PlanView
-from lumctl.tui.threads.replaying import ReplayView
-from lumctl.tui.told.comparing import ComparisonView, Differing
+from lumctl.tui.threads.replay import ReplayView
+from lumctl.tui.views.comparison import ComparisonView, Differing
 
 SMALL = (80, 24)
 UNLIKE = (

@@ -6,8 +6,8 @@ import pytest
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError
-from lumctl.tui.screens.asides import LeavingScreen
 from lumctl.tui.screens.component import DetailScreen
+from lumctl.tui.screens.help import LeavingScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plan import Phase
 from lumctl.tui.screens.rack import RackScreen

@@ -47,8 +47,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.devices.testing.switch_under_test": ("SwitchUnderTest",),
         "lumctl.devices.testing.transponder_under_test": ("TransponderUnderTest",),
         "lumctl.devices.testing.power_under_test": ("PowerUnderTest",),
-        "lumctl.devices.testing.campaign": ("run_sequence",),
-        "lumctl.devices.testing.campaign_steps": ("Rig",),
+        "lumctl.devices.testing.campaign": ("run_sequence", "Rig"),
         "lumctl.devices.testing.troubles": ("Tally",),
         "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
         "lumctl.devices.testing.faults": ("FaultyWay", "Trouble", "WayFault"),
@@ -99,7 +98,7 @@ def _face(module: str) -> str:
     for face, files in _FACES.items():
         if module.startswith(f"{face}.") and module.removeprefix(f"{face}.") in files:
             return face
-    campaign = ("lumctl.devices.testing.campaign_steps", "lumctl.devices.testing.troubles")
+    campaign = ("lumctl.devices.testing.campaign", "lumctl.devices.testing.troubles")
     return "lumctl.devices.testing.campaign" if module in campaign else module
 
 

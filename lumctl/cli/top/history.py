@@ -10,7 +10,7 @@ from lumctl.errors import LumctlError
 if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
     from lumctl.store import Store
-    from lumctl.tui.told.history import Series
+    from lumctl.tui.views.history import Series
 
 
 class Historian:
@@ -40,7 +40,7 @@ class Historian:
         """
         from lumctl.site.measured import UNITS
         from lumctl.site.racks import rack_of
-        from lumctl.tui.told.history import Series
+        from lumctl.tui.views.history import Series
 
         rack = rack_of(self._inventory, component)
         if rack is None:

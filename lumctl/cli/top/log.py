@@ -8,7 +8,7 @@ from lumctl.counts import counted
 if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.store import Entry, Run
-    from lumctl.tui.told.seen import Line
+    from lumctl.tui.views.records import Line
 
 HEALTH = "health"
 """Who tells of a change of state."""
@@ -19,7 +19,7 @@ def log_of(
 ) -> "list[Line]":
     """Journal and changes of state of a rack as lines for a person, the newest first."""
     from lumctl.health.states import is_fault
-    from lumctl.tui.told.seen import Line
+    from lumctl.tui.views.records import Line
 
     by_id = {run.id: run for run in runs}
     lines, entries = [], tuple(entries)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumctl.fabric.drawing import NamedRoutes
     from lumctl.site import Site
     from lumctl.tui.actions import PlanView
-    from lumctl.tui.told.meshes import MeshChange, MeshView
+    from lumctl.tui.views.meshes import MeshChange, MeshView
 
 
 def mesh_view(cx: Invocation, device: str) -> "MeshView":
@@ -34,7 +34,7 @@ def mesh_view(cx: Invocation, device: str) -> "MeshView":
 def mesh_in(site: "Site", device: str) -> "MeshView":
     """As :func:`mesh_view`, of the device of a site."""
     from lumctl.tui.threads.collector import one_line
-    from lumctl.tui.told.meshes import MeshView
+    from lumctl.tui.views.meshes import MeshView
 
     recorded = site.known_cells(device)
     try:
@@ -76,7 +76,7 @@ def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
     """What a plan makes of each mesh that it writes and of which it is known what it holds."""
     from lumctl.devices.types import PucState
     from lumctl.fabric import mesh_of
-    from lumctl.tui.told.meshes import MeshChange
+    from lumctl.tui.views.meshes import MeshChange
 
     found = []
     for name in dict.fromkeys(change.device for change in plan.changes):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.stage import Stage
     from lumctl.site import Observation, Site
-    from lumctl.tui.widgets.played import Standing
+    from lumctl.tui.widgets.playback import Standing
 
 WELL_S = 4.0
 """How long the rack is seen as it was before anything failed."""
@@ -78,7 +78,7 @@ class Play:
 
     def standing(self) -> "Standing":
         """Where it stands now."""
-        from lumctl.tui.widgets.played import Standing
+        from lumctl.tui.widgets.playback import Standing
 
         text, until, grave = self._told
         left = None if until is None else max(0, round(until - time.monotonic()))

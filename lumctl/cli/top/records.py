@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.inventory.model import Inventory
     from lumctl.store import Head, Run, Store
-    from lumctl.tui.told.seen import Line, Records, Working
+    from lumctl.tui.views.records import Line, Records, Working
 
 MOST_LINES = 500
 """How many lines of the log are shown."""
@@ -58,7 +58,7 @@ class Recorder:
     def __call__(self) -> "Records":
         """Read what is new."""
         from lumctl.store.database import shown
-        from lumctl.tui.told.seen import Records
+        from lumctl.tui.views.records import Records
 
         trouble, watched = None, cache(self._watched)
         for rack in self._inventory.racks:
@@ -114,7 +114,7 @@ class Recorder:
     def _working(self) -> "list[Working]":
         from lumctl.training.job_control import ask
         from lumctl.training.job_folder import coordinator_socket
-        from lumctl.tui.told.seen import Working
+        from lumctl.tui.views.records import Working
 
         found = []
         for name, job in self._inventory.jobs.items():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lumctl.site import Site
     from lumctl.store import Run
     from lumctl.tui.sources import Sources
-    from lumctl.tui.told.seen import Records
+    from lumctl.tui.views.records import Records
 
 TARGET = "replay"
 """At what the dashboard is aimed, as every screen of it says."""
@@ -139,7 +139,7 @@ def _show(
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
     from lumctl.tui.look.marks import Marks
-    from lumctl.tui.widgets.played import Playback
+    from lumctl.tui.widgets.playback import Playback
 
     def nothing(*_: object) -> Any:
         raise RefusedError("a replay changes nothing")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.replay import ReplayResult
     from lumctl.site import Site
-    from lumctl.tui.threads.replaying import Gate, ReplayView
-    from lumctl.tui.told.comparing import ComparisonView
+    from lumctl.tui.threads.replay import Gate, ReplayView
+    from lumctl.tui.views.comparison import ComparisonView
 
 _OF_THE_PLAN = ("precondition", "verification", "undo")
 """What the plan says of a step, and its runbook, which is to be replayed on any rack, does not."""
@@ -57,7 +57,7 @@ def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
 def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
     """As :func:`compared`, from the stores of a site."""
     from lumctl.runbook.diff import counted, times, unlike
-    from lumctl.tui.told.comparing import ComparisonView, Differing
+    from lumctl.tui.views.comparison import ComparisonView, Differing
 
     one, other = _found(site, a).document, _found(site, b).document
     found = unlike(one, other)
@@ -70,7 +70,7 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
     """Replay on a simulator of its own, which is gone when this returns; ``gate`` lets each step through."""
     from lumctl.runbook.replay import replay_on_simulator
     from lumctl.site import Site
-    from lumctl.tui.threads.replaying import ReplayView
+    from lumctl.tui.threads.replay import ReplayView
 
     stopped: list[Step] = []
 
@@ -95,7 +95,7 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
 
 def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
     """How a replay ended, in a line, and where it differs."""
-    from lumctl.tui.threads.replaying import ReplayView
+    from lumctl.tui.threads.replay import ReplayView
 
     odd = result.first_difference
     if odd is None:

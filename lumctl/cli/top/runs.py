@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lumctl.change import Plan
     from lumctl.store import Store
     from lumctl.tui.actions import PlanView
-    from lumctl.tui.told.runs import RunView
+    from lumctl.tui.views.runs import RunView
 
 
 def run_view(cx: Invocation, key: str) -> "RunView":
@@ -28,7 +28,7 @@ def run_view(cx: Invocation, key: str) -> "RunView":
 
 def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
     """As :func:`run_view`, with what opens the store of a rack."""
-    from lumctl.tui.told.runs import run_view as viewed
+    from lumctl.tui.views.runs import run_view as viewed
 
     rack, _, name = key.partition("/")
     store = opened(rack)
@@ -61,8 +61,8 @@ def plan_view(plan: "Plan", *warnings: str) -> "PlanView":
     from lumctl.change import to_document
     from lumctl.cli.plan_lines import plan_lines
     from lumctl.tui.actions import PlanView
-    from lumctl.tui.told.light import planned_receivers
-    from lumctl.tui.told.steps import planned_steps
+    from lumctl.tui.views.light import planned_receivers
+    from lumctl.tui.views.steps import planned_steps
 
     document = to_document(plan)
     lines = (*plan_lines(plan)[1:], *(f"warning: {warning}" for warning in warnings))

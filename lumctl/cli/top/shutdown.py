@@ -14,7 +14,7 @@ from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
     from lumctl.tui.app import Dashboard
-    from lumctl.tui.plain.session import Session
+    from lumctl.tui.text_mode.session import Session
 
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:

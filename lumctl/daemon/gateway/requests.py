@@ -11,8 +11,8 @@ from typing import Any
 
 from lumctl.daemon.gateway.fencing import Fence
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
-from lumctl.devices.gated.subject import Subject, rack_of, written
-from lumctl.devices.gated.wire import FENCED, error_said
+from lumctl.devices.gateway.subject import Subject, rack_of, written
+from lumctl.devices.gateway.wire import FENCED, error_said
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import bound, signatures
 from lumctl.devices.recorded_values import decode, encode

@@ -13,7 +13,7 @@ from lumctl.daemon.gateway.fencing import HIGHEST_FILE, Fence, HighestLease, New
 from lumctl.daemon.gateway.requests import LOG_FILE, GatewayLog, RequestHandler
 from lumctl.daemon.process import exclusive_lock
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.devices.gated.wire import SCHEMA, error_said
+from lumctl.devices.gateway.wire import SCHEMA, error_said
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UnreachableError

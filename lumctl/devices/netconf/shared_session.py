@@ -14,9 +14,8 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
     UnsupportedError,
 )
-from lumctl.devices.netconf.messages import NS
+from lumctl.devices.netconf.messages import NS, refusal
 from lumctl.devices.netconf.operations import Offer
-from lumctl.devices.netconf.refusals import refusal
 from lumctl.devices.netconf.session import Clock, Session, SessionError
 from lumctl.devices.protocols import DriverContext
 

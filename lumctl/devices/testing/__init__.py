@@ -27,7 +27,6 @@ pytest.register_assert_rewrite(
     "lumctl.devices.testing.settings",
     "lumctl.devices.testing.mesh_doubts",
     "lumctl.devices.testing.switch",
-    "lumctl.devices.testing.switch_ports",
     "lumctl.devices.testing.transponder",
 )
 

@@ -6,12 +6,198 @@ changes are half applied. After each step the belief that the outcome allows is 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from lumctl.devices import transaction
-from lumctl.devices.errors import DeviceError
-from lumctl.devices.testing.campaign_steps import Cells, Rig, Steps
-from lumctl.devices.testing.troubles import STEPS, Tally, account, heal
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, UnsupportedError
+from lumctl.devices.testing.faults import FaultyWay
+from lumctl.devices.testing.troubles import STEPS, Tally, account, heal, trouble
+from lumctl.devices.transaction import Cell, LightDriver
+from lumctl.devices.types import Capability, Receipt
+from lumctl.inventory.wiring import FREE
+
+TIMER_S = 60.0
+Cells = dict[int, str]
+
+
+@dataclass
+class Rig:
+    """A device on which the sequences are run.
+
+    ``open`` gives a new driver over ``way``, which knows ``states`` if the device cannot be read. ``truth`` is what the
+    device really holds, seen apart from any driver. ``own`` are the cells that may be changed and ``states`` their
+    possible states (of a switch: egress ports, besides none); all others belong to somebody else. ``misbehave`` makes
+    the device itself behave badly in one of ``habits``, or well again (``None``). Faults on the way come after up to
+    ``most_bytes``: about as many as a change takes, with everything that is read before and after it. ``pass_time``
+    lets so many seconds go by for a device whose driver declares a confirm timer.
+    """
+
+    open: Callable[[Mapping[int, str]], LightDriver]
+    truth: Callable[[], Mapping[int, str]]
+    own: Sequence[int]
+    states: Sequence[str]
+    way: FaultyWay | None
+    habits: Sequence[str] = ()
+    misbehave: Callable[[str | None], object] = lambda _habit: None
+    most_bytes: int = 300
+    pass_time: Callable[[float], object] = lambda _seconds: None
+
+
+class Steps:
+    """What is done to the device in one sequence. Each method gives what may be believed afterwards."""
+
+    def __init__(self, rig: Rig, driver: LightDriver, dice: random.Random, tally: Tally) -> None:
+        self._rig = rig
+        self._driver = driver
+        self._dice = dice
+        self._tally = tally
+        self._timed = Capability.CONFIRM_TIMER in driver.capabilities
+
+    def change(self, belief: Cells) -> Cells | None:
+        """Try a change under some trouble, undo it if it fails; ``None``: nothing may be believed."""
+        cells = self._cells(belief)
+        self._require_no_theft(belief)
+        heal(self._rig)
+        in_time = self._dice.random() < 0.7  # noqa: PLR2004 - mostly it was read before the trouble came
+        if not in_time:
+            trouble(self._rig, self._dice, self._tally)
+        timer = TIMER_S if self._timed and self._dice.random() < 0.7 else None  # noqa: PLR2004 - mostly
+        try:
+            staged = transaction.stage(self._driver, cells)
+        except DeviceError:
+            self._tally.count("not staged")
+            return belief  # reading sends nothing that changes anything
+        if in_time:
+            trouble(self._rig, self._dice, self._tally)
+        try:
+            receipt = transaction.write(self._driver, staged, revert_after_s=timer)
+        except (DeviceUnreachableError, DeviceRefusedError, UnsupportedError) as error:
+            self._tally.count(_kind(error))
+            return belief
+        except DeviceError as error:
+            self._tally.count(_kind(error))
+            return self._undone(belief, cells, None)
+        self._tally.count("done")
+        after = belief | {cell: state for cell, _, state in cells}
+        if self._dice.random() < 0.2:  # noqa: PLR2004 - something else went wrong
+            return self._undone(belief, cells, receipt)
+        return self._kept(belief, after, cells, receipt) if receipt.revert_armed else after
+
+    def found_again(self, last: Cells) -> Cells:
+        """Read the device, or write its known state again: what one does before relying on it, with all well again."""
+        heal(self._rig)
+        if self._timed:
+            self._rig.pass_time(TIMER_S + 1)  # until then the device may still go back by itself
+        if transaction.readable(self._driver):
+            self._tally.count("read again")
+            return transaction.read_cells(self._driver, sorted(self._rig.truth()))
+        # Its own cells only: nobody else's were part of any change, so they are known.
+        own: list[Cell] = [(cell, None, last[cell]) for cell in self._rig.own]
+        transaction.write(self._driver, transaction.stage(self._driver, own))
+        self._tally.count("asserted again")
+        return dict(last)
+
+    def reads_true(self, belief: Cells) -> bool:
+        """Whether a reading gives the truth, if it gives anything: in the midst of trouble it may fail, and not lie."""
+        if not transaction.readable(self._driver):
+            return True
+        try:
+            return transaction.read_cells(self._driver, sorted(belief)) == belief
+        except DeviceError:
+            self._tally.count("not read")
+            return True
+
+    def _kept(self, before: Cells, after: Cells, cells: list[Cell], receipt: Receipt[Any]) -> Cells | None:
+        """Confirm a change that the device would take back by itself, or see that it does."""
+        if self._dice.random() < 0.3:  # noqa: PLR2004 - whoever was to confirm it is gone
+            self._rig.pass_time(TIMER_S + 1)
+            self._tally.count("ran out")
+            return before if receipt.text != transaction.READ_BACK else None
+        if self._dice.random() < 0.5:  # noqa: PLR2004 - other trouble than that of the commit
+            trouble(self._rig, self._dice, self._tally)
+        try:
+            self._driver.confirm(receipt)
+        except DeviceError as error:
+            self._tally.count(f"confirm: {_kind(error)}")
+            return self._undone(before, cells, receipt)
+        self._rig.pass_time(TIMER_S + 1)
+        self._tally.count("confirmed")
+        return after
+
+    def _undone(self, belief: Cells, cells: list[Cell], receipt: Receipt[Any] | None) -> Cells | None:
+        if receipt is None:
+            self._require_doubt(cells)
+        if self._dice.random() < 0.5:  # noqa: PLR2004 - some troubles pass
+            heal(self._rig)
+        meant = transaction.committed(self._driver, cells, receipt.staged.token if receipt else "")
+        armed = receipt is not None and receipt.revert_armed
+        try:
+            transaction.take_back(self._driver, Receipt(meant, revert_armed=armed))
+        except DeviceError as error:
+            self._tally.count(f"undo: {_kind(error)}")
+            return None
+        if self._timed:
+            self._rig.pass_time(TIMER_S + 1)
+        self._tally.count("undone")
+        return belief
+
+    def _require_doubt(self, cells: list[Cell]) -> None:
+        """A driver that cannot read says that it does not know what a failed change has left, and undoes nothing to it.
+
+        Raises:
+            AssertionError: it goes on as if it knew.
+        """
+        if transaction.readable(self._driver):
+            return
+        staged = transaction.stage(self._driver, cells)
+        if any(change.before is not None for change in staged.changes):
+            raise AssertionError(f"after a change with no clear outcome the driver claims to know: {staged.changes}")
+        try:
+            self._driver.roll_back(Receipt(staged, revert_armed=False))
+        except DeviceRefusedError:
+            self._tally.count("unknown")
+            return
+        raise AssertionError("the driver took back a change to what it does not know")
+
+    def _require_no_theft(self, belief: Cells) -> None:
+        """A switch takes no egress port from an ingress port that the change does not name.
+
+        Raises:
+            AssertionError: it would.
+        """
+        taken = [state for cell, state in belief.items() if cell not in self._rig.own and state != FREE]
+        if not transaction.is_switch(self._driver) or not taken or self._dice.random() < 0.8:  # noqa: PLR2004
+            return
+        heal(self._rig)
+        theft = {self._dice.choice(list(self._rig.own)): int(self._dice.choice(taken))}
+        try:
+            self._driver.stage(theft)
+        except DeviceRefusedError:
+            self._tally.count("theft refused")
+            return
+        raise AssertionError(f"an egress port of somebody else was staged: {theft}")
+
+    def _cells(self, belief: Cells) -> list[Cell]:
+        """A random change of own cells; on a switch no egress is given twice, or taken from somebody else."""
+        chosen = self._dice.sample(list(self._rig.own), k=self._dice.randint(1, len(self._rig.own)))
+        states = list(self._rig.states)
+        if not transaction.is_switch(self._driver):
+            return [(cell, belief[cell], self._dice.choice(states)) for cell in sorted(chosen)]
+        free = [state for state in states if state not in {s for c, s in belief.items() if c not in chosen}]
+        self._dice.shuffle(free)
+        joined = {cell for cell in chosen if self._dice.random() < 0.7}  # noqa: PLR2004 - mostly
+        return [(cell, belief[cell], free.pop() if free and cell in joined else FREE) for cell in sorted(chosen)]
+
+
+def _kind(error: DeviceError) -> str:
+    """An error's name; the kinds of unreachable and refused count as those."""
+    for kind in (DeviceUnreachableError, DeviceRefusedError):
+        if isinstance(error, kind):
+            return kind.__name__
+    return type(error).__name__
+
 
 __all__ = ["STEPS", "Rig", "Tally", "run_sequence"]
 

@@ -5,6 +5,7 @@ A style here is a name; ``themes`` says what it looks like.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from lumctl.health.states import State
 
@@ -61,3 +62,9 @@ def power(dbm: float | None, unit: str = "") -> str:
     if dbm is None:
         return "-"
     return "dark" if dbm == float("-inf") else f"{dbm:.1f}{unit}"
+
+
+def clock(at: float, now: float) -> str:
+    """The time of day to the second; of another day the date too, to the minute."""
+    moment, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
+    return f"{moment:%H:%M:%S}" if moment.date() == today.date() else f"{moment:%m-%d %H:%M}"

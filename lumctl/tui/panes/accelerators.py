@@ -7,9 +7,19 @@ from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.site.observation import places
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import AGE_OF_READING, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, not_well, number_cell, state_cell, worst_first
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import (
+    AGE_OF_READING,
+    STATE,
+    Cell,
+    Column,
+    Pane,
+    Row,
+    not_well,
+    number_cell,
+    state_cell,
+    worst_first,
+)
+from lumctl.tui.views.records import Seen
 
 
 def accelerator_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -3,9 +3,8 @@
 from lumctl.health.states import CircuitEndHealth, CircuitHealth
 from lumctl.inventory.wiring import Direction
 from lumctl.tui.look.marks import Marks, power
-from lumctl.tui.panes.columns import AGE_OF_READING, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, not_well, state_cell, worst_first
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, not_well, state_cell, worst_first
+from lumctl.tui.views.records import Seen
 
 
 def circuit_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -3,9 +3,8 @@
 from collections import Counter
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import FOR, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import FOR, STATE, Cell, Column, Pane, Row, state_cell
+from lumctl.tui.views.records import Seen
 
 
 def finding_rows(seen: Seen, marks: Marks) -> list[Row]:

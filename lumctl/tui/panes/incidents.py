@@ -3,10 +3,9 @@
 from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import FOR, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.told.incidents import accelerator_of, case_of, remedy_of
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.views.incidents import accelerator_of, case_of, remedy_of
+from lumctl.tui.views.records import Seen
 
 
 def incident_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -2,10 +2,9 @@
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import AGE_OF_READING, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell
-from lumctl.tui.told.jobs import GOES, jobs_of, pace, state_of, told_of
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, state_cell
+from lumctl.tui.views.jobs import GOES, jobs_of, pace, state_of, told_of
+from lumctl.tui.views.records import Seen
 
 
 def job_rows(seen: Seen, marks: Marks) -> list[Row]:

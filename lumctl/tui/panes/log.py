@@ -1,10 +1,9 @@
 """The log: what was done, decided and said, and how health changed, of all racks, newest first."""
 
 from lumctl.health.states import State
-from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.look.moments import clock
+from lumctl.tui.look.marks import STATE_STYLES, Marks, clock
 from lumctl.tui.panes.rows import COMPONENT, Cell, Column, Pane, Row
-from lumctl.tui.told.seen import Line, Seen
+from lumctl.tui.views.records import Line, Seen
 
 
 def log_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -3,10 +3,9 @@
 from functools import partial
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import FOR, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.told.incidents import Health, case_of, kind_of, members_of
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.views.incidents import Health, case_of, kind_of, members_of
+from lumctl.tui.views.records import Seen
 
 
 def members_pane(key: str) -> Pane:

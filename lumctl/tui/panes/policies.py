@@ -5,10 +5,9 @@ from typing import Any
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.panes.columns import AGO
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row
-from lumctl.tui.told.policy_text import STATES
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import AGO, Cell, Column, Pane, Row
+from lumctl.tui.views.policy_text import STATES
+from lumctl.tui.views.records import Seen
 
 ASKED, DECISION = "asked", "decision"
 """What stands behind the rack in the keys of these rows; ``policy`` does before a policy's name."""

@@ -6,9 +6,19 @@ from dataclasses import replace
 from lumctl.health.states import SEVERITY, ComponentHealth, State, worst
 from lumctl.site.observation import Observation
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import AGE_OF_READING, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, counts_cell, not_well, state_cell, worst_first
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import (
+    AGE_OF_READING,
+    STATE,
+    Cell,
+    Column,
+    Pane,
+    Row,
+    counts_cell,
+    not_well,
+    state_cell,
+    worst_first,
+)
+from lumctl.tui.views.records import Seen
 
 
 def rack_rows(seen: Seen, marks: Marks) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lumctl.counts import counted
 from lumctl.health.states import SEVERITY, State, worst
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 AGE = "age"
 """The key of the column that the table itself fills in, each second, from a row's ``at``."""
@@ -129,3 +129,10 @@ def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:
         return Cell("")
     of_all = worst(states)
     return Cell(f"{marks.glyphs.get(of_all, '')}{len(states)}", STATE_STYLES[of_all])
+
+
+# Texts without a bound stand last: whatever their length, the age is in sight.
+STATE = Column("state", "STATE", 10)
+AGE_OF_READING = Column(AGE, "AGE", 5, right=True)
+FOR = Column(AGE, "FOR", 5, right=True)
+AGO = Column(AGE, "AGO", 5, right=True)

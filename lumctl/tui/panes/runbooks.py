@@ -2,9 +2,8 @@
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import AGO
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import AGO, Cell, Column, Pane, Row
+from lumctl.tui.views.records import Seen
 
 
 def runbook_rows(seen: Seen, marks: Marks) -> list[Row]:  # noqa: ARG001 - a runbook has no state

@@ -3,9 +3,8 @@
 from lumctl.health.states import State
 from lumctl.store import ACTION_KINDS, Run
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.columns import AGO
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.panes.rows import AGO, Cell, Column, Pane, Row
+from lumctl.tui.views.records import Seen
 
 STATES = {
     "done": State.OK,

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, duration
-from lumctl.tui.screens.asking import AskingScreen
+from lumctl.tui.screens.confirmation import AskingScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar

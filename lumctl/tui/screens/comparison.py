@@ -11,7 +11,7 @@ from textual.widgets import Static
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.comparing import ComparisonView, comparison_text
+from lumctl.tui.views.comparison import ComparisonView, comparison_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 
 

@@ -11,10 +11,10 @@ from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, STATE
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.screens.plot import PLOT_KIND
-from lumctl.tui.threads.asking import HistoryAsker, HistoryRead
-from lumctl.tui.told.details import Detail, Section
-from lumctl.tui.told.history import History
-from lumctl.tui.told.readings import shown
+from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
+from lumctl.tui.views.details import Detail, Section
+from lumctl.tui.views.history import History
+from lumctl.tui.views.readings import shown
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.sparkline import sparkline
 

@@ -14,7 +14,7 @@ from lumctl.tui.screens.listing import ListingScreen
 from lumctl.tui.screens.main import PlanWanted, RefreshWanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.incidents import (
+from lumctl.tui.views.incidents import (
     accelerator_of,
     case_of,
     consequences,
@@ -23,7 +23,7 @@ from lumctl.tui.told.incidents import (
     no_accelerator,
     to_acknowledge,
 )
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.question import Question
 
 

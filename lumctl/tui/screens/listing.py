@@ -9,11 +9,13 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from lumctl.tui.panes.ranks import ranks_pane
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import Context
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 
@@ -97,3 +99,19 @@ class ListingScreen(KeyedScreen[None]):
     def _show_more(self) -> None:
         if (seen := self.shared.seen()) is not None:
             self.query_one("#more", Static).update(self.more(seen, self.table.selected))
+
+
+class JobScreen(ListingScreen, keys="job"):
+    """One job."""
+
+    def __init__(self, job: str, context: Context) -> None:
+        super().__init__(f"job {job}", ranks_pane(job), context)
+        self._job = job
+
+    def head(self, seen: Seen) -> Text:
+        """The health of its accelerators, and what it does."""
+        return head_text(seen, self._job, self.shared.marks)
+
+    def more(self, seen: Seen, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
+        """Its recoveries."""
+        return recoveries_text(told_of(seen, self._job), self.shared.now(), self.shared.marks)

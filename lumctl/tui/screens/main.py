@@ -16,8 +16,8 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell
 from lumctl.tui.screens.keyed import KeyedScreen
-from lumctl.tui.told.folding import Folding
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.folding import Folding
+from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.bars import Answer, KeyBar, Tabs, TopBar
 from lumctl.tui.widgets.prompt import Prompt
 from lumctl.tui.widgets.table import PaneTable

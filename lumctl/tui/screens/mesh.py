@@ -23,8 +23,8 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.chip import LED, Chip, chip, led_rows
-from lumctl.tui.told.meshes import Led, MeshView, circuits_on
+from lumctl.tui.views.mesh_drawing import LED, Chip, chip, led_rows
+from lumctl.tui.views.meshes import Led, MeshView, circuits_on
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.picture import Picture
 from lumctl.tui.widgets.table import PaneTable

@@ -18,12 +18,12 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.threads.following import Following
-from lumctl.tui.told.light import light_text, powers_of
-from lumctl.tui.told.steps import steps_text
+from lumctl.tui.threads.step_progress import Following
+from lumctl.tui.views.light import light_text, powers_of
+from lumctl.tui.views.steps import steps_text
 from lumctl.tui.widgets.bars import KeyBar, TopBar
 from lumctl.tui.widgets.changes import NO_CHANGE, ChangePicture
-from lumctl.tui.widgets.yes_line import YesLine
+from lumctl.tui.widgets.prompt import YesLine
 
 
 class Phase(Enum):

@@ -11,9 +11,9 @@ from lumctl.store.packing import Point
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, duration
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.sources import Context
-from lumctl.tui.threads.asking import HistoryAsker, HistoryRead
-from lumctl.tui.told.history import History
-from lumctl.tui.told.readings import Reading, is_kept, readings_of, shown
+from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
+from lumctl.tui.views.history import History
+from lumctl.tui.views.readings import Reading, is_kept, readings_of, shown
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.plot import ZOOMS, Zoom, plot
 

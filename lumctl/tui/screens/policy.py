@@ -14,10 +14,10 @@ from textual.widgets import Static
 
 from lumctl.tui.actions import ApplyView
 from lumctl.tui.panes.policies import DECISION, find
-from lumctl.tui.screens.asking import AskingScreen
+from lumctl.tui.screens.confirmation import AskingScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.policy_text import autopilot_text, decision_text, policy_text
+from lumctl.tui.views.policy_text import autopilot_text, decision_text, policy_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.question import Question
 

@@ -15,7 +15,7 @@ from lumctl.tui.panes.rows import COMPONENT, counts_cell
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import Context
-from lumctl.tui.told.places import (
+from lumctl.tui.views.rack_drawing import (
     LINES,
     LINK_MARGIN,
     Emphasis,

@@ -14,8 +14,8 @@ from lumctl.tui.screens.main import Wanted
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.told.light import light_text, powers_of
-from lumctl.tui.told.runs import RunView, no_way_back, run_text
+from lumctl.tui.views.light import light_text, powers_of
+from lumctl.tui.views.runs import RunView, no_way_back, run_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 
 READ_EVERY_S = 1.0

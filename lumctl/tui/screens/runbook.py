@@ -15,8 +15,8 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.threads.replaying import ReplayView, Stepper
-from lumctl.tui.told.runbook_text import Replay, replay_text, runbook_text
+from lumctl.tui.threads.replay import ReplayView, Stepper
+from lumctl.tui.views.runbook_text import Replay, replay_text, runbook_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 
 COMPARISON = "comparison"

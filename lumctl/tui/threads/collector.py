@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from lumctl.errors import LumctlError
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.told.changing import change_lines
-from lumctl.tui.told.meshes import MeshChange
+from lumctl.tui.views.change_drawing import change_lines
+from lumctl.tui.views.meshes import MeshChange
 from lumctl.tui.widgets.picture import Picture
 
 NO_CHANGE = "this plan changes no mesh that could be drawn"

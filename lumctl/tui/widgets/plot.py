@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lumctl.store.packing import Point
 from lumctl.tui.look.marks import QUIET_STYLE, STALE_STYLE
-from lumctl.tui.told.readings import Limit, shown
+from lumctl.tui.views.readings import Limit, shown
 from lumctl.tui.widgets.canvas import EMPTY, Scale, drawn, scale_of
 
 LABELS = 9

@@ -31,7 +31,7 @@ class Clocks:
 
     def __post_init__(self) -> None:
         for kind in _WRITES:
-            self._clock(self.store.leases if kind in {"acquire", "release"} else self.store.runs.all, kind)
+            self._clock(self.store.leases if kind in {"acquire", "release"} else self.store.runs, kind)
 
     def clear(self) -> None:
         """Forget what was; the next run is to be measured."""

@@ -26,7 +26,7 @@ from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
 from lumctl.tui.threads.collector import Observed
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 RACKS = 16
 START = 1_795_000_000.0

@@ -11,10 +11,10 @@ import pytest
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.testing.bridge import UnixSocket
 from lumctl.devices.testing.campaign import STEPS, Rig, Tally, run_sequence
 from lumctl.devices.testing.campaign_settings import run_settings
 from lumctl.devices.testing.faults import FaultyWay
+from lumctl.devices.testing.interception import UnixSocket
 from lumctl.inventory.load import load_inventory
 from lumctl.sim import client
 from lumctl.sim.control import Control

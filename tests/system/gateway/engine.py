@@ -27,7 +27,7 @@ from gateways import through  # noqa: E402
 from lumctl.change import apply  # noqa: E402
 from lumctl.change.resumption import abort, resume  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
-from lumctl.devices.gated.client import Gateway  # noqa: E402
+from lumctl.devices.gateway.client import Gateway  # noqa: E402
 from lumctl.errors import LumctlError, RefusedError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
 from lumctl.json_lines import JsonLines  # noqa: E402

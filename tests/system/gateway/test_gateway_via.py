@@ -8,7 +8,7 @@ from gateways import serving
 
 from lumctl.devices.endpoints import GatewayEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, StaleFenceError
-from lumctl.devices.gated.racks import Means
+from lumctl.devices.gateway.racks import Means
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.fleet.fleet import Fleet

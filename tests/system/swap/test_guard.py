@@ -67,12 +67,12 @@ def killed(rack, plan, **where: int) -> tuple:
 def test_an_engine_that_is_killed_leaves_the_rack_as_it_was(swap, where) -> None:
     rack, plan, *_ = swap
     run, said = killed(rack, plan, **where)
-    assert said.startswith("mesh and 4 more have no revert timer: ours is armed (62 s)\n")
+    assert said.startswith("mesh and 4 more have no revert timer: lumctl's own is armed (62 s)\n")
     is_put_back(swap, run)
     end = rack.store.journal.of_run(run.id)[-1]
     assert end.data == {
         "state": "rolled-back",
-        "failed": "its engine ended without a word",
+        "failed": "its engine died",
         "by": f"revert guard of {run.id}",
     }
     assert (run.fence, end.fence) == (rack.store.journal.of_run(run.id)[0].fence + 1,) * 2
@@ -129,7 +129,7 @@ def test_an_engine_that_its_guard_may_not_end_is_shut_out_and_says_so(swap) -> N
         engine.send_signal(signal.SIGCONT)
         said = engine.stdout.read()
     assert rack.store.journal.of_run(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
-    assert said.endswith(f"{run.id} stood still for so long that its revert guard took it over: it is rolled-back\n")
+    assert said.endswith(f"{run.id} was silent for so long that its revert guard took it over: it is rolled-back\n")
     assert engine.returncode == ExitCode.ROLLED_BACK
     is_put_back(swap, run)
 
@@ -198,5 +198,5 @@ def test_a_guard_holds_nothing_of_its_engine_and_shows_no_secret(swap) -> None:
     assert words[1:3] == [b"-I", b"-S"]
     assert words[4:] == [words[4], words[5], b"prototype"]
     assert log.stat().st_mode & 0o777 == 0o600
-    assert log.read_text().splitlines()[-1].endswith("was rolled back: its engine ended without a word")
+    assert log.read_text().splitlines()[-1].endswith("was rolled back: its engine died")
     is_put_back(swap, newest(rack))

@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
-from lumctl.change.resumption import ABORT, RESUME, abort, prospect, resume
+from lumctl.change.resumption import ABORT, RESUME, abort, outlook, resume
 from lumctl.swap import plan_fabric, plan_rollback, plan_swap
 
 REPLACED = {"s1-gpu0-a", "s1-gpu0-b"}
@@ -76,7 +76,7 @@ def test_a_cut_run_is_brought_to_an_end_although_a_transmitter_of_another_rank_i
     run = cut(rack, plan)
     switch(rack, "s0-gpu0-a", on=False)
     with later(rack) as site:
-        found = prospect(site, site.store("prototype").runs.get(run.id), act)
+        found = outlook(site, site.store("prototype").runs.get(run.id), act)
         assert found.switching.light == ("s0-gpu0-a",)
         do = abort if act == ABORT else resume
         do(site, site.store("prototype").runs.get(run.id))

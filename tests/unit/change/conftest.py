@@ -237,10 +237,10 @@ class MemoryRack:
         """Whatever the store has taken is an event."""
         self._after(self.store.leases, "acquire", lambda *_, **__: [("acquire",)])
         self._after(self.store.leases, "release", lambda *_, **__: [("release",)])
-        self._after(self.store.runs.all, "begin", lambda *_, **__: [("begin",)])
-        self._after(self.store.runs.all, "advance", lambda _lease, _run, entries, **_: _written(entries))
-        self._after(self.store.runs.all, "end", lambda *_, outcomes=(), **__: _written(outcomes))
-        self._after(self.store.runs.all, "end", lambda _lease, _run, _entry, state, **_: [("end", state)])
+        self._after(self.store.runs, "begin", lambda *_, **__: [("begin",)])
+        self._after(self.store.runs, "advance", lambda _lease, _run, entries, **_: _written(entries))
+        self._after(self.store.runs, "end", lambda *_, outcomes=(), **__: _written(outcomes))
+        self._after(self.store.runs, "end", lambda _lease, _run, _entry, state, **_: [("end", state)])
 
     def _after(self, part, name, events_of):
         real = getattr(part, name)

@@ -155,7 +155,7 @@ def test_an_interrupt_between_an_intent_and_its_act_takes_the_step_back_too(rack
 def test_circuits_that_were_sound_and_are_not_after_the_undo_leave_it_half_done(rack):
     plan = rack.plan()
     rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
-    error, before = fails(rack, plan, HalfDoneError, "the cells were put back, but light was not verified")
+    error, before = fails(rack, plan, HalfDoneError, "the cells were restored, but light was not verified")
     assert rack.acts()[5:] == BACK
     assert rack.store.runs.get(error.run).state == "half-done"
     is_as_it_was(rack, before)
@@ -211,8 +211,8 @@ def test_a_run_with_a_step_passed_over_is_done_and_says_so(rack, error):
     rack.at("transmit", "s1-gpu0-a", do=error)
     said = []
     result = rack.apply(plan, progress=said.append)
-    assert said[0] == "mesh and 4 more have no revert timer: ours is armed (60 s)"
-    assert said[2] == f"2. darken the transmitter of s1-gpu0-a: passed over ({error.message})"
+    assert said[0] == "mesh and 4 more have no revert timer: lumctl's own is armed (60 s)"
+    assert said[2] == f"2. darken the transmitter of s1-gpu0-a: skipped ({error.message})"
     (outcome,) = [e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2")]
     sent = {} if error is UNKNOWN else {"nothing_sent": True}
     assert outcome.data == {"failed": error.message, **sent}
@@ -263,7 +263,7 @@ def test_a_mesh_that_was_sent_nothing_is_as_certain_as_before(rack):
 def test_a_mesh_that_was_written_whole_keeps_what_was_written_if_its_light_is_not_proved(rack):
     plan = plan_fabric(rack.site, "prototype", forget=True)
     rack.dark.add("s0-gpu0-b")
-    error, _ = fails(rack, plan, HalfDoneError, "mesh was written whole: what it held before was not known")
+    error, _ = fails(rack, plan, HalfDoneError, "mesh was written whole: its earlier states were not known")
     assert rack.acts() == [("commit", "mesh", None)]
     assert rack.site.known_states("mesh") == rack.twin.cells
     assert f"lumctl swap resume {error.run} --target sim" in error.hint
@@ -376,5 +376,5 @@ def test_what_was_put_back_is_not_taken_for_sound_because_a_host_has_lost_its_po
     rack.at("commit", do=lambda: off.add("s1"))
     rack.dark.add("s3-gpu0-a")
     rack.twin.roll_back = lambda _receipt: rack.happens("roll_back", "mesh")  # it says so, and does nothing
-    with pytest.raises(HalfDoneError, match="the cells were put back, but light was not verified"):
+    with pytest.raises(HalfDoneError, match="the cells were restored, but light was not verified"):
         rack.apply(plan)

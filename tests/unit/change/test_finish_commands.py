@@ -100,7 +100,7 @@ def test_where_it_cannot_go_on_it_says_why_before_it_asks(rack, command, run, ca
     rack.collected.lose_gpu("s3-gpu0")
     command("resume", run, dry_run=True)
     said = capsys.readouterr().out
-    assert "it cannot go on: s3-gpu0 is failed, not ok" in said
+    assert "it cannot continue: s3-gpu0 is failed, not ok" in said
     assert "rolled back, in this order" in said
     with pytest.raises(LumctlError) as error:
         command("resume", run, yes=True)

@@ -6,7 +6,7 @@ import pytest
 
 from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do, Plan, Start, Step, plan_digest
-from lumctl.change.resumption import ABORT, abort, prospect, resume
+from lumctl.change.resumption import ABORT, abort, outlook, resume
 from lumctl.change.run import RunInProgress
 from lumctl.errors import HalfDoneError, RefusedError
 from lumctl.inventory.wiring import circuits_of
@@ -133,7 +133,7 @@ def test_after_a_fabric_was_written_anew_the_way_out_is_named(rack):
 def test_and_closes_the_run_without_touching_cells_or_placement(rack):
     run, other = fabric_was_applied(rack)
     before, dark = dict(rack.twin.cells), [name for name, on in rack.on.items() if not on]
-    found = prospect(rack.site, run, ABORT, leave_later=True)
+    found = outlook(rack.site, run, ABORT, leave_later=True)
     assert found.left_alone.why == (f"mesh was last written by {other}",)
     lit = [("transmit", step.data["transponder"], True) for step in found.steps]
     assert {lane for _, lane, _ in lit} == set(dark) == {"s1-gpu0-a", "s1-gpu0-b"}

@@ -110,7 +110,7 @@ def test_what_the_engine_itself_had_undone_is_left_and_its_light_is_proved(rack)
     rack.dark.add("s0-gpu0-b")
     assert left.guard().state == "half-done"
     assert [event[1] for event in rack.seen("undo-intent")] == ["4", "3", "2", "1"]
-    assert "the cells were put back, but light was not verified" in left.said[-1]
+    assert "the cells were restored, but light was not verified" in left.said[-1]
 
 
 def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
@@ -173,7 +173,7 @@ def test_a_rollback_that_is_closed_marks_the_run_that_it_took_back(rack):
 def test_what_was_written_whole_stays_and_is_told(rack):
     left = Left(rack, plan_fabric(rack.site, "prototype", forget=True), steps=2)
     assert left.guard().state == "half-done"
-    assert "mesh was written whole: what it held before was not known" in left.said[-1]
+    assert "mesh was written whole: its earlier states were not known" in left.said[-1]
 
 
 def test_a_device_that_does_not_answer_leaves_it_half_done(rack):
@@ -224,7 +224,7 @@ def test_a_store_that_is_held_is_waited_for(rack, monkeypatch):
             raise trouble
         return real(*words, **more)
 
-    monkeypatch.setattr(rack.store.runs.all, "seize", seize)
+    monkeypatch.setattr(rack.store.runs, "seize", seize)
     assert left.guard().state == "rolled-back"
     assert left.pauses == [1.0, 1.0]
 
@@ -235,7 +235,7 @@ def test_a_store_that_stays_as_it_is_ends_the_guard_and_nothing_is_touched(rack,
     def seize(*_words, **_more):
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(rack.store.runs.all, "seize", seize)
+    monkeypatch.setattr(rack.store.runs, "seize", seize)
     with pytest.raises(StoreError):
         left.guard()
     assert (rack.acts(), len(left.pauses)) == ([], ATTEMPTS)

@@ -158,9 +158,7 @@ def test_a_pause_that_took_too_long_is_taken_back(rack, program):
 @pytest.mark.parametrize("answer", [NO, LATE, KeyboardInterrupt()], ids=["no", "late", "interrupted"])
 def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, program, answer):
     program.answers = {"resume": answer}
-    with pytest.raises(
-        HalfDoneError, match="all light is where it should be and stays there, but job finetune"
-    ) as error:
+    with pytest.raises(HalfDoneError, match="all light is as planned and stays so, but job finetune") as error:
         rack.apply(rack.plan())
     run = rack.store.runs.get(error.value.run)
     assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target sim"
@@ -364,7 +362,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
     plan = rack.plan()
     rack.dark.add("s3-gpu0-a")
     rack.at("roll_back", do=DeviceUnreachableError("it does not answer"))
-    with pytest.raises(HalfDoneError, match="job finetune is left as it is: its light may not be") as error:
+    with pytest.raises(HalfDoneError, match="job finetune stays paused: its light may be wrong") as error:
         rack.apply(plan)
     assert program.state == "paused"
     assert RESUMED not in acts(rack)
@@ -376,7 +374,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
 def test_nor_where_that_was_put_back_and_is_not_heard(rack, program):
     plan = rack.plan()
     rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
-    with pytest.raises(HalfDoneError, match=r"but light was not verified.*job finetune is left as it is"):
+    with pytest.raises(HalfDoneError, match=r"but light was not verified.*job finetune stays paused"):
         rack.apply(plan)
     assert program.state == "paused"
 

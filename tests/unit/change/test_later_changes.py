@@ -31,7 +31,7 @@ def overtakes(rack):
 def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, step):
     plan, before = rack.plan(), dict(rack.twin.cells)
     rack.at("intent", step, do=overtakes(rack))
-    with pytest.raises(RolledBackError, match=r"stood still for so long that .* it is rolled-back$") as error:
+    with pytest.raises(RolledBackError, match=r"was silent for so long that .* it is rolled-back$") as error:
         rack.apply(plan)
     assert rack.guard.heard[-2:] == ["finish", "dismiss"]
     assert rack.store.runs.get(error.value.run).state == "rolled-back"
@@ -50,7 +50,9 @@ def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, ste
 def test_one_that_was_overtaken_in_a_stage_tells_what_may_have_acted_since(rack, at, named):
     plan = rack.plan()
     rack.at(*at, do=overtakes(rack))
-    with pytest.raises(HalfDoneError, match=f"it is rolled-back; and what stood still was {named}: it may") as error:
+    with pytest.raises(
+        HalfDoneError, match=f"it is rolled-back; the silent step {named} may have acted after that"
+    ) as error:
         rack.apply(plan)
     doubted = rack.store.fabric.uncertain_since("mesh")
     assert doubted == (None if at[1] == "4" else error.value.run)

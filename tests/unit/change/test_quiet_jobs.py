@@ -148,7 +148,7 @@ def test_what_was_cut_is_taken_back_without_a_word(rack, way):
         abort(rack.site, run, who="you")
     else:
         rack.collected.lose_gpu("s3-gpu0")
-        with pytest.raises(RolledBackError, match="it cannot go on"):
+        with pytest.raises(RolledBackError, match="it cannot continue"):
             resume(rack.site, run, who="you", arm=rack.guard.arm)
     assert rack.placed() == PLACED
 

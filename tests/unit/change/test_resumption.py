@@ -6,7 +6,7 @@ import pytest
 
 from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do
-from lumctl.change.resumption import ABORT, RESUME, abort, prospect, resume
+from lumctl.change.resumption import ABORT, RESUME, abort, outlook, resume
 from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PucState
@@ -154,10 +154,10 @@ def test_its_guard_is_armed_before_anything_is_written(rack):
 def test_a_spare_that_has_died_since_is_not_used_and_all_is_taken_back(rack):
     left = Left(rack, rack.plan(), steps=6)
     rack.collected.lose_gpu("s3-gpu0")
-    found = prospect(rack.site, left.stored, RESUME)
+    found = outlook(rack.site, left.stored, RESUME)
     assert (found.forward, [step.id for step in found.steps]) == (False, ["6", "5", "4", "3", "2", "1"])
     assert found.why_not.startswith("s3-gpu0 is failed, not ok")
-    with pytest.raises(RolledBackError, match="it cannot go on: s3-gpu0 is failed"):
+    with pytest.raises(RolledBackError, match="it cannot continue: s3-gpu0 is failed"):
         left.resume()
     assert left.kinds("abort", "resume") == [("abort", "")]
     is_as_it_was(left)
@@ -168,7 +168,7 @@ def test_a_cell_that_somebody_else_changed_is_found_where_the_device_can_be_read
     left = Left(rack, rack.plan(), steps=6)
     other = next(p for p in rack.twin.cells if p not in {c.puc for c in left.plan.changes})
     rack.twin.cells[other] = PucState.CROSS if rack.twin.cells[other] is PucState.BAR else PucState.BAR
-    found = prospect(rack.site, left.stored, RESUME)
+    found = outlook(rack.site, left.stored, RESUME)
     assert (found.forward, found.why_not[:27]) == (False, "mesh does not hold what it ")
 
 
@@ -349,7 +349,7 @@ def test_another_target_or_text_of_the_inventory_is_another_matter(rack):
 
 def test_what_would_be_done_is_told_without_doing_it(rack):
     left = Left(rack, rack.plan(), at=("outcome", "6"), do=Killed)
-    forward, back = (prospect(rack.site, left.stored, act) for act in (RESUME, ABORT))
+    forward, back = (outlook(rack.site, left.stored, act) for act in (RESUME, ABORT))
     assert [step.id for step in forward.steps] in (["7", "8"], ["6", "7", "8"])
     assert [step.id for step in back.steps] == ["6", "5", "4", "3", "2", "1"]
     assert (rack.acts(), left.stored.state) == ([], "running")

@@ -32,7 +32,7 @@ def abreast(rack, monkeypatch):
         real(lease, run, entries, **more)
         rack.sizes.append([f"{entry.kind} {entry.step}" for entry in entries])
 
-    monkeypatch.setattr(rack.store.runs.all, "advance", advance)
+    monkeypatch.setattr(rack.store.runs, "advance", advance)
     return rack
 
 
@@ -145,7 +145,7 @@ def test_a_step_of_a_stage_that_is_not_required_may_fail(abreast):
     plan, said = abreast.plan(), []
     abreast.at("transmit", "s1-gpu0-a", do=DeviceUnreachableError("it does not answer"))
     assert abreast.apply(plan, progress=said.append).outcome == "done"
-    assert "2. darken the transmitter of s1-gpu0-a: passed over (it does not answer)" in said
+    assert "2. darken the transmitter of s1-gpu0-a: skipped (it does not answer)" in said
 
 
 def test_an_interrupt_in_a_stage_lets_those_that_act_end_and_takes_all_back(abreast, monkeypatch):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lumctl.devices.errors import StaleFenceError
-from lumctl.devices.gated.client import Gateway
-from lumctl.devices.gated.wire import SCHEMA
+from lumctl.devices.gateway.client import Gateway
+from lumctl.devices.gateway.wire import SCHEMA
 from lumctl.devices.permission import permission, require_permission, sending_with
 from lumctl.devices.ways import Direct
 from lumctl.errors import LumctlError

@@ -10,9 +10,8 @@ import pytest
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.logins import Login
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.recorded_run import read_run
 from lumctl.devices.recording import record
-from lumctl.devices.replay import ReplayTransponder
+from lumctl.devices.replay import ReplayTransponder, read_run
 from lumctl.errors import RefusedError
 
 

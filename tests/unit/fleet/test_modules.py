@@ -5,8 +5,7 @@ import math
 
 import pytest
 
-from lumctl.devices.formats.ethtool import parse_ethtool_module, read_ethtool_module
-from lumctl.devices.formats.ethtool_facts import facts_of
+from lumctl.devices.formats.ethtool import facts_of, parse_ethtool_module, read_ethtool_module
 
 
 def test_eight_lanes_of_cmis(answer):

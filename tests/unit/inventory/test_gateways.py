@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.devices.endpoints import rack_endpoints
-from lumctl.devices.gated.place import default_socket, gateways_of
+from lumctl.devices.gateway.place import default_socket, gateways_of
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 

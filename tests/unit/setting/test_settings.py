@@ -163,16 +163,16 @@ def replace_follows(seconds):
 
 def test_a_reset_has_no_way_back(rack):
     plan = rack.plan("h4", "power=reset")
-    assert plan.warnings == ("there is no way back from power=reset",)
+    assert plan.warnings == ("power=reset cannot be undone",)
     run = rack.apply(plan).run
     assert rack.acts() == [("reset", "bmc4")]
-    with pytest.raises(RefusedError, match="there is no way back from power=reset"):
+    with pytest.raises(RefusedError, match="power=reset cannot be undone"):
         rack.take_back(run)
 
 
 def test_a_reset_of_unknown_outcome_is_left_half_done(rack):
     rack.world.breaks["after:reset"] = OutcomeUnknownError("no answer came")
-    with pytest.raises(HalfDoneError, match="there is no way back from power=reset"):
+    with pytest.raises(HalfDoneError, match="power=reset cannot be undone"):
         rack.set("h4", "power=reset")
 
 

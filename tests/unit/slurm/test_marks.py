@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lumctl_slurm.cluster import Node
-from lumctl_slurm.marks import Held, Reason, without
+from lumctl_slurm.nodes import Held, Reason, without
 
 NAMES = st.lists(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}", fullmatch=True), min_size=1, max_size=3)
 WORDS = st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True)

@@ -20,7 +20,7 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
     StaleFenceError,
 )
-from lumctl.devices.gated.wire import error_heard
+from lumctl.devices.gateway.wire import error_heard
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.recorded_calls import signatures
 from lumctl.devices.recorded_values import encode

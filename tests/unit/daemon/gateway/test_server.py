@@ -13,9 +13,9 @@ import pytest
 from lumctl.daemon.gateway import service
 from lumctl.daemon.gateway.service import gateway_server, relay
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.gated import client
-from lumctl.devices.gated.client import Gateway
-from lumctl.devices.gated.wire import SCHEMA
+from lumctl.devices.gateway import client
+from lumctl.devices.gateway.client import Gateway
+from lumctl.devices.gateway.wire import SCHEMA
 from lumctl.errors import UsageError
 from lumctl.json_lines import MAX_BYTES, connect
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.devices.netconf.framing import MARK, Frames, FramingError
+from lumctl.devices.netconf.session import MARK, Frames, FramingError
 
 MESSAGES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: "]" not in t))
 CUTS = st.lists(st.integers(1, 9), min_size=1)

@@ -9,8 +9,8 @@ from rich.text import Text
 from lumctl.counts import stay
 from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
-from lumctl.tui.threads.replaying import ReplayView
-from lumctl.tui.told.details import Section
+from lumctl.tui.threads.replay import ReplayView
+from lumctl.tui.views.details import Section
 
 REHEARSAL = "A replay runs on a simulator of its own: no rack is touched, and no run of it is kept."
 _LABEL = 14

@@ -1,26 +1,81 @@
-"""A conversation in lines: what is seen is told as it changes, and words on the input ask for more."""
+"""The dashboard in lines of text: reports changes as they happen and answers typed commands."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
 from textual.message import Message
 
+from lumctl.counts import counted
+from lumctl.health.states import State
+from lumctl.inventory.problems import nearest
 from lumctl.printable import printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
 from lumctl.tui.app import why_no_swap
-from lumctl.tui.plain.commands import answer
-from lumctl.tui.plain.sentences import changes, summary
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes import PANES
+from lumctl.tui.panes.rows import AGE, Pane
+from lumctl.tui.screens.component import detail_text
 from lumctl.tui.sources import Sources
-from lumctl.tui.threads.applying import Applying
+from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.details import describe
+from lumctl.tui.views.records import Seen
 
-NO_KEYS = "plain lines have no keys"
-END = object()
-"""Put where the next line of input would be: there is none."""
+WORDS = Marks({}, ascii_only=True)
+"""Marks for the ear: a state is its word."""
+
+
+def summary(seen: Seen) -> Iterator[str]:
+    """How everything is, one sentence a line, what is wrong last and by name."""
+    observation = seen.observation
+    hosts = observation.snapshot.hosts
+    answered = sum(host.reachable for host in hosts.values())
+    yield f"{answered} of {counted(len(observation.inventory.hosts), 'hosts')} answered."
+    for group, members in observation.report.groups().items():
+        if not members:
+            continue
+        wrong = [name for name, health in members.items() if health.state not in {State.OK, State.DISABLED}]
+        if wrong:
+            verb = "is" if len(wrong) == 1 else "are"
+            yield f"{len(wrong)} of {counted(len(members), group)} {verb} not well: {', '.join(wrong)}."
+        else:
+            yield f"{group.capitalize()}: {len(members)}, none of them in trouble."
+    for finding in observation.report.findings():
+        yield f"{finding.component} is {finding.state}: {finding.evidence}. What to do: {finding.advice}."
+
+
+def changes(before: Seen, after: Seen) -> Iterator[str]:
+    """What is otherwise than it was, one sentence a line; nothing where all is as before."""
+    old, new = before.observation.report, after.observation.report
+    for group, members in new.groups().items():
+        for name, health in members.items():
+            earlier = old.groups()[group].get(name)
+            if earlier is None or earlier.state == health.state:
+                continue
+            why = f": {health.findings[0].evidence}" if health.findings else ""
+            yield f"{name} is {health.state}, was {earlier.state}{why}."
+    silent = {name for name, host in before.observation.snapshot.hosts.items() if not host.reachable}
+    for name, host in after.observation.snapshot.hosts.items():
+        if host.reachable == (name in silent):
+            yield f"{name} {'answers again' if host.reachable else 'does not answer'}."
+    states = {(run.rack, run.id): run.state for run in before.records.runs}
+    for run in after.records.runs:
+        if states.get((run.rack, run.id)) != run.state:
+            yield f"{run.id} is {run.state}: {run.title}."
+
+
+def pane_lines(pane: Pane, seen: Seen, words: str = "") -> Iterator[str]:
+    """The rows of a table of the dashboard that hold some words, each in one line with the names of its columns."""
+    rows = [row for row in pane.rows(seen, WORDS) if row.matches(words.lower().split())]
+    yield f"{pane.count(len(rows))}." if rows else f"No {pane.noun}."
+    headings = [column.heading.lower() for column in pane.columns if column.key != AGE]
+    for row in rows:
+        texts = (" ".join(cell.text.split()) for cell in row.cells)
+        said = zip(headings, texts, strict=True)
+        yield ", ".join(f"{heading} {text}".strip() for heading, text in said if text not in {"", "-"}) + "."
 
 
 class Session:
@@ -168,3 +223,73 @@ class Session:
     def _tell(self, line: str) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(self.now()))
         self._say(f"{at} {printable(line)}")
+
+
+def answer(session: Session, word: str, rest: str) -> None:
+    """Do what a line asks for, or say what can be asked."""
+    if not word:
+        return
+    if word in COMMANDS:
+        COMMANDS[word][1](session, rest)
+        return
+    near = nearest(word, [*COMMANDS, "quit"])
+    session.tell([f"There is no command {word}." + (f" Did you mean {near}?" if near else " Type help.")])
+
+
+def _summary(session: Session, _: str) -> None:
+    if session.seen is not None:
+        session.tell(summary(session.seen))
+
+
+def _show(session: Session, name: str) -> None:
+    if not name or session.seen is None:
+        session.tell(["Type show and a name, such as that of an accelerator."])
+        return
+    detail = describe(session.seen.observation, name, session.now())
+    if detail.kind == "component" and not detail.findings:
+        session.tell([f"Nothing is called {name}."])
+        return
+    lines = detail_text(detail, WORDS, session.now()).plain.splitlines()
+    session.tell([name, *(" ".join(line.split()) for line in lines if line.strip())])
+
+
+def _plan(session: Session, name: str) -> None:
+    if not name:
+        session.tell(["Type plan and the accelerator that failed."])
+        return
+    session.plan(name)
+
+
+def _apply(session: Session, _: str) -> None:
+    session.ask_to_apply()
+
+
+def _help(session: Session, _: str) -> None:
+    session.tell(f"{word}: {told}" for word, (told, _) in COMMANDS.items())
+    session.tell(["quit: end this. While a plan is being applied it is waited for."])
+
+
+def _pane(pane_id: str) -> Callable[[Session, str], None]:
+    pane = next(pane for pane in PANES if pane.id == pane_id)
+
+    def tell(session: Session, words: str) -> None:
+        if session.seen is not None:
+            session.tell(pane_lines(pane, session.seen, words))
+
+    return tell
+
+
+COMMANDS: Mapping[str, tuple[str, Callable[[Session, str], None]]] = {
+    "help": ("these words.", _help),
+    "summary": ("how everything is.", _summary),
+    **{pane.id: (pane.help, _pane(pane.id)) for pane in PANES},
+    "show": ("show NAME tells all that is known of a component.", _show),
+    "plan": ("plan ACCELERATOR plans a spare in its place and changes nothing.", _plan),
+    "apply": ("apply the plan that was made last; asks for a yes first.", _apply),
+}
+"""What each word does, with its line for the help."""
+
+
+NO_KEYS = "plain lines have no keys"
+END = object()
+"""Put where the next line of input would be: there is none."""

@@ -10,7 +10,7 @@ from lumctl.tui.screens.approval import ApprovalScreen
 from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.component import AcceleratorScreen, DetailScreen, TransponderScreen
 from lumctl.tui.screens.incident import IncidentScreen
-from lumctl.tui.screens.job import JobScreen
+from lumctl.tui.screens.listing import JobScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen
@@ -18,9 +18,9 @@ from lumctl.tui.screens.rack import RACK_FACTS, RackScreen
 from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.screens.runbook import RunbookScreen
 from lumctl.tui.sources import Context
-from lumctl.tui.told.details import Detail, describe
-from lumctl.tui.told.history import History
-from lumctl.tui.told.racks import describe_rack
+from lumctl.tui.views.details import Detail, describe
+from lumctl.tui.views.history import History
+from lumctl.tui.views.racks import describe_rack
 
 
 def screen_of(kind: str, key: str, context: Context) -> Screen[None] | None:

@@ -8,9 +8,9 @@ from lumctl.inventory.model import Role
 from lumctl.tui.look.marks import Marks, age, duration
 from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import counts_cell
-from lumctl.tui.told.details import Detail, Fact, Section
-from lumctl.tui.told.policy_text import MEANINGS
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.details import Detail, Fact, Section
+from lumctl.tui.views.policy_text import MEANINGS
+from lumctl.tui.views.records import Seen
 
 MOST_FINDINGS = 20
 """So many findings of a rack are told here; all of them stand in their pane."""

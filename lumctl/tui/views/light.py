@@ -9,7 +9,7 @@ from rich.text import Text
 from lumctl.change.plan import read_circuits, receivers
 from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age, power
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.records import Seen
 
 Powers = Mapping[str, float | None]
 """By receiver, what arrives there in dBm; minus infinity is darkness, ``None`` that there is no reading."""

@@ -8,11 +8,10 @@ from rich.text import Text
 from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.store import ACTION_KINDS, Entry, Run
-from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
-from lumctl.tui.look.moments import clock
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES
-from lumctl.tui.told.light import Receiver, planned_receivers
-from lumctl.tui.told.steps import StepView, journalled, planned_steps, steps_text
+from lumctl.tui.views.light import Receiver, planned_receivers
+from lumctl.tui.views.steps import StepView, journalled, planned_steps, steps_text
 
 
 @dataclass(frozen=True, slots=True)

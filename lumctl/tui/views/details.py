@@ -12,7 +12,7 @@ from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State,
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.site.observation import Observation
 from lumctl.tui.look.marks import age, duration, power
-from lumctl.tui.told.readings import Reading, readings_of
+from lumctl.tui.views.readings import Reading, readings_of
 
 Fact = tuple[str, str]
 

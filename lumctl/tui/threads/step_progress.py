@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lumctl.errors import RolledBackError
 from lumctl.tui.actions import ApplyView
-from lumctl.tui.told.steps import AT_WORK, Stand, StepView
+from lumctl.tui.views.steps import AT_WORK, Stand, StepView
 
 _TOOK = re.compile(r"([0-9.]+) s")
 
@@ -43,7 +43,7 @@ class Following:
         if took:
             self._steps[step.id] = replace(step, stand=Stand.DONE, seconds=float(took[1]))
         else:
-            why = said.removeprefix("passed over (").removesuffix(")")
+            why = said.removeprefix("skipped (").removesuffix(")")
             self._steps[step.id] = replace(step, stand=Stand.PASSED_OVER, why=why)
         self._next(now)
 

@@ -15,9 +15,16 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import RefreshWanted
 from lumctl.tui.sources import Context
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.typed import NO_YES, typed_yes
 from lumctl.tui.widgets.bars import Answer
 from lumctl.tui.widgets.question import Question
+
+NO_YES = "That was not a yes; nothing was done."
+
+
+def typed_yes(text: str) -> tuple[bool, str]:
+    """Whether a line begins with y or yes, and the comment behind it."""
+    word, _, comment = text.strip().partition(" ")
+    return word.lower() in {"y", "yes"}, comment.strip()
 
 
 @dataclass

@@ -9,9 +9,8 @@ from lumctl.counts import counted
 from lumctl.health.states import State, worst
 from lumctl.inventory.wiring import is_order
 from lumctl.training.timeline import TITLES, in_words, scale_for
-from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
-from lumctl.tui.look.moments import clock
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
+from lumctl.tui.views.records import Seen
 
 Told = Mapping[str, Any]
 """What the coordinator of a job tells of it: the document of ``job status``."""

@@ -10,8 +10,8 @@ from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import MeshDifference, difference
 from lumctl.fabric.drawing.circuits import DrawnCircuit
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
-from lumctl.tui.told.chip import fitting, styled
-from lumctl.tui.told.meshes import MeshChange
+from lumctl.tui.views.mesh_drawing import fitting, styled
+from lumctl.tui.views.meshes import MeshChange
 
 
 def change_lines(changes: Sequence[MeshChange], *, width: int, marks: Marks) -> list[Text]:

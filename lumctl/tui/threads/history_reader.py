@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from lumctl.tui.told.history import History
+from lumctl.tui.views.history import History
 
 
 @dataclass

@@ -10,8 +10,8 @@ from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
-from lumctl.tui.told.details import acknowledgement_lines
-from lumctl.tui.told.seen import Seen
+from lumctl.tui.views.details import acknowledgement_lines
+from lumctl.tui.views.records import Seen
 
 Health = ComponentHealth | CircuitHealth
 _LABEL_WIDTH = 14

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError, WrongGatewayError
-from lumctl.devices.gated.wire import SCHEMA, error_heard
+from lumctl.devices.gateway.wire import SCHEMA, error_heard
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import Stream
 from lumctl.json_lines import JsonLines

@@ -18,10 +18,9 @@ from lumctl.inventory.wiring import FREE
 from lumctl.tui.look.circuit_styles import style_name
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
 from lumctl.tui.panes.circuits import receivers
-from lumctl.tui.panes.columns import AGE_OF_READING, STATE
-from lumctl.tui.panes.rows import Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.told.meshes import Led, MeshView
-from lumctl.tui.told.ports import Written, with_powers
+from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.views.meshes import Led, MeshView
+from lumctl.tui.views.ports import Written, with_powers
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""The dashboard as lines of text, for a screen reader or a pipe: no screen, no drawings."""
